@@ -1,0 +1,38 @@
+#!/bin/sh
+# scripts/build.sh [release|debug]: configures and builds a preset, in build/ or build-debug/.
+# Quiet; what the tools said is shown when they fail. Configures afresh where the tree was moved.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+preset=${1:-release}
+case $preset in
+release) build=$root/build ;;
+debug) build=$root/build-debug ;;
+*)
+    echo "usage: scripts/build.sh [release|debug]" >&2
+    exit 2
+    ;;
+esac
+n_jobs=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+mkdir -p "$build" || exit 1
+log=$build/build.log
+
+configure() { # the generator can be chosen for a fresh folder only
+    if [ -f "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null 2>&1; then
+        cmake --preset "$preset"
+    else
+        cmake --preset "$preset" -G Ninja
+    fi
+}
+
+cd "$root" || exit 1
+if ! configure >"$log" 2>&1; then
+    rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
+    configure >"$log" 2>&1
+fi && cmake --build "$build" -j "$n_jobs" >>"$log" 2>&1
+status=$?
+if [ $status -ne 0 ]; then
+    grep -v '^\[[0-9/%]*\] ' "$log" | tail -n 60 >&2
+    echo "build: $preset failed; all of it is in $log" >&2
+    exit 1
+fi
+exit 0

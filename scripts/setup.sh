@@ -1,0 +1,116 @@
+#!/bin/sh
+# scripts/setup.sh [test|demo|build]: what a build (and the tests, or the demo) needs from the
+# system. Installs what is missing through apt-get where that is possible, and says in one line what
+# to install where it is not. Exit 1 only if something without which nothing works is missing.
+# CT_NO_INSTALL=1 looks and says, but installs nothing.
+set -u
+purpose=${1:-test}
+fashion_mnist=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+case $purpose in
+build | test | demo) ;;
+*)
+    echo "usage: scripts/setup.sh [test|demo|build]" >&2
+    exit 2
+    ;;
+esac
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# links FLAG...: the C program on the standard input compiles and links.
+links() {
+    cc=${CC:-}
+    for name in cc gcc clang; do
+        [ -n "$cc" ] || ! have "$name" || cc=$name
+    done
+    # CC may be two words, as in "ccache gcc".
+    # shellcheck disable=SC2086
+    [ -n "$cc" ] && $cc -x c -o "$scratch/a.out" - "$@" >/dev/null 2>&1
+}
+
+has_c() { echo '#include <stdio.h>
+int main(void) { return puts("") < 0; }' | links; }
+
+has_zlib() { echo '#include <zlib.h>
+int main(void) { return zlibVersion() == 0; }' | links -lz; }
+
+has_cmake() {
+    have cmake || return 1
+    version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p')
+    major=${version% *} minor=${version#* }
+    [ "${major:-0}" -gt 3 ] || { [ "${major:-0}" -eq 3 ] && [ "${minor:-0}" -ge 20 ]; }
+}
+
+need() { # need WORDS PACKAGE...: something without which nothing works
+    words="$words${words:+, }$1"
+    shift
+    required="$required $*"
+}
+
+# look: sets required and optional to the Debian names of what is missing, words to what it is.
+look() {
+    required='' optional='' words=''
+    has_c || need "a C compiler with its headers" gcc libc6-dev
+    has_zlib || need "zlib with its headers" zlib1g-dev
+    has_cmake || need "CMake 3.20 or later" cmake
+    have ninja || have make || need "ninja or make" ninja-build
+    [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
+    if [ "$purpose" = test ]; then
+        have python3 || optional="$optional python3"
+        have clang-format || have clang-format-14 || optional="$optional clang-format"
+        have valgrind || optional="$optional valgrind"
+    fi
+}
+
+# apt ARGUMENT...: apt-get as root, nothing asked, its words kept for the case of failure.
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o Acquire::Retries=3 -o Acquire::http::Timeout=30 -o DPkg::Lock::Timeout=120 "$@" \
+        </dev/null >>"$scratch/log" 2>&1
+}
+
+retry() {
+    "$@" || { sleep 2 && "$@"; } || { sleep 5 && "$@"; }
+}
+
+# as_root becomes the words that make a command root's; fails where there are none.
+find_root() {
+    as_root=''
+    [ "$(id -u)" -eq 0 ] && return 0
+    as_root='sudo -n'
+    have sudo && sudo -n true 2>/dev/null
+}
+
+install_missing() {
+    have apt-get && find_root && [ "${CT_NO_INSTALL:-0}" != 1 ] || return 1
+    echo "setup: installing$required$optional" >&2
+    retry apt update || echo "setup: apt-get update failed, going on with the old lists" >&2
+    # All at once; where that fails, what is needed first and then the rest one by one. Words in
+    # the lists are package names, to be split.
+    # shellcheck disable=SC2086
+    apt install --no-install-recommends $required $optional && return 0
+    # shellcheck disable=SC2086
+    if [ -n "$required" ] && ! retry apt install --no-install-recommends $required; then
+        tail -n 15 "$scratch/log" >&2
+    fi
+    for package in $optional; do
+        apt install --no-install-recommends "$package"
+    done
+    return 0
+}
+
+look
+if [ -n "$required$optional" ]; then
+    install_missing && look
+fi
+if [ -n "$optional" ]; then
+    echo "setup: note: going on without, but it would help to apt-get install$optional" >&2
+fi
+if [ -n "$required" ]; then
+    echo "setup: missing: $words; install it first (Debian, Ubuntu: apt-get install$required)" >&2
+    exit 1
+fi
+exit 0

@@ -1,0 +1,174 @@
+#!/bin/sh
+# scripts/test.sh [--quick]: sets up, builds and runs every test there is.
+#   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
+#   (those named *_slow in the release build alone), each tests/test_*.sh, and a training run under
+#   valgrind. --quick: the release build alone, and no valgrind.
+# Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+cd "$root" || exit 1
+limit_s=${CT_TEST_LIMIT_S:-600} # a program that runs longer hangs
+quick=0
+case $*:$# in
+:0) ;;
+--quick:1) quick=1 ;;
+*)
+    echo "usage: scripts/test.sh [--quick]" >&2
+    exit 2
+    ;;
+esac
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0 failed=0 skipped=0
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+count() { # count PASSED FAILED SKIPPED
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+with_limit() {
+    if have timeout; then
+        timeout -k 10 "$limit_s" "$@"
+    else
+        "$@"
+    fi
+}
+
+# sum_up STATUS <OUTPUT: prints "PASSED FAILED SKIPPED" of a test program. One that ends badly has a
+# failure even if it counts none (a crash, a leak, a hang); one without totals is counted by its
+# lines.
+sum_up() {
+    awk -v status="$1" '
+        /^ok  /  { ok++ }
+        /^FAIL / { bad++ }
+        /^skip / { skip++ }
+        { total = 0 }
+        /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { total = 1; p = $1; f = $3; s = $5 }
+        END {
+            if (!total) { p = ok + 0; f = bad + 1; s = skip + 0 }
+            if (status != 0 && f == 0) f = 1
+            print p, f, s
+        }'
+}
+
+# explain <OUTPUT: the words of the failed tests, and what came after the last test.
+explain() {
+    awk '
+        /^(ok  |skip )/ { n = 0; next }
+        /^FAIL / { for (i = 0; i < n; i++) print "    " held[i]; print "    " $0; n = 0; next }
+        /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { next }
+        { held[n++] = $0 }
+        END { for (i = n > 60 ? n - 60 : 0; i < n; i++) print "    " held[i] }'
+}
+
+# run_program TITLE FOLDER COMMAND...: runs a test program in FOLDER and counts it.
+run_program() {
+    title=$1 folder=$2
+    shift 2
+    began=$(date +%s)
+    (cd "$folder" && with_limit "$@") >"$scratch/said" 2>&1 </dev/null
+    status=$?
+    # Three numbers, to be split.
+    # shellcheck disable=SC2046
+    set -- $(sum_up "$status" <"$scratch/said")
+    count "$1" "$2" "$3"
+    printf '%-40s %s passed, %s failed, %s skipped (%d s)\n' "$title" "$1" "$2" "$3" \
+        $(($(date +%s) - began))
+    [ "$2" -eq 0 ] && return
+    explain <"$scratch/said"
+    case $status in
+    0 | 1) ;;
+    124 | 137) echo "    $title: stopped after $limit_s s" ;;
+    *) echo "    $title: ended with status $status" ;;
+    esac
+}
+
+# run_one TITLE COMMAND...: a command that is one test. Status 0: passed; its words are shown if not.
+run_one() {
+    title=$1
+    shift
+    began=$(date +%s)
+    if with_limit "$@" >"$scratch/said" 2>&1 </dev/null; then
+        count 1 0 0
+        verdict=passed
+    else
+        count 0 1 0
+        verdict=FAILED
+    fi
+    printf '%-40s %s (%d s)\n' "$title" "$verdict" $(($(date +%s) - began))
+    [ "$verdict" = passed ] || tail -n 60 "$scratch/said" | sed 's/^/    /'
+}
+
+skip_one() { # skip_one TITLE REASON
+    count 0 0 1
+    printf '%-40s skipped: %s\n' "$1" "$2"
+}
+
+# build PRESET: a build that fails is a failed test, one that works is none.
+build() {
+    began=$(date +%s)
+    if sh scripts/build.sh "$1"; then
+        echo "$1 build ($(($(date +%s) - began)) s)"
+        return 0
+    fi
+    count 0 1 0
+    return 1
+}
+
+# run_programs PRESET FOLDER: every tests/test_*.c, as built in FOLDER.
+run_programs() {
+    for source in tests/test_*.c; do
+        [ -f "$source" ] || continue
+        name=$(basename "$source" .c)
+        case $1:$name in
+        debug:*_slow) continue ;;
+        esac
+        run_program "$1 $name" "$2" "./tests/$name"
+    done
+}
+
+run_check() {
+    if have python3; then
+        run_one tools/check python3 tools/check
+    else
+        skip_one tools/check "python3 is not installed"
+    fi
+    for script in tests/test_*.sh; do
+        [ -f "$script" ] || continue
+        run_program "$script" "$root" sh "$script"
+    done
+}
+
+run_valgrind() {
+    title="valgrind: a training run leaks nothing"
+    if ! have valgrind; then
+        skip_one "$title" "valgrind is not installed"
+        return
+    fi
+    run_one "$title" valgrind --leak-check=full --error-exitcode=9 -q build/crosstalk train \
+        --dataset shapes --model lenet5 --agents 4 --algorithm ccl --alpha 0.1 --iterations 2 \
+        --out "$scratch/run"
+}
+
+if ! sh scripts/setup.sh test; then
+    count 0 1 0
+    finish
+fi
+run_check
+if build release; then
+    run_programs release build
+    [ $quick -eq 1 ] || run_valgrind
+fi
+if [ $quick -eq 0 ] && build debug; then
+    run_programs debug build-debug
+fi
+finish
