@@ -1,0 +1,398 @@
+#include "util/json.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/memory.h"
+
+#define MAX_DEPTH 64
+
+/* The text is a terminated copy, so that looking one character ahead is always allowed. */
+typedef struct reader {
+    const char *at;
+    const char *begin;
+    const char *end;
+    const char *what;
+} reader;
+
+static ct_status refuse(const reader *r, const char *reason) {
+    size_t line = 1;
+    for (const char *c = r->begin; c < r->at; c++) line += *c == '\n';
+    return ct_fail(CT_IO, "%s: line %zu: %s", r->what, line, reason);
+}
+
+static ct_status no_memory(const reader *r) {
+    return ct_fail(CT_NOMEM, "%s: no memory", r->what);
+}
+
+static void skip_blanks(reader *r) {
+    while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r') r->at++;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static void skip_digits(reader *r) {
+    while (is_digit(*r->at)) r->at++;
+}
+
+static ct_status read_number(reader *r, double *out) {
+    const char *begin = r->at;
+    if (*r->at == '-') r->at++;
+    if (!is_digit(*r->at)) return refuse(r, "a number needs digits");
+    if (*r->at == '0')
+        r->at++; /* a leading zero stands alone */
+    else
+        skip_digits(r);
+    if (*r->at == '.') {
+        r->at++;
+        if (!is_digit(*r->at)) return refuse(r, "a number needs digits after its point");
+        skip_digits(r);
+    }
+    if (*r->at == 'e' || *r->at == 'E') {
+        r->at++;
+        if (*r->at == '+' || *r->at == '-') r->at++;
+        if (!is_digit(*r->at)) return refuse(r, "a number needs digits in its exponent");
+        skip_digits(r);
+    }
+    char *end = NULL;
+    double value = strtod(begin, &end);
+    if (end != r->at) return refuse(r, "not a number"); /* 0x10: no hexadecimal in JSON */
+    if (!isfinite(value)) return refuse(r, "a number too large for a double");
+    *out = value;
+    return CT_OK;
+}
+
+/* Bytes of the UTF-8 character at `c`, 0 if there is none (RFC 3629: no surrogates, no overlong
+ * forms, nothing above U+10FFFF). Reads no further than the first wrong byte. */
+static size_t utf8_length(const char *c) {
+    const unsigned char *u = (const unsigned char *)c;
+    if (u[0] < 0x80) return 1;
+    if (u[0] < 0xC2 || u[0] > 0xF4) return 0;
+    size_t n = u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
+    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF;
+    if (u[1] < low || u[1] > high) return 0;
+    for (size_t i = 2; i < n; i++)
+        if (u[i] < 0x80 || u[i] > 0xBF) return 0;
+    return n;
+}
+
+static char *put_utf8(char *to, unsigned code) {
+    if (code < 0x80) {
+        *to++ = (char)code;
+        return to;
+    }
+    int n_more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const unsigned lead[] = {0, 0xC0, 0xE0, 0xF0};
+    *to++ = (char)(lead[n_more] | code >> (6 * n_more));
+    for (int i = n_more - 1; i >= 0; i--) *to++ = (char)(0x80 | (code >> (6 * i) & 0x3F));
+    return to;
+}
+
+static ct_status read_hex4(reader *r, unsigned *out) {
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        char c = *r->at;
+        unsigned digit = 0;
+        if (is_digit(c))
+            digit = (unsigned)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            digit = (unsigned)(c - 'a') + 10;
+        else if (c >= 'A' && c <= 'F')
+            digit = (unsigned)(c - 'A') + 10;
+        else
+            return refuse(r, "\\u needs four hexadecimal digits");
+        code = code << 4 | digit;
+    }
+    *out = code;
+    return CT_OK;
+}
+
+/* What follows \u; characters beyond U+FFFF are written as a pair of surrogates. */
+static ct_status read_unicode(reader *r, char **to) {
+    unsigned code = 0, low = 0;
+    CT_TRY(read_hex4(r, &code));
+    if (code == 0) return refuse(r, "\\u0000 is not allowed here");
+    if (code >= 0xDC00 && code <= 0xDFFF) return refuse(r, "half a surrogate pair");
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        if (r->at[0] != '\\' || r->at[1] != 'u') return refuse(r, "half a surrogate pair");
+        r->at += 2;
+        CT_TRY(read_hex4(r, &low));
+        if (low < 0xDC00 || low > 0xDFFF) return refuse(r, "half a surrogate pair");
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    *to = put_utf8(*to, code);
+    return CT_OK;
+}
+
+static ct_status read_escape(reader *r, char **to) {
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    r->at++;
+    char c = *r->at;
+    const char *name = c == '\0' ? NULL : strchr(names, c);
+    if (name == NULL && c != 'u') return refuse(r, "an unknown escape in a string");
+    r->at++;
+    if (name == NULL) return read_unicode(r, to);
+    *(*to)++ = values[name - names];
+    return CT_OK;
+}
+
+/* Copies the string at r->at, without its quotes, to `to`; an escape is never shorter than what it
+ * stands for, so the length of the raw text is enough room. */
+static ct_status copy_string(reader *r, char *to) {
+    r->at++;
+    while (*r->at != '"') {
+        if (*r->at == '\\') {
+            CT_TRY(read_escape(r, &to));
+            continue;
+        }
+        if ((unsigned char)*r->at < 0x20)
+            return refuse(r, r->at == r->end ? "a string does not end"
+                                             : "a control character in a string");
+        size_t n = utf8_length(r->at);
+        if (n == 0) return refuse(r, "a string is not UTF-8");
+        memcpy(to, r->at, n);
+        to += n;
+        r->at += n;
+    }
+    *to = '\0';
+    r->at++;
+    return CT_OK;
+}
+
+static ct_status read_string(reader *r, char **out) {
+    if (*r->at != '"') return refuse(r, "expected a string");
+    const char *end = r->at + 1; /* the closing quote, or the end of the text */
+    while (end < r->end && *end != '"') end += *end == '\\' && end + 1 < r->end ? 2 : 1;
+    char *string = ct_alloc((size_t)(end - r->at) + 1, 1);
+    if (string == NULL) return no_memory(r);
+    ct_status status = copy_string(r, string);
+    if (status != CT_OK) {
+        ct_free(string);
+        return status;
+    }
+    *out = string;
+    return CT_OK;
+}
+
+static ct_status read_word(reader *r, ct_json *value) {
+    static const char *const words[] = {"null", "true", "false"};
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+        if (strncmp(r->at, words[i], n) != 0) continue;
+        r->at += n;
+        value->kind = i == 0 ? CT_JSON_NULL : CT_JSON_BOOL;
+        value->number = i == 1;
+        return CT_OK;
+    }
+    return refuse(r, r->at == r->end ? "the text ends too early" : "expected a value");
+}
+
+/* A value; of an array or an object only the opening bracket. */
+static ct_status read_value(reader *r, ct_json *value) {
+    switch (*r->at) {
+    case '{':
+    case '[':
+        value->kind = *r->at == '{' ? CT_JSON_OBJECT : CT_JSON_ARRAY;
+        r->at++;
+        return CT_OK;
+    case '"': value->kind = CT_JSON_STRING; return read_string(r, &value->string);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9': value->kind = CT_JSON_NUMBER; return read_number(r, &value->number);
+    default: return read_word(r, value);
+    }
+}
+
+static int compare_keys(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static ct_status check_keys(const reader *r, const ct_json *object) {
+    const char **keys = ct_new(const char *, object->n_children);
+    if (keys == NULL) return no_memory(r);
+    size_t n = 0;
+    for (const ct_json *c = object->child; c != NULL; c = c->next) keys[n++] = c->key;
+    qsort(keys, n, sizeof *keys, compare_keys);
+    ct_status status = CT_OK;
+    for (size_t i = 1; i < n && status == CT_OK; i++)
+        if (strcmp(keys[i - 1], keys[i]) == 0)
+            status = ct_fail(CT_IO, "%s: the key \"%.100s\" appears twice", r->what, keys[i]);
+    ct_free(keys);
+    return status;
+}
+
+/* The arrays and objects that are open, outermost first, and the last child of each. */
+typedef struct open_list {
+    ct_json *open[MAX_DEPTH];
+    ct_json *last[MAX_DEPTH];
+    int depth;
+} open_list;
+
+/* Reads the next child of the innermost open container, with its key, and hangs it in. */
+static ct_status read_child(reader *r, open_list *list) {
+    ct_json *parent = list->open[list->depth - 1];
+    ct_json **last = &list->last[list->depth - 1];
+    ct_json *child = ct_new(ct_json, 1);
+    if (child == NULL) return no_memory(r);
+    if (*last == NULL)
+        parent->child = child;
+    else
+        (*last)->next = child;
+    *last = child;
+    parent->n_children++;
+    if (parent->kind == CT_JSON_OBJECT) {
+        CT_TRY(read_string(r, &child->key));
+        skip_blanks(r);
+        if (*r->at != ':') return refuse(r, "expected ':' after a key");
+        r->at++;
+        skip_blanks(r);
+    }
+    return read_value(r, child);
+}
+
+static ct_status open_container(const reader *r, open_list *list, ct_json *value) {
+    if (value->kind != CT_JSON_ARRAY && value->kind != CT_JSON_OBJECT) return CT_OK;
+    if (list->depth == MAX_DEPTH) return refuse(r, "nested deeper than 64");
+    list->open[list->depth] = value;
+    list->last[list->depth] = NULL;
+    list->depth++;
+    return CT_OK;
+}
+
+/* One step inside the innermost container: its end, or one more child. */
+static ct_status advance(reader *r, open_list *list) {
+    ct_json *parent = list->open[list->depth - 1];
+    bool is_object = parent->kind == CT_JSON_OBJECT;
+    skip_blanks(r);
+    if (*r->at == (is_object ? '}' : ']')) {
+        r->at++;
+        list->depth--;
+        return is_object ? check_keys(r, parent) : CT_OK;
+    }
+    if (parent->n_children > 0) {
+        if (*r->at != ',')
+            return refuse(r, is_object ? "expected ',' or '}'" : "expected ',' or ']'");
+        r->at++;
+        skip_blanks(r);
+    }
+    CT_TRY(read_child(r, list));
+    return open_container(r, list, list->last[list->depth - 1]);
+}
+
+static ct_status read_document(reader *r, ct_json *root) {
+    open_list list = {.depth = 0};
+    skip_blanks(r);
+    CT_TRY(read_value(r, root));
+    CT_TRY(open_container(r, &list, root));
+    while (list.depth > 0) CT_TRY(advance(r, &list));
+    skip_blanks(r);
+    return r->at == r->end ? CT_OK : refuse(r, "characters after the end");
+}
+
+ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out) {
+    ct_status status = CT_NOMEM;
+    char *copy = n < SIZE_MAX ? ct_alloc(n + 1, 1) : NULL;
+    ct_json *root = ct_new(ct_json, 1);
+    if (copy == NULL || root == NULL) {
+        ct_fail(CT_NOMEM, "%s: no memory", what);
+        goto fail;
+    }
+    if (n > 0) memcpy(copy, text, n);
+    reader r = {.at = copy, .begin = copy, .end = copy + n, .what = what};
+    CT_TRY_GOTO(read_document(&r, root), status, fail);
+    ct_free(copy);
+    *out = root;
+    return CT_OK;
+fail:
+    ct_json_free(&root);
+    ct_free(copy);
+    return status;
+}
+
+/* Without recursion: the children of a node are put in front of what is still to be freed. */
+void ct_json_free(ct_json **json) {
+    ct_json *node = *json;
+    *json = NULL;
+    while (node != NULL) {
+        ct_json *rest = node->next;
+        if (node->child != NULL) {
+            ct_json *last = node->child;
+            while (last->next != NULL) last = last->next;
+            last->next = rest;
+            rest = node->child;
+        }
+        ct_free(node->string);
+        ct_free(node->key);
+        ct_free(node);
+        node = rest;
+    }
+}
+
+const ct_json *ct_json_get(const ct_json *object, const char *key) {
+    if (object == NULL || object->kind != CT_JSON_OBJECT) return NULL;
+    for (const ct_json *c = object->child; c != NULL; c = c->next)
+        if (strcmp(c->key, key) == 0) return c;
+    return NULL;
+}
+
+/* The bytes at `c` that need no escape. */
+static size_t plain_length(const char *c) {
+    size_t n = 0;
+    while ((unsigned char)c[n] >= 0x20 && c[n] != '"' && c[n] != '\\') {
+        size_t n_char = utf8_length(c + n);
+        if (n_char == 0) break;
+        n += n_char;
+    }
+    return n;
+}
+
+void ct_json_add_string(ct_text *out, const char *text) {
+    ct_text_add(out, "\"");
+    while (*text != '\0') {
+        size_t n = plain_length(text);
+        for (size_t n_left = n; n_left > 0;) { /* a precision is an int */
+            size_t n_piece = n_left < 1 << 30 ? n_left : 1 << 30;
+            ct_text_add(out, "%.*s", (int)n_piece, text);
+            text += n_piece;
+            n_left -= n_piece;
+        }
+        if (n > 0) continue;
+        unsigned char c = (unsigned char)*text++;
+        if (c == '"' || c == '\\')
+            ct_text_add(out, "\\%c", c);
+        else if (c == '\n')
+            ct_text_add(out, "\\n");
+        else if (c < 0x20)
+            ct_text_add(out, "\\u%04x", c);
+        else
+            ct_text_add(out, "\\ufffd"); /* not UTF-8: the replacement character */
+    }
+    ct_text_add(out, "\"");
+}
+
+void ct_json_add_number(ct_text *out, double number) {
+    if (!isfinite(number)) {
+        ct_text_add(out, "null");
+        return;
+    }
+    char digits[32];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, number);
+        if (strtod(digits, NULL) == number) break;
+    }
+    ct_text_add(out, "%s", digits);
+}

@@ -1,0 +1,40 @@
+#include "util/sparse.h"
+
+#include "util/memory.h"
+
+ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out) {
+    if (n_rows < 0 || n_cols < 0 || n_entries < 0)
+        return ct_fail(CT_INVAL, "a sparse matrix of %d x %d with %d entries cannot be", n_rows,
+                       n_cols, n_entries);
+    ct_sparse matrix = {.n_rows = n_rows, .n_cols = n_cols};
+    matrix.begin = ct_new(int, (size_t)n_rows + 1);
+    matrix.column = ct_new(int, (size_t)n_entries);
+    matrix.value = ct_new(double, (size_t)n_entries);
+    if (matrix.begin == NULL || matrix.column == NULL || matrix.value == NULL) {
+        ct_sparse_free(&matrix);
+        return ct_fail(CT_NOMEM, "no memory for a sparse matrix of %d rows, %d entries", n_rows,
+                       n_entries);
+    }
+    *out = matrix;
+    return CT_OK;
+}
+
+void ct_sparse_free(ct_sparse *matrix) {
+    ct_free(matrix->value);
+    ct_free(matrix->column);
+    ct_free(matrix->begin);
+    *matrix = (ct_sparse){0};
+}
+
+double ct_sparse_get(const ct_sparse *matrix, int row, int column) {
+    int low = matrix->begin[row], high = matrix->begin[row + 1];
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (matrix->column[middle] == column) return matrix->value[middle];
+        if (matrix->column[middle] < column)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return 0.0;
+}

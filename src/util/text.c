@@ -1,0 +1,167 @@
+#include "util/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "util/memory.h"
+
+/* Room for n more characters and the terminator. */
+static bool reserve(ct_text *text, size_t n) {
+    if (n >= SIZE_MAX / 2 - text->n) return false;
+    size_t needed = text->n + n + 1;
+    if (needed <= text->capacity) return true;
+    size_t capacity = needed < 128 ? 128 : needed * 2;
+    char *chars = ct_grow(text->chars, text->n, capacity, 1);
+    if (chars == NULL) return false;
+    text->chars = chars;
+    text->capacity = capacity;
+    return true;
+}
+
+void ct_text_add(ct_text *text, const char *format, ...) {
+    if (text->failed) return;
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n < 0 || !reserve(text, (size_t)n)) {
+        text->failed = true;
+    } else {
+        vsnprintf(text->chars + text->n, (size_t)n + 1, format, again);
+        text->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+ct_status ct_text_status(const ct_text *text) {
+    if (!text->failed) return CT_OK;
+    return ct_fail(CT_NOMEM, "no memory for a text of more than %zu characters", text->n);
+}
+
+void ct_text_free(ct_text *text) {
+    ct_free(text->chars);
+    *text = (ct_text){0};
+}
+
+static const char *skip_blanks(const char *at) {
+    while (isspace((unsigned char)*at)) at++;
+    return at;
+}
+
+static const char *skip_digits(const char *at) {
+    while (isdigit((unsigned char)*at)) at++;
+    return at;
+}
+
+static const char *skip_sign(const char *at) {
+    return *at == '+' || *at == '-' ? at + 1 : at;
+}
+
+bool ct_parse_i64(const char *text, int64_t *out) {
+    const char *begin = skip_blanks(text);
+    const char *digits = skip_sign(begin);
+    const char *end = skip_digits(digits);
+    if (end == digits || *skip_blanks(end) != '\0') return false;
+    errno = 0;
+    long long value = strtoll(begin, NULL, 10);
+    if (errno == ERANGE) return false;
+    *out = value;
+    return true;
+}
+
+/* The end of [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the point;
+ * NULL if the text does not begin with such a number. */
+static const char *skip_decimal(const char *at) {
+    const char *whole = skip_sign(at);
+    at = skip_digits(whole);
+    bool any = at != whole;
+    if (*at == '.') {
+        const char *fraction = at + 1;
+        at = skip_digits(fraction);
+        any = any || at != fraction;
+    }
+    if (!any) return NULL;
+    if (*at != 'e' && *at != 'E') return at;
+    const char *exponent = skip_sign(at + 1);
+    at = skip_digits(exponent);
+    return at == exponent ? NULL : at;
+}
+
+bool ct_parse_double(const char *text, double *out) {
+    const char *begin = skip_blanks(text);
+    const char *end = skip_decimal(begin);
+    if (end == NULL || *skip_blanks(end) != '\0') return false;
+    double value = strtod(begin, NULL);
+    if (!isfinite(value)) return false;
+    *out = value;
+    return true;
+}
+
+bool ct_parse_bool(const char *text, bool *out) {
+    static const char *const yes[] = {"on", "true", "yes", "1"};
+    static const char *const no[] = {"off", "false", "no", "0"};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        bool is_yes = strcasecmp(text, yes[i]) == 0;
+        if (!is_yes && strcasecmp(text, no[i]) != 0) continue;
+        *out = is_yes;
+        return true;
+    }
+    return false;
+}
+
+static char *trim(char *field) {
+    while (isspace((unsigned char)*field)) field++;
+    size_t n = strlen(field);
+    while (n > 0 && isspace((unsigned char)field[n - 1])) n--;
+    field[n] = '\0';
+    return field;
+}
+
+/* A blank list has no fields; "a,,b" has an empty one in the middle, for `each` to judge. */
+ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
+                   void *context) {
+    if (*skip_blanks(list) == '\0') return CT_OK;
+    char *copy = ct_strdup(list);
+    if (copy == NULL) return ct_fail(CT_NOMEM, "no memory to split a list");
+    ct_status status = CT_OK;
+    for (char *field = copy; field != NULL && status == CT_OK;) {
+        char *comma = strchr(field, ',');
+        if (comma != NULL) *comma = '\0';
+        status = each(context, trim(field));
+        field = comma == NULL ? NULL : comma + 1;
+    }
+    ct_free(copy);
+    return status;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Levenshtein's recurrence, one row of the table at a time. */
+size_t ct_edit_distance(const char *a, const char *b) {
+    size_t n_a = strlen(a), n_b = strlen(b);
+    size_t *row = ct_new(size_t, n_b + 1);
+    if (row == NULL) return n_a > n_b ? n_a : n_b; /* as if nothing matched */
+    for (size_t j = 0; j <= n_b; j++) row[j] = j;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t above = row[j];
+            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            row[j] = smaller(replaced, smaller(above, row[j - 1]) + 1);
+            diagonal = above;
+        }
+    }
+    size_t distance = row[n_b];
+    ct_free(row);
+    return distance;
+}
