@@ -1,0 +1,91 @@
+/* All agents of this process at one moment of training, and the verbs an algorithm is written in:
+ *   ct_agents_exchange  neighbours' rows arrive
+ *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL) + weight decay
+ *   SET / ct_agents_apply  assignments over whole banks (backend.h), mixing with W among them */
+#ifndef CT_ALGO_AGENTS_H
+#define CT_ALGO_AGENTS_H
+
+#include "backend/backend.h"
+#include "topology/topology.h"
+#include "transport/transport.h"
+
+typedef struct ct_hyper {
+    double momentum;
+    bool nesterov;
+    double gamma; /* averaging rate: x <- x + gamma (W x - x) */
+    double weight_decay;
+    const char *variant;    /* qg-dsgdm: paper, atc, wacv24 */
+    const char *relay_fill; /* relaysgd: init, self */
+} ct_hyper;
+
+#define CT_MAX_BUFFERS 8
+
+typedef struct ct_agents {
+    /* given by the caller, who keeps them alive */
+    ct_backend *backend;
+    ct_transport *transport;
+    ct_plan *plan;
+    const ct_source *source;
+    const ct_topology *topology;
+    const ct_sparse *w; /* mixing weights of the topology */
+    ct_hyper hyper;
+    ct_loss_spec loss;
+    int max_batch;
+
+    /* set before every step */
+    ct_batch *batches;  /* [n] this iteration's, one an agent */
+    double lr;          /* eta of this step */
+    double lr_previous; /* eta of the step before; lr in the first one */
+    long iteration;     /* steps done so far */
+    ct_bank *losses;    /* [n][...]: the step's losses go to column loss_column */
+    size_t loss_column;
+
+    /* state */
+    int n;           /* agents */
+    ct_bank x;       /* parameters */
+    ct_bank g;       /* gradients */
+    ct_bank running; /* batchnorm's running statistics; no columns without batchnorm */
+    struct {
+        char name[24];
+        ct_bank bank;
+    } buffers[CT_MAX_BUFFERS]; /* the algorithm's own, by name */
+    int n_buffers;
+
+    /* exchange of cross-features (CCL) along directed edges e = (i, j): agent i's batch, model j */
+    ct_routes neighbours; /* i sends its row to j, for every edge */
+    ct_job *own_jobs;     /* [n] */
+    ct_job *cross_jobs;   /* [edges] */
+    ct_bank cross;        /* [edges][max_batch * r] z_ji */
+    ct_bank edge_sums;    /* [edges][C * (r + 1)] class sums of z_ji, sent from i to j */
+    ct_bank received;     /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */
+    ct_sparse gather;     /* received = gather * edge_sums */
+} ct_agents;
+
+/* Takes all memory of the training steps. The caller has filled the first part. */
+ct_status ct_agents_init(ct_agents *a, const ct_graph *graph, int n);
+void ct_agents_free(ct_agents *a);
+
+/* A named bank of the algorithm: n_rows rows as wide as x, zero at first. The agents own it. */
+ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out);
+
+/* The neighbours' rows of a bank with one row an agent. */
+ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);
+
+/* g = d objective / dx at `at` + weight_decay * at. With CCL the neighbours' models are the rows of
+ * `shared` (exchanged if need be), which is `at` itself unless agents have moved on since. */
+ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared);
+
+/* An empty update over these agents, and its run. */
+static inline ct_update ct_agents_update(const ct_agents *a) {
+    return (ct_update){.n_rows = a->n};
+}
+static inline ct_status ct_agents_apply(ct_agents *a, const ct_update *u) {
+    return ct_update_run(a->backend, u);
+}
+
+/* Appends d = g + beta m (Nesterov) or d = m. */
+void ct_agents_direction(const ct_agents *a, ct_update *u, const ct_bank *m, ct_bank *d);
+/* Appends bank = bank + gamma r with the gossip residual r = W bank - bank (r: a temporary). */
+void ct_agents_gossip(const ct_agents *a, ct_update *u, ct_bank *bank, ct_bank *r);
+
+#endif

@@ -1,0 +1,102 @@
+/* QG-DSGDm-N: quasi-global momentum (Lin et al., ICML 2021). With the CCL loss this file is the CCL
+ * paper's Algorithm 2; cross-features and class sums are exchanged by ct_agents_gradient().
+ *
+ *   paper (combine then adapt, Algorithm 2):
+ *     m = beta mh + g;  d = g + beta m (Nesterov) or m
+ *     r = W x - x;      x+ = x + gamma r - eta d
+ *     mh+ = beta mh + (1 - beta) (x - x+) / eta          mh: the quasi-global momentum
+ *   atc (the QGM authors' order): x_half = x - eta d, then x+ = x_half + gamma (W x_half - x_half)
+ *   wacv24 (the CCL authors' code): mix first, x <- x + gamma r and m <- m - gamma r / eta_prev;
+ *     gradient at the mixed x, with CCL against the neighbours' models before mixing;
+ *     m <- beta m + g;  x+ = x - eta d */
+#include "algo/algo.h"
+
+#include <string.h>
+
+typedef enum variant { PAPER, ATC, WACV24 } variant;
+
+static variant variant_of(const ct_agents *a) {
+    if (strcmp(a->hyper.variant, "atc") == 0) return ATC;
+    return strcmp(a->hyper.variant, "wacv24") == 0 ? WACV24 : PAPER;
+}
+
+static ct_status create(ct_agents *a, void **state) {
+    ct_bank *momentum, *second;
+    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &momentum));
+    /* atc keeps x from before the step, wacv24 the mixed model. */
+    if (variant_of(a) != PAPER) CT_TRY(ct_agents_buffer(a, "model", a->n, &second));
+    *state = NULL;
+    return CT_OK;
+}
+
+static ct_status step_paper(ct_agents *a, ct_bank *mh) {
+    const double beta = a->hyper.momentum, gamma = a->hyper.gamma, eta = a->lr;
+    ct_bank *x = &a->x, *g = &a->g;
+    ct_bank m = ct_temp(1), d = ct_temp(2), r = ct_temp(3), move = ct_temp(4);
+    CT_TRY(ct_agents_exchange(a, x));
+    CT_TRY(ct_agents_gradient(a, x, x));
+
+    ct_update u = ct_agents_update(a);
+    SET(&u, &m, {beta, mh}, {1, g});
+    ct_agents_direction(a, &u, &m, &d);
+    SET(&u, &r, {1, x, a->w}, {-1, x});
+    SET(&u, &move, {gamma, &r}, {-eta, &d}); /* x+ - x, before it is rounded into x */
+    SET(&u, x, {1, x}, {1, &move});
+    SET(&u, mh, {beta, mh}, {-(1 - beta) / eta, &move});
+    return ct_agents_apply(a, &u);
+}
+
+static ct_status step_atc(ct_agents *a, ct_bank *mh, ct_bank *before) {
+    const double beta = a->hyper.momentum, eta = a->lr;
+    ct_bank *x = &a->x, *g = &a->g;
+    ct_bank m = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    CT_TRY(ct_agents_gradient(a, x, x));
+
+    ct_update adapt = ct_agents_update(a);
+    SET(&adapt, before, {1, x});
+    SET(&adapt, &m, {beta, mh}, {1, g});
+    ct_agents_direction(a, &adapt, &m, &d);
+    SET(&adapt, x, {1, x}, {-eta, &d});
+    CT_TRY(ct_agents_apply(a, &adapt));
+
+    CT_TRY(ct_agents_exchange(a, x));
+    ct_update combine = ct_agents_update(a);
+    ct_agents_gossip(a, &combine, x, &r);
+    SET(&combine, mh, {beta, mh}, {(1 - beta) / eta, before}, {-(1 - beta) / eta, x});
+    return ct_agents_apply(a, &combine);
+}
+
+static ct_status step_wacv24(ct_agents *a, ct_bank *m, ct_bank *mixed) {
+    const double beta = a->hyper.momentum, gamma = a->hyper.gamma;
+    ct_bank *x = &a->x, *g = &a->g, r = ct_temp(1), d = ct_temp(2);
+    CT_TRY(ct_agents_exchange(a, x));
+    ct_update mix = ct_agents_update(a);
+    SET(&mix, &r, {1, x, a->w}, {-1, x});
+    SET(&mix, mixed, {1, x}, {gamma, &r});
+    SET(&mix, m, {1, m}, {-gamma / a->lr_previous, &r});
+    CT_TRY(ct_agents_apply(a, &mix));
+
+    CT_TRY(ct_agents_gradient(a, mixed, x));
+    ct_update adapt = ct_agents_update(a);
+    SET(&adapt, m, {beta, m}, {1, g});
+    ct_agents_direction(a, &adapt, m, &d);
+    SET(&adapt, x, {1, mixed}, {-a->lr, &d});
+    return ct_agents_apply(a, &adapt);
+}
+
+static ct_status step(ct_agents *a, void *state) {
+    (void)state;
+    ct_bank *momentum = &a->buffers[0].bank, *second = &a->buffers[1].bank;
+    switch (variant_of(a)) {
+    case ATC: return step_atc(a, momentum, second);
+    case WACV24: return step_wacv24(a, momentum, second);
+    default: return step_paper(a, momentum);
+    }
+}
+
+const ct_algo ct_algo_qgm = {
+    .name = "qg-dsgdm",
+    .text = "QG-DSGDm-N: quasi-global momentum (--variant paper|atc|wacv24)",
+    .create = create,
+    .step = step,
+};

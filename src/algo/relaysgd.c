@@ -1,0 +1,157 @@
+/* RelaySGD (Vogels et al., NeurIPS 2021) on a spanning tree. Every agent takes a local momentum
+ * step to x_half; messages carry sums of models along tree edges, one hop an iteration, with the
+ * number c of models inside: m(i->j) = x_half_i + sum over k in N_i, k != j of m(k->i) of the
+ * iteration before c(i->j) = 1        + sum over k in N_i, k != j of c(k->i) of the iteration
+ * before x+_i    = (x_half_i + sum_j m(j->i) + (n - 1 - sum_j c(j->i)) fill) / n fill stands for
+ * the models that have not arrived yet: the start values (init) or x_half_i (self). After as many
+ * steps as the tree is wide nothing is missing. */
+#include "algo/algo.h"
+
+#include <string.h>
+
+#include "util/log.h"
+#include "util/memory.h"
+
+typedef struct relay_state {
+    ct_topology tree;
+    ct_routes routes;    /* along directed tree edges e = (i, j) */
+    ct_bank *momentum;   /* [n] */
+    ct_bank *start;      /* [n] x of iteration 0 */
+    ct_bank *message[2]; /* [edges] m(i->j), of this iteration and the one before in turn */
+    double *count[2];    /* [edges] c(i->j) likewise */
+    ct_sparse put;       /* [edges x n]      1 at (e, i) */
+    ct_sparse forward;   /* [edges x edges]  1 at (e = (i, j), (k, i)) for k != j */
+    ct_sparse take;      /* [n x edges]      1 at (i, (j, i)) */
+    ct_sparse missing;   /* [n x n]          n - 1 - sum_j c(j->i) on the diagonal */
+} relay_state;
+
+static int edge(const ct_topology *t, int from, int to) {
+    int e = t->begin[from];
+    while (t->neighbour[e] != to) e++;
+    return e;
+}
+
+/* Fills one row with the edges that point at agent i, except the one from `except`. */
+static void add_arrivals(const ct_topology *t, ct_sparse *s, int row, int i, int except) {
+    int entry = s->begin[row];
+    for (int k = t->begin[i]; k < t->begin[i + 1]; k++) {
+        if (t->neighbour[k] == except) continue;
+        s->column[entry] = edge(t, t->neighbour[k], i);
+        s->value[entry++] = 1.0;
+    }
+    s->begin[row + 1] = entry;
+}
+
+static ct_status create_matrices(relay_state *relay, int n) {
+    const ct_topology *t = &relay->tree;
+    int n_edges = t->begin[n], n_forward = 0;
+    for (int e = 0; e < n_edges; e++) n_forward += ct_topology_degree(t, t->neighbour[e]) - 1;
+    CT_TRY(ct_routes_create(n_edges, &relay->routes));
+    CT_TRY(ct_sparse_create(n_edges, n, n_edges, &relay->put));
+    CT_TRY(ct_sparse_create(n_edges, n_edges, n_forward, &relay->forward));
+    CT_TRY(ct_sparse_create(n, n_edges, n_edges, &relay->take));
+    CT_TRY(ct_sparse_create(n, n, n, &relay->missing));
+    for (int i = 0; i < n; i++) {
+        add_arrivals(t, &relay->take, i, i, -1);
+        relay->missing.column[i] = i;
+        relay->missing.begin[i + 1] = i + 1;
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
+            relay->routes.from[e] = i;
+            relay->routes.to[e] = t->neighbour[e];
+            relay->put.column[e] = i;
+            relay->put.value[e] = 1.0;
+            relay->put.begin[e + 1] = e + 1;
+            add_arrivals(t, &relay->forward, e, i, t->neighbour[e]);
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status create_buffers(relay_state *relay, ct_agents *a) {
+    int n_edges = relay->tree.begin[a->n];
+    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &relay->momentum));
+    CT_TRY(ct_agents_buffer(a, "start", a->n, &relay->start));
+    CT_TRY(ct_agents_buffer(a, "message.0", n_edges, &relay->message[0]));
+    CT_TRY(ct_agents_buffer(a, "message.1", n_edges, &relay->message[1]));
+    for (int k = 0; k < 2; k++) {
+        relay->count[k] = ct_new(double, (size_t)n_edges);
+        if (relay->count[k] == NULL) return ct_fail(CT_NOMEM, "no memory for relay counts");
+    }
+    ct_update u = ct_agents_update(a);
+    SET(&u, relay->start, {1, &a->x});
+    return ct_agents_apply(a, &u);
+}
+
+static void free_relay(void *state) {
+    relay_state *relay = state;
+    ct_topology_free(&relay->tree);
+    ct_routes_free(&relay->routes);
+    ct_sparse_free(&relay->put);
+    ct_sparse_free(&relay->forward);
+    ct_sparse_free(&relay->take);
+    ct_sparse_free(&relay->missing);
+    ct_free(relay->count[0]);
+    ct_free(relay->count[1]);
+    ct_free(relay);
+}
+
+static ct_status create(ct_agents *a, void **state) {
+    bool was_tree = true;
+    relay_state *relay = ct_alloc(1, sizeof *relay);
+    if (relay == NULL) return ct_fail(CT_NOMEM, "no memory for relaysgd");
+    *state = relay;
+    CT_TRY(ct_topology_spanning_tree(a->topology, &relay->tree, &was_tree));
+    if (!was_tree)
+        ct_note("relaysgd relays along a spanning tree of '%s' (%d of its %d edges)",
+                a->topology->name, relay->tree.begin[a->n] / 2, a->topology->begin[a->n] / 2);
+    CT_TRY(create_matrices(relay, a->n));
+    return create_buffers(relay, a);
+}
+
+/* Counts of this iteration's messages, and what each agent still misses. */
+static void count_models(relay_state *relay, int n, const double *before, double *now) {
+    for (int e = 0; e < relay->routes.n; e++) {
+        now[e] = 1;
+        for (int k = relay->forward.begin[e]; k < relay->forward.begin[e + 1]; k++)
+            now[e] += before[relay->forward.column[k]];
+    }
+    for (int i = 0; i < n; i++) {
+        relay->missing.value[i] = n - 1;
+        for (int k = relay->take.begin[i]; k < relay->take.begin[i + 1]; k++)
+            relay->missing.value[i] -= now[relay->take.column[k]];
+    }
+}
+
+static ct_status step(ct_agents *a, void *state) {
+    relay_state *relay = state;
+    int now = (int)(a->iteration & 1), before = !now;
+    ct_bank *x = &a->x, *m = relay->momentum, d = ct_temp(1), half = ct_temp(1);
+    CT_TRY(ct_agents_gradient(a, x, x));
+    count_models(relay, a->n, relay->count[before], relay->count[now]);
+
+    ct_update send = ct_agents_update(a);
+    SET(&send, m, {a->hyper.momentum, m}, {1, &a->g});
+    ct_agents_direction(a, &send, m, &d);
+    SET(&send, x, {1, x}, {-a->lr, &d});
+    SET(&send, relay->message[now], {1, x, &relay->put},
+        {1, relay->message[before], &relay->forward});
+    CT_TRY(ct_agents_apply(a, &send));
+    CT_TRY(ct_transport_exchange(a->transport, &relay->routes, CT_TRAFFIC_PARAMETERS,
+                                 relay->message[now]));
+
+    const double share = 1.0 / a->n;
+    bool fill_self = strcmp(a->hyper.relay_fill, "self") == 0;
+    ct_update receive = ct_agents_update(a);
+    SET(&receive, &half, {1, x});
+    SET(&receive, x, {share, &half}, {share, relay->message[now], &relay->take},
+        {share, fill_self ? &half : relay->start, &relay->missing});
+    return ct_agents_apply(a, &receive);
+}
+
+const ct_algo ct_algo_relaysgd = {
+    .name = "relaysgd",
+    .text = "RelaySGD: models relayed along a spanning tree (--relay-fill init|self)",
+    .create = create,
+    .step = step,
+    .free = free_relay,
+};

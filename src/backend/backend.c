@@ -1,0 +1,126 @@
+#include "backend/backend.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "util/memory.h"
+#include "util/text.h"
+
+typedef ct_status (*create_function)(const ct_backend_options *options, ct_backend **out);
+
+#define BACKEND(id, name, text)                                                                    \
+    ct_status ct_backend_##id##_create(const ct_backend_options *options, ct_backend **out);
+#include "backend/backend_list.h"
+#undef BACKEND
+
+static const struct {
+    const char *name, *text;
+    create_function create;
+} backends[] = {
+#define BACKEND(id, name, text) {name, text, ct_backend_##id##_create},
+#include "backend/backend_list.h"
+#undef BACKEND
+};
+enum { N_BACKENDS = sizeof backends / sizeof *backends };
+
+void ct_backend_each(void (*each)(void *context, const char *name, const char *text),
+                     void *context) {
+    for (int i = 0; i < N_BACKENDS; i++) each(context, backends[i].name, backends[i].text);
+}
+
+ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out) {
+    if (strcmp(name, "auto") == 0) return backends[0].create(options, out);
+    ct_text known = {0};
+    for (int i = 0; i < N_BACKENDS; i++) {
+        if (strcmp(name, backends[i].name) == 0) {
+            ct_text_free(&known);
+            return backends[i].create(options, out);
+        }
+        ct_text_add(&known, ", %s", backends[i].name);
+    }
+    ct_status status = ct_fail(CT_INVAL, "no device '%s'; known: auto%s", name, known.chars);
+    ct_text_free(&known);
+    return status;
+}
+
+void ct_backend_free(ct_backend **backend) {
+    if (*backend != NULL) (*backend)->ops->free(*backend);
+    *backend = NULL;
+}
+
+ct_status ct_bank_create(ct_backend *backend, int n_own, int n_halo, size_t n, ct_bank *out) {
+    ct_bank bank = {.backend = backend, .n_rows = n_own + n_halo, .n_own = n_own, .n = n};
+    bank.stride = (n + CT_ROW_ALIGN - 1) / CT_ROW_ALIGN * CT_ROW_ALIGN;
+    CT_TRY(backend->ops->bank_alloc(&bank));
+    *out = bank;
+    return CT_OK;
+}
+
+void ct_bank_free(ct_bank *bank) {
+    if (bank->backend != NULL && bank->data != NULL) bank->backend->ops->bank_free(bank);
+    memset(bank, 0, sizeof *bank);
+}
+
+static void assert_inside(const ct_bank *bank, int row, size_t first, size_t n) {
+    (void)bank, (void)row, (void)first, (void)n;
+    assert(row >= 0 && row < bank->n_rows && first + n <= bank->n);
+}
+
+ct_status ct_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values) {
+    assert_inside(bank, row, first, n);
+    bank->fresh = false;
+    return bank->backend->ops->bank_write(bank, row, first, n, values);
+}
+
+ct_status ct_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values) {
+    assert_inside(bank, row, first, n);
+    return bank->backend->ops->bank_read(bank, row, first, n, values);
+}
+
+void ct_update_add(ct_update *update, ct_bank *target, const ct_term *terms, int n_terms) {
+    assert(update->n_assigns < CT_MAX_ASSIGNS && n_terms <= CT_MAX_TERMS);
+    ct_assign *assign = &update->assigns[update->n_assigns++];
+    assign->target = target;
+    assign->n_terms = n_terms;
+    for (int k = 0; k < n_terms; k++) {
+        assert(terms[k].matrix == NULL || terms[k].bank != target);
+        assign->terms[k] = terms[k];
+    }
+    target->fresh = false;
+}
+
+ct_status ct_update_run(ct_backend *backend, const ct_update *update) {
+    return backend->ops->update(backend, update);
+}
+
+ct_status ct_source_create(ct_backend *backend, const ct_images *images, const float *mean,
+                           const float *std, ct_source **out) {
+    return backend->ops->source_create(backend, images, mean, std, out);
+}
+
+void ct_source_free(ct_source **source) {
+    if (*source != NULL) (*source)->backend->ops->source_free(*source);
+    *source = NULL;
+}
+
+ct_status ct_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch, ct_plan **out) {
+    return backend->ops->plan_create(backend, graph, max_batch, out);
+}
+
+void ct_plan_free(ct_plan **plan) {
+    if (*plan != NULL) (*plan)->backend->ops->plan_free(*plan);
+    *plan = NULL;
+}
+
+ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_bank *class_sums) {
+    return plan->backend->ops->features(plan, work, features, class_sums);
+}
+
+ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                      ct_bank *gradient, ct_bank *losses, size_t column) {
+    return plan->backend->ops->gradient(plan, work, objective, gradient, losses, column);
+}
+
+ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions) {
+    return plan->backend->ops->evaluate(plan, work, scores, predictions);
+}

@@ -1,0 +1,194 @@
+/* The boundary between what is computed and how.
+ *
+ * All agents of a process are rows of matrices: a *bank* is float [rows][stride], one row an agent
+ * (parameters, gradients, optimizer buffers) or one row an edge (features, class sums). A *plan* is
+ * a network compiled for this backend; it runs *jobs*, each "model row m on batch d". An *update*
+ * is a short program of assignments over whole banks. Nothing above this header knows where the
+ * memory is. */
+#ifndef CT_BACKEND_BACKEND_H
+#define CT_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "loss/loss.h"
+#include "nn/graph.h"
+#include "util/sparse.h"
+#include "util/status.h"
+
+typedef struct ct_backend ct_backend;
+typedef struct ct_source ct_source; /* a backend's view of labelled images */
+typedef struct ct_plan ct_plan;     /* a network compiled by a backend */
+
+/* ---- banks ---- */
+
+#define CT_ROW_ALIGN 16 /* floats: rows start on a cache line */
+
+typedef struct ct_bank {
+    ct_backend *backend;
+    int n_rows;    /* rows in memory: own ones first, then halo rows filled by the transport */
+    int n_own;     /* rows this process computes */
+    size_t n;      /* columns in use */
+    size_t stride; /* floats from row to row; columns n .. stride-1 stay zero */
+    float *data;   /* host or device memory: only the backend and its tests look inside */
+    int temp;      /* > 0: a temporary of an update, without memory of its own */
+    bool fresh;    /* the halo rows hold what their owners hold now */
+} ct_bank;
+
+/* Temporaries of an update, ct_temp(1) .. ct_temp(CT_MAX_TEMPS): they hold a value from their
+ * assignment to the end of the update. */
+#define CT_MAX_TEMPS 6
+static inline ct_bank ct_temp(int number) {
+    return (ct_bank){.temp = number};
+}
+
+ct_status ct_bank_create(ct_backend *backend, int n_own, int n_halo, size_t n, ct_bank *out);
+void ct_bank_free(ct_bank *bank);
+/* Columns first .. first+n-1 of one row, to and from host memory. */
+ct_status ct_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values);
+ct_status ct_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values);
+
+/* ---- updates ---- */
+
+#define CT_MAX_TERMS   6
+#define CT_MAX_ASSIGNS 12
+
+/* coef * bank, or coef * (matrix * bank) where the matrix takes the bank's rows to the target's. */
+typedef struct ct_term {
+    double coef;
+    const ct_bank *bank;
+    const ct_sparse *matrix;
+} ct_term;
+
+typedef struct ct_assign {
+    ct_bank *target;
+    int n_terms;
+    ct_term terms[CT_MAX_TERMS];
+} ct_assign;
+
+/* Assignments run one after the other over the own rows of their targets, all columns; sums run in
+ * the order of the terms. A target may stand among its own terms, but not under a matrix. Banks of
+ * one update have the same number of columns. As columns do not depend on each other, a backend may
+ * run the whole program block of columns by block of columns. */
+typedef struct ct_update {
+    int n_rows; /* rows of the temporaries */
+    int n_assigns;
+    ct_assign assigns[CT_MAX_ASSIGNS];
+} ct_update;
+
+void ct_update_add(ct_update *update, ct_bank *target, const ct_term *terms, int n_terms);
+
+/* SET(u, m, {beta, m_hat}, {1, g}) appends "m = beta * m_hat + g" to the update u. */
+#define SET(update, target, ...)                                                                   \
+    ct_update_add(update, target, (const ct_term[]){__VA_ARGS__},                                  \
+                  (int)(sizeof((const ct_term[]){__VA_ARGS__}) / sizeof(ct_term)))
+
+ct_status ct_update_run(ct_backend *backend, const ct_update *update);
+
+/* ---- work of a plan ---- */
+
+typedef struct ct_job {
+    int model; /* row of the parameter bank */
+    int batch; /* entry of the batch list */
+    int out;   /* row of the output banks */
+} ct_job;
+
+typedef struct ct_work {
+    const ct_bank *params;
+    ct_bank *buffers; /* running statistics by model row; NULL if the graph has none */
+    const ct_source *source;
+    const ct_batch *batches;
+    const ct_job *jobs;
+    int n_jobs;
+} ct_work;
+
+/* What a gradient is taken of: cross-entropy, and with `ccl` the contrastive terms. */
+typedef struct ct_objective {
+    ct_loss_spec loss;
+    const ct_bank *cross;      /* [edges][max_batch * r] neighbours' features of a job's batch */
+    const int *cross_begin;    /* [n_jobs + 1] job k's rows of `cross` are cross_begin[k] .. */
+    const ct_bank *class_sums; /* [job.out][C * (r + 1)] neighbours' sums about the job's model */
+} ct_objective;
+
+/* One job's losses in a loss bank: CT_LOSS_FIELDS columns from `column` on. */
+enum { CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV, CT_LOSS_CORRECT, CT_LOSS_FIELDS };
+
+/* Result of evaluating one job. */
+typedef struct ct_score {
+    double loss_sum; /* cross-entropy summed over the samples */
+    int n_correct;
+    int n;
+} ct_score;
+
+typedef struct ct_backend_ops {
+    const char *name;
+    void (*free)(ct_backend *backend);
+    ct_status (*bank_alloc)(ct_bank *bank);
+    void (*bank_free)(ct_bank *bank);
+    ct_status (*bank_write)(ct_bank *bank, int row, size_t first, size_t n, const float *values);
+    ct_status (*bank_read)(const ct_bank *bank, int row, size_t first, size_t n, float *values);
+    ct_status (*update)(ct_backend *backend, const ct_update *update);
+    ct_status (*source_create)(ct_backend *backend, const ct_images *images, const float *mean,
+                               const float *std, ct_source **out);
+    void (*source_free)(ct_source *source);
+    ct_status (*plan_create)(ct_backend *backend, const ct_graph *graph, int max_batch,
+                             ct_plan **out);
+    void (*plan_free)(ct_plan *plan);
+    ct_status (*features)(ct_plan *plan, const ct_work *work, ct_bank *features,
+                          ct_bank *class_sums);
+    ct_status (*gradient)(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                          ct_bank *gradient, ct_bank *losses, size_t column);
+    ct_status (*evaluate)(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+} ct_backend_ops;
+
+struct ct_backend {
+    const ct_backend_ops *ops;
+    int n_threads;
+};
+struct ct_source {
+    ct_backend *backend;
+};
+struct ct_plan {
+    ct_backend *backend;
+    const ct_graph *graph;
+    int max_batch;
+    size_t workspace_bytes;
+};
+
+typedef struct ct_backend_options {
+    int n_threads;   /* 0 = as many as the process may use */
+    bool exact_conv; /* direct convolutions instead of Winograd's */
+} ct_backend_options;
+
+/* By name: auto, cpu, ref. Unknown: CT_INVAL with the known ones. */
+ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out);
+void ct_backend_free(ct_backend **backend);
+void ct_backend_each(void (*each)(void *context, const char *name, const char *text),
+                     void *context);
+
+/* The source refers to `images`, which must outlive it. */
+ct_status ct_source_create(ct_backend *backend, const ct_images *images, const float *mean,
+                           const float *std, ct_source **out);
+void ct_source_free(ct_source **source);
+
+/* The plan refers to `graph`, which must outlive it. All memory of later calls is taken here. */
+ct_status ct_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch, ct_plan **out);
+void ct_plan_free(ct_plan **plan);
+
+/* Forward only, up to the features: features[job.out] = phi(model; batch), [n][r] without gaps, and
+ * class_sums[job.out] = per class c: r sums of the features of class c, then their count.
+ * Batchnorm uses the batch's statistics. */
+ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_bank *class_sums);
+
+/* Forward, objective and backward: gradient[job.out] = d(objective)/d(model), and the job's losses
+ * at losses[job.out][column ...]. Batchnorm updates its running statistics. */
+ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                      ct_bank *gradient, ct_bank *losses, size_t column);
+
+/* Forward only: scores[k] of job k; predictions (may be NULL) [n_jobs][max_batch] classes.
+ * Batchnorm uses its running statistics. */
+ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+
+#endif

@@ -1,0 +1,73 @@
+#include "backend/host.h"
+
+#include <string.h>
+
+#include "util/memory.h"
+
+ct_status ct_host_bank_alloc(ct_bank *bank) {
+    if (bank->stride != 0 && (size_t)bank->n_rows > SIZE_MAX / sizeof(float) / bank->stride)
+        return ct_fail(CT_NOMEM, "a bank of %d rows of %zu floats is too large", bank->n_rows,
+                       bank->n);
+    bank->data = ct_new(float, (size_t)bank->n_rows * bank->stride);
+    if (bank->data == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %d rows of %zu floats", bank->n_rows, bank->n);
+    return CT_OK;
+}
+
+void ct_host_bank_free(ct_bank *bank) {
+    ct_free(bank->data);
+}
+
+ct_status ct_host_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values) {
+    memcpy(ct_host_row(bank, row) + first, values, n * sizeof *values);
+    return CT_OK;
+}
+
+ct_status ct_host_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values) {
+    memcpy(values, ct_host_row(bank, row) + first, n * sizeof *values);
+    return CT_OK;
+}
+
+ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,
+                                const float *std, ct_source **out) {
+    ct_host_source *source = ct_new(ct_host_source, 1);
+    if (source == NULL) return ct_fail(CT_NOMEM, "no memory for a data source");
+    source->base.backend = backend;
+    source->images = images;
+    for (int c = 0; c < images->channels; c++)
+        for (int p = 0; p < 256; p++)
+            source->table[c][p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
+    *out = &source->base;
+    return CT_OK;
+}
+
+void ct_host_source_free(ct_source *source) {
+    ct_free(source);
+}
+
+void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels) {
+    const ct_images *images = ((const ct_host_source *)source)->images;
+    for (int b = 0; b < batch->n; b++) labels[b] = images->labels[batch->index[b]];
+}
+
+void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step,
+                    float *out) {
+    const ct_host_source *host = (const ct_host_source *)source;
+    const ct_images *images = host->images;
+    const int height = images->height, width = images->width;
+    const ct_crop none = {0};
+    const ct_crop *crop = batch->crop != NULL ? &batch->crop[b] : &none;
+    const uint8_t *plane = images->pixels + (size_t)batch->index[b] * (size_t)images->channels *
+                                                (size_t)height * (size_t)width;
+    for (int c = 0; c < images->channels; c++, plane += (size_t)height * (size_t)width) {
+        for (int y = 0; y < height; y++) {
+            int from_y = y + crop->dy;
+            for (int x = 0; x < width; x++, out += step) {
+                int from_x = (crop->flip ? width - 1 - x : x) + crop->dx;
+                bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
+                uint8_t pixel = inside ? plane[from_y * width + from_x] : 0;
+                *out = host->table[c][pixel];
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+#include "backend/ref/ref.h"
+
+#include <string.h>
+
+#include "backend/host.h"
+#include "backend/ref/ref_internal.h"
+#include "util/memory.h"
+
+typedef struct ref_backend {
+    ct_backend base;
+    double *temps;
+    int n_temp_rows;
+} ref_backend;
+
+typedef struct ref_plan {
+    ct_plan base;
+    double *params, *dparams;    /* [n_weights] the job's model */
+    double **value, **grad;      /* [n_nodes] -> [max_batch][shape] */
+    double *block;               /* what value and grad point into */
+    int32_t *labels;             /* [max_batch] */
+    float *sample;               /* one input image */
+    float *features, *dfeatures; /* [max_batch][r] */
+    float *logits, *dlogits;     /* [max_batch][n_classes] */
+    float *scratch;              /* of ct_ccl */
+} ref_plan;
+
+const ref_kernel *ct_ref_kernel(ct_op op) {
+    static const ref_kernel *const kernels[CT_N_OPS] = {
+        [CT_OP_CONV] = &ct_ref_conv,           [CT_OP_LINEAR] = &ct_ref_linear,
+        [CT_OP_RELU] = &ct_ref_relu,           [CT_OP_MAXPOOL] = &ct_ref_maxpool,
+        [CT_OP_AVGPOOL] = &ct_ref_avgpool,     [CT_OP_ADD] = &ct_ref_add,
+        [CT_OP_EVONORM] = &ct_ref_evonorm,     [CT_OP_EVONORM_S0] = &ct_ref_evonorm,
+        [CT_OP_GROUPNORM] = &ct_ref_groupnorm, [CT_OP_BATCHNORM] = &ct_ref_batchnorm,
+    };
+    return kernels[op];
+}
+
+static void plan_free(ct_plan *base) {
+    ref_plan *plan = (ref_plan *)base;
+    ct_free(plan->params);
+    ct_free(plan->dparams);
+    ct_free(plan->value);
+    ct_free(plan->grad);
+    ct_free(plan->block);
+    ct_free(plan->labels);
+    ct_free(plan->sample);
+    ct_free(plan->features);
+    ct_free(plan->dfeatures);
+    ct_free(plan->logits);
+    ct_free(plan->dlogits);
+    ct_free(plan->scratch);
+    ct_free(plan);
+}
+
+/* Places every node's values and gradients in one block. */
+static bool plan_values(ref_plan *plan, const ct_graph *g, size_t batch) {
+    size_t total = 0;
+    for (int i = 0; i < g->n_nodes; i++) total += batch * ct_shape_size(g->nodes[i].shape);
+    plan->value = ct_new(double *, (size_t)g->n_nodes);
+    plan->grad = ct_new(double *, (size_t)g->n_nodes);
+    plan->block = ct_new(double, 2 * total);
+    if (plan->value == NULL || plan->grad == NULL || plan->block == NULL) return false;
+    double *at = plan->block;
+    for (int i = 0; i < g->n_nodes; i++) {
+        plan->value[i] = at;
+        plan->grad[i] = at + total;
+        at += batch * ct_shape_size(g->nodes[i].shape);
+    }
+    plan->base.workspace_bytes = 2 * total * sizeof *at;
+    return true;
+}
+
+static ct_status plan_create(ct_backend *backend, const ct_graph *g, int max_batch, ct_plan **out) {
+    size_t batch = (size_t)max_batch, r = ct_graph_n_features(g), c = (size_t)g->n_classes;
+    ref_plan *plan = ct_new(ref_plan, 1);
+    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
+    plan->base = (ct_plan){.backend = backend, .graph = g, .max_batch = max_batch};
+    bool ok = plan_values(plan, g, batch);
+    ok = ok && (plan->params = ct_new(double, g->n_weights)) != NULL;
+    ok = ok && (plan->dparams = ct_new(double, g->n_weights)) != NULL;
+    ok = ok && (plan->labels = ct_new(int32_t, batch)) != NULL;
+    ok = ok && (plan->sample = ct_new(float, ct_shape_size(g->nodes[0].shape))) != NULL;
+    ok = ok && (plan->features = ct_new(float, batch *r)) != NULL;
+    ok = ok && (plan->dfeatures = ct_new(float, batch *r)) != NULL;
+    ok = ok && (plan->logits = ct_new(float, batch *c)) != NULL;
+    ok = ok && (plan->dlogits = ct_new(float, batch *c)) != NULL;
+    ok = ok && (plan->scratch = ct_new(float, ct_ccl_scratch(r, g->n_classes))) != NULL;
+    if (!ok) {
+        plan_free(&plan->base);
+        return ct_fail(CT_NOMEM, "no memory for the plan of %s with batches of %d", g->model,
+                       max_batch);
+    }
+    *out = &plan->base;
+    return CT_OK;
+}
+
+/* A node's call; gradients of the inputs are where their values are in plan->grad. */
+static ref_call node_call(ref_plan *plan, int i, int n, ref_mode mode, float *buffers) {
+    const ct_graph *g = plan->base.graph;
+    const ct_node *node = &g->nodes[i];
+    ref_call call = {.graph = g,
+                     .node = node,
+                     .n = n,
+                     .mode = mode,
+                     .params = plan->params,
+                     .dparams = plan->dparams,
+                     .buffers = buffers,
+                     .out = plan->value[i],
+                     .dout = plan->grad[i]};
+    for (int k = 0; k < 2 && node->in[k] >= 0; k++) {
+        call.in[k] = plan->value[node->in[k]];
+        call.din[k] = plan->grad[node->in[k]];
+        if (k == 0) call.shape = g->nodes[node->in[k]].shape;
+    }
+    return call;
+}
+
+static void load_job(ref_plan *plan, const ct_work *work, const ct_job *job) {
+    const ct_graph *g = plan->base.graph;
+    const ct_batch *batch = &work->batches[job->batch];
+    const float *row = ct_host_row(work->params, job->model);
+    for (size_t k = 0; k < g->n_weights; k++) plan->params[k] = (double)row[k];
+    ct_host_labels(work->source, batch, plan->labels);
+    size_t size = ct_shape_size(g->nodes[0].shape);
+    for (int b = 0; b < batch->n; b++) {
+        ct_host_sample(work->source, batch, b, 1, plan->sample);
+        for (size_t k = 0; k < size; k++)
+            plan->value[0][(size_t)b * size + k] = (double)plan->sample[k];
+    }
+}
+
+static float *buffer_row(const ct_work *work, const ct_job *job) {
+    return work->buffers != NULL ? ct_host_row(work->buffers, job->model) : NULL;
+}
+
+static void forward(ref_plan *plan, const ct_work *work, const ct_job *job, ref_mode mode,
+                    int last) {
+    load_job(plan, work, job);
+    int n = work->batches[job->batch].n;
+    for (int i = 1; i <= last; i++) {
+        ref_call call = node_call(plan, i, n, mode, buffer_row(work, job));
+        ct_ref_kernel(call.node->op)->forward(&call);
+    }
+}
+
+/* A node's values of n samples as floats. */
+static void node_values(const ref_plan *plan, int node, int n, float *out) {
+    size_t count = (size_t)n * ct_shape_size(plan->base.graph->nodes[node].shape);
+    for (size_t k = 0; k < count; k++) out[k] = (float)plan->value[node][k];
+}
+
+static void add_to_gradient(ref_plan *plan, int node, int n, const float *values) {
+    size_t count = (size_t)n * ct_shape_size(plan->base.graph->nodes[node].shape);
+    for (size_t k = 0; k < count; k++) plan->grad[node][k] += (double)values[k];
+}
+
+static void backward(ref_plan *plan, int n) {
+    const ct_graph *g = plan->base.graph;
+    memset(plan->dparams, 0, g->n_weights * sizeof *plan->dparams);
+    for (int i = g->logits; i > 0; i--) {
+        ref_call call = node_call(plan, i, n, REF_FEATURES, NULL);
+        ct_ref_kernel(call.node->op)->backward(&call);
+    }
+}
+
+static ct_status features(ct_plan *base, const ct_work *work, ct_bank *out, ct_bank *class_sums) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    for (int k = 0; k < work->n_jobs; k++) {
+        const ct_job *job = &work->jobs[k];
+        int n = work->batches[job->batch].n;
+        forward(plan, work, job, REF_FEATURES, g->features);
+        float *row = ct_host_row(out, job->out);
+        node_values(plan, g->features, n, row);
+        ct_class_sums(row, plan->labels, n, ct_graph_n_features(g), g->n_classes,
+                      ct_host_row(class_sums, job->out));
+    }
+    return CT_OK;
+}
+
+/* Adds the contrastive terms' gradient at the features; fills mv and dv. */
+static void contrast(ref_plan *plan, const ct_objective *o, int k, int out, int n, float *losses) {
+    const ct_graph *g = plan->base.graph;
+    double mv, dv;
+    ct_ccl_batch batch = {.z = plan->features,
+                          .labels = plan->labels,
+                          .n = n,
+                          .r = ct_graph_n_features(g),
+                          .n_classes = g->n_classes,
+                          .cross = ct_host_row(o->cross, o->cross_begin[k]),
+                          .cross_stride = o->cross->stride,
+                          .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
+                          .received = ct_host_row(o->class_sums, out)};
+    node_values(plan, g->features, n, plan->features);
+    ct_ccl(&o->loss, &batch, plan->scratch, plan->dfeatures, &mv, &dv);
+    add_to_gradient(plan, g->features, n, plan->dfeatures);
+    losses[CT_LOSS_MV] = (float)mv;
+    losses[CT_LOSS_DV] = (float)dv;
+}
+
+static void clear_gradients(ref_plan *plan) {
+    memset(plan->grad[0], 0, plan->base.workspace_bytes / 2);
+}
+
+static ct_status gradient(ct_plan *base, const ct_work *work, const ct_objective *objective,
+                          ct_bank *out, ct_bank *losses, size_t column) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    for (int k = 0; k < work->n_jobs; k++) {
+        const ct_job *job = &work->jobs[k];
+        int n = work->batches[job->batch].n, n_correct;
+        float *loss = ct_host_row(losses, job->out) + column;
+        forward(plan, work, job, REF_TRAIN, g->logits);
+        clear_gradients(plan);
+        node_values(plan, g->logits, n, plan->logits);
+        loss[CT_LOSS_CE] = (float)ct_cross_entropy(plan->logits, plan->labels, n, g->n_classes,
+                                                   plan->dlogits, &n_correct, NULL);
+        loss[CT_LOSS_CORRECT] = (float)n_correct;
+        loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
+        add_to_gradient(plan, g->logits, n, plan->dlogits);
+        if (objective->loss.ccl) contrast(plan, objective, k, job->out, n, loss);
+        backward(plan, n);
+        float *row = ct_host_row(out, job->out);
+        for (size_t p = 0; p < g->n_weights; p++) row[p] = (float)plan->dparams[p];
+    }
+    return CT_OK;
+}
+
+static ct_status evaluate(ct_plan *base, const ct_work *work, ct_score *scores, int *predictions) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    for (int k = 0; k < work->n_jobs; k++) {
+        int n = work->batches[work->jobs[k].batch].n;
+        forward(plan, work, &work->jobs[k], REF_EVALUATE, g->logits);
+        node_values(plan, g->logits, n, plan->logits);
+        scores[k].n = n;
+        scores[k].loss_sum =
+            n * ct_cross_entropy(plan->logits, plan->labels, n, g->n_classes, NULL,
+                                 &scores[k].n_correct,
+                                 predictions != NULL ? predictions + k * base->max_batch : NULL);
+    }
+    return CT_OK;
+}
+
+static ct_status update(ct_backend *base, const ct_update *program) {
+    ref_backend *backend = (ref_backend *)base;
+    if (program->n_rows > backend->n_temp_rows) {
+        ct_free(backend->temps);
+        backend->temps = ct_new(double, (size_t)program->n_rows *CT_MAX_TEMPS);
+        backend->n_temp_rows = backend->temps != NULL ? program->n_rows : 0;
+        if (backend->temps == NULL) return ct_fail(CT_NOMEM, "no memory for temporaries");
+    }
+    ct_ref_update(program, backend->temps);
+    return CT_OK;
+}
+
+static void backend_free(ct_backend *base) {
+    ref_backend *backend = (ref_backend *)base;
+    ct_free(backend->temps);
+    ct_free(backend);
+}
+
+static const ct_backend_ops ref_ops = {
+    .name = "ref",
+    .free = backend_free,
+    .bank_alloc = ct_host_bank_alloc,
+    .bank_free = ct_host_bank_free,
+    .bank_write = ct_host_bank_write,
+    .bank_read = ct_host_bank_read,
+    .update = update,
+    .source_create = ct_host_source_create,
+    .source_free = ct_host_source_free,
+    .plan_create = plan_create,
+    .plan_free = plan_free,
+    .features = features,
+    .gradient = gradient,
+    .evaluate = evaluate,
+};
+
+ct_status ct_backend_ref_create(const ct_backend_options *options, ct_backend **out) {
+    (void)options; /* one thread, always exact */
+    ref_backend *backend = ct_new(ref_backend, 1);
+    if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the ref backend");
+    backend->base = (ct_backend){.ops = &ref_ops, .n_threads = 1};
+    *out = &backend->base;
+    return CT_OK;
+}

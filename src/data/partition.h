@@ -1,0 +1,54 @@
+/* Which agent holds which training samples: disjoint lists, fixed for the run.
+ * A partition is one file and one line in partition_list.h. */
+#ifndef CT_DATA_PARTITION_H
+#define CT_DATA_PARTITION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/status.h"
+
+typedef struct ct_partition {
+    int n_agents;
+    size_t *begin;   /* [n_agents + 1] */
+    uint32_t *index; /* [begin[n_agents]] agent a holds index[begin[a]] .. in visiting order */
+} ct_partition;
+
+typedef struct ct_partition_spec {
+    const char *kind;      /* dirichlet, iid, shards */
+    int n_agents;
+    double alpha;          /* dirichlet: concentration, > 0 */
+    int classes_per_agent; /* shards */
+    uint64_t seed;
+} ct_partition_spec;
+
+ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labels, size_t n,
+                              int n_classes, ct_partition *out);
+void ct_partition_free(ct_partition *partition);
+
+/* CSV with header `index,agent`, one line a sample; an agent's lines are its visiting order.
+ * Samples may be left out; none may appear twice; every index < n_samples; agents 0 .. n_agents-1,
+ * none of them empty. Bad content is CT_IO with the line number. */
+ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct_partition *out);
+ct_status ct_partition_write(const ct_partition *partition, const char *path);
+
+static inline size_t ct_partition_size(const ct_partition *p, int agent) {
+    return p->begin[agent + 1] - p->begin[agent];
+}
+
+typedef struct ct_partition_facts {
+    double classes_per_agent; /* mean number of classes an agent holds */
+    double top_share;         /* mean share of an agent's largest class */
+    double total_variation;   /* mean total variation distance of an agent's mix to the global mix */
+    size_t min_size, max_size;
+    uint64_t hash; /* of the lists, in order */
+} ct_partition_facts;
+
+/* table: [n_agents][n_classes] counts, filled if not NULL. */
+void ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
+                          uint32_t *table, ct_partition_facts *out);
+
+void ct_partition_each(void (*each)(void *context, const char *name, const char *text),
+                       void *context);
+
+#endif

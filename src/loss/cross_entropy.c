@@ -1,0 +1,36 @@
+#include "loss/loss.h"
+
+#include <math.h>
+
+static int first_largest(const float *logits, int n_classes) {
+    int best = 0;
+    for (int c = 1; c < n_classes; c++)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
+/* -log softmax(logits)[label], and its gradient times `weight`. */
+static double sample(const float *logits, int label, int n_classes, double weight, float *dlogits) {
+    double largest = logits[first_largest(logits, n_classes)];
+    double sum = 0;
+    for (int c = 0; c < n_classes; c++) sum += exp(logits[c] - largest);
+    if (dlogits != NULL)
+        for (int c = 0; c < n_classes; c++)
+            dlogits[c] = (float)(weight * (exp(logits[c] - largest) / sum - (c == label)));
+    return log(sum) + largest - logits[label];
+}
+
+double ct_cross_entropy(const float *logits, const int32_t *labels, int n, int n_classes,
+                        float *dlogits, int *n_correct, int *predictions) {
+    double sum = 0;
+    *n_correct = 0;
+    for (int b = 0; b < n; b++) {
+        size_t at = (size_t)b * (size_t)n_classes;
+        sum += sample(logits + at, labels[b], n_classes, 1.0 / n,
+                      dlogits != NULL ? dlogits + at : NULL);
+        int best = first_largest(logits + at, n_classes);
+        *n_correct += best == labels[b];
+        if (predictions != NULL) predictions[b] = best;
+    }
+    return sum / n;
+}

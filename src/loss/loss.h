@@ -1,0 +1,63 @@
+/* What an agent minimises, on plain arrays of one mini-batch (all sums in double).
+ * Cross-feature contrastive loss (CCL), Aketi and Roy, WACV 2024 (arXiv:2310.15890), eq. (3)-(5):
+ *   L = CE + lambda_m * L_mv + lambda_d * L_dv
+ *   L_mv = sum_j D(z, z_j)        model-variant: the same batch under neighbour j's weights
+ *   L_dv = D(z, zbar(y))          data-variant: the neighbourhood's mean feature of the label's
+ * class z [B x r] carries the gradient; z_j [B x r] and zbar [C x r] are constants. */
+#ifndef CT_LOSS_LOSS_H
+#define CT_LOSS_LOSS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ct_distance { CT_MSE, CT_L1, CT_COSINE } ct_distance;
+/* mean: over batch and features (the authors' code, whose lambdas are the published ones);
+ * sum: over the features, mean over the batch (the paper's equation to the letter). */
+typedef enum ct_reduction { CT_REDUCE_MEAN, CT_REDUCE_SUM } ct_reduction;
+
+typedef struct ct_loss_spec {
+    bool ccl; /* false: cross-entropy alone */
+    double lambda_m, lambda_d;
+    ct_distance distance;
+    ct_reduction reduction;
+} ct_loss_spec;
+
+/* Mean cross-entropy over n samples; dlogits = its gradient (NULL: not wanted). *n_correct counts
+ * samples whose largest logit (the first of equals) is the label's; predictions may be NULL. */
+double ct_cross_entropy(const float *logits, const int32_t *labels, int n, int n_classes,
+                        float *dlogits, int *n_correct, int *predictions);
+
+/* sums[c] = sum of the features of class c, then their count: [n_classes][r + 1]. */
+void ct_class_sums(const float *features, const int32_t *labels, int n, size_t r, int n_classes,
+                   float *sums);
+
+/* D(z, t) over n samples, where sample b's target is row b of `targets` [n][r], or row labels[b] of
+ * it if labels are given. Adds weight * dD/dz to dz [n][r] and returns D. With the cosine distance
+ * a zero vector has no direction: its cosine counts as 0 and it gets no gradient. */
+double ct_distance_to(const ct_loss_spec *spec, const float *z, const float *targets,
+                      const int32_t *labels, int n, size_t r, double weight, float *dz);
+
+/* The contrastive terms of one agent's batch. */
+typedef struct ct_ccl_batch {
+    const float *z;        /* [n][r] features under the agent's own weights */
+    const int32_t *labels; /* [n] */
+    int n;
+    size_t r;
+    int n_classes;
+    const float *cross; /* neighbour j's features of this batch, [n][r], at cross + j * stride */
+    size_t cross_stride;
+    int n_cross;
+    const float
+        *received; /* [n_classes][r + 1] sums the neighbours sent about this agent's model */
+} ct_ccl_batch;
+
+/* Floats of scratch that ct_ccl needs. */
+static inline size_t ct_ccl_scratch(size_t r, int n_classes) {
+    return (size_t)n_classes * (2 * r + 1);
+}
+/* dz = lambda_m dL_mv/dz + lambda_d dL_dv/dz [n][r]; *mv and *dv are L_mv and L_dv, unweighted. */
+void ct_ccl(const ct_loss_spec *spec, const ct_ccl_batch *batch, float *scratch, float *dz,
+            double *mv, double *dv);
+
+#endif

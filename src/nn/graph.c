@@ -1,0 +1,218 @@
+#include "nn/graph.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/memory.h"
+
+#define NORM_GROUPS      8 /* EvoNorm, as in the paper's code */
+#define GROUPNORM_GROUPS 2 /* groupnorm(2) */
+#define MAX_NODES        4096
+
+static bool is_broken(const ct_graph *g) {
+    return g->status != CT_OK;
+}
+
+static void *append(ct_graph *g, void *items, int n, size_t size) {
+    /* Grow at powers of two only: n is the count before the new item. */
+    if (n != 0 && (n & (n - 1)) != 0) return items;
+    void *larger = ct_grow(items, (size_t)n, n == 0 ? 1 : (size_t)n * 2, size);
+    if (larger == NULL) g->status = ct_fail(CT_NOMEM, "no memory for the model graph");
+    return larger == NULL ? items : larger;
+}
+
+static int add_node(ct_graph *g, ct_node node) {
+    if (is_broken(g)) return 0;
+    if (g->n_nodes >= MAX_NODES) {
+        g->status = ct_fail(CT_INVAL, "model %s has more than %d nodes", g->model, MAX_NODES);
+        return 0;
+    }
+    g->nodes = append(g, g->nodes, g->n_nodes, sizeof *g->nodes);
+    if (is_broken(g)) return 0;
+    g->nodes[g->n_nodes] = node;
+    g->logits = g->n_nodes;
+    return g->n_nodes++;
+}
+
+static ct_node node_of(ct_op op, int in, ct_shape shape) {
+    return (ct_node){.op = op,
+                     .in = {in, -1},
+                     .shape = shape,
+                     .groups = 1,
+                     .weight = CT_NO_PARAM,
+                     .bias = CT_NO_PARAM,
+                     .slope = CT_NO_PARAM};
+}
+
+static int add_param(ct_graph *g, const char *name, const char *suffix, ct_param p) {
+    if (is_broken(g)) return CT_NO_PARAM;
+    g->params = append(g, g->params, g->n_params, sizeof *g->params);
+    if (is_broken(g)) return CT_NO_PARAM;
+    snprintf(p.name, sizeof p.name, "%s.%s", name, suffix);
+    p.count = 1;
+    for (int d = 0; d < p.n_dims; d++) p.count *= p.dims[d];
+    p.offset = g->n_weights;
+    g->n_weights += p.count;
+    g->params[g->n_params] = p;
+    return g->n_params++;
+}
+
+static int add_vector(ct_graph *g, const char *name, const char *suffix, int n, ct_init init,
+                      double scale) {
+    return add_param(g, name, suffix,
+                     (ct_param){.n_dims = 1, .dims = {(size_t)n}, .init = init, .scale = scale});
+}
+
+static void add_buffer(ct_graph *g, const char *name, const char *suffix, int n, ct_init init) {
+    if (is_broken(g)) return;
+    g->buffers = append(g, g->buffers, g->n_buffers, sizeof *g->buffers);
+    if (is_broken(g)) return;
+    ct_param *b = &g->buffers[g->n_buffers++];
+    *b = (ct_param){.n_dims = 1,
+                    .dims = {(size_t)n},
+                    .offset = g->n_buffer_values,
+                    .count = (size_t)n,
+                    .init = init};
+    snprintf(b->name, sizeof b->name, "%s.%s", name, suffix);
+    g->n_buffer_values += (size_t)n;
+}
+
+int ct_input(ct_graph *g, ct_shape shape) {
+    return add_node(g, node_of(CT_OP_INPUT, -1, shape));
+}
+
+/* Output extent of a window that slides over `extent`; 0 if it does not fit once. */
+static int windows(int extent, int kernel, int stride, int pad) {
+    int room = extent + 2 * pad - kernel;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+static void check_window(ct_graph *g, const char *what, ct_shape in, ct_shape out) {
+    if (is_broken(g) || (out.h > 0 && out.w > 0)) return;
+    g->status = ct_fail(CT_INVAL, "model %s does not fit these images: %s gets %dx%d pixels",
+                        g->model, what, in.h, in.w);
+}
+
+int ct_conv(ct_graph *g, int in, const char *name, int channels, int kernel, int stride, int pad,
+            int groups, bool bias) {
+    if (is_broken(g)) return 0;
+    ct_shape from = g->nodes[in].shape;
+    ct_shape to = {channels, windows(from.h, kernel, stride, pad),
+                   windows(from.w, kernel, stride, pad)};
+    check_window(g, name, from, to);
+    ct_node node = node_of(CT_OP_CONV, in, to);
+    node.kernel = kernel;
+    node.stride = stride;
+    node.pad = pad;
+    node.groups = groups;
+    size_t k = (size_t)kernel;
+    double fan_in = (double)from.c / groups * kernel * kernel;
+    node.weight = add_param(g, name, "weight",
+                            (ct_param){.n_dims = 4,
+                                       .dims = {(size_t)channels, (size_t)(from.c / groups), k, k},
+                                       .init = CT_INIT_NORMAL,
+                                       .scale = sqrt(2.0 / ((double)kernel * kernel * channels))});
+    if (bias) node.bias = add_vector(g, name, "bias", channels, CT_INIT_UNIFORM, 1 / sqrt(fan_in));
+    return add_node(g, node);
+}
+
+int ct_linear(ct_graph *g, int in, const char *name, int width) {
+    if (is_broken(g)) return 0;
+    size_t n_in = ct_shape_size(g->nodes[in].shape);
+    double bound = 1.0 / sqrt((double)n_in);
+    ct_node node = node_of(CT_OP_LINEAR, in, (ct_shape){width, 1, 1});
+    node.weight = add_param(
+        g, name, "weight",
+        (ct_param){
+            .n_dims = 2, .dims = {(size_t)width, n_in}, .init = CT_INIT_UNIFORM, .scale = bound});
+    node.bias = add_vector(g, name, "bias", width, CT_INIT_UNIFORM, bound);
+    return add_node(g, node);
+}
+
+int ct_relu(ct_graph *g, int in) {
+    if (is_broken(g)) return 0;
+    return add_node(g, node_of(CT_OP_RELU, in, g->nodes[in].shape));
+}
+
+int ct_maxpool(ct_graph *g, int in, int kernel, int stride, int pad) {
+    if (is_broken(g)) return 0;
+    ct_shape from = g->nodes[in].shape;
+    ct_shape to = {from.c, windows(from.h, kernel, stride, pad),
+                   windows(from.w, kernel, stride, pad)};
+    check_window(g, "a max pooling", from, to);
+    ct_node node = node_of(CT_OP_MAXPOOL, in, to);
+    node.kernel = kernel;
+    node.stride = stride;
+    node.pad = pad;
+    return add_node(g, node);
+}
+
+int ct_avgpool(ct_graph *g, int in) {
+    if (is_broken(g)) return 0;
+    return add_node(g, node_of(CT_OP_AVGPOOL, in, (ct_shape){g->nodes[in].shape.c, 1, 1}));
+}
+
+int ct_add(ct_graph *g, int a, int b) {
+    if (is_broken(g)) return 0;
+    ct_node node = node_of(CT_OP_ADD, a, g->nodes[a].shape);
+    node.in[1] = b;
+    return add_node(g, node);
+}
+
+int ct_norm(ct_graph *g, int in, ct_op kind, const char *name) {
+    if (is_broken(g) || kind == CT_OP_INPUT) return in;
+    ct_shape shape = g->nodes[in].shape;
+    ct_node node = node_of(kind, in, shape);
+    node.groups = kind == CT_OP_GROUPNORM   ? GROUPNORM_GROUPS
+                  : kind == CT_OP_BATCHNORM ? 1
+                                            : NORM_GROUPS;
+    if (shape.c % node.groups != 0) {
+        g->status = ct_fail(CT_INVAL, "%s: %d channels cannot be normalised in %d groups", name,
+                            shape.c, node.groups);
+        return 0;
+    }
+    node.weight = add_vector(g, name, "weight", shape.c, CT_INIT_ONE, 0);
+    node.bias = add_vector(g, name, "bias", shape.c, CT_INIT_ZERO, 0);
+    if (kind == CT_OP_EVONORM_S0) node.slope = add_vector(g, name, "v", shape.c, CT_INIT_ONE, 0);
+    if (kind == CT_OP_BATCHNORM) {
+        node.buffer = g->n_buffer_values;
+        add_buffer(g, name, "running_mean", shape.c, CT_INIT_ZERO);
+        add_buffer(g, name, "running_var", shape.c, CT_INIT_ONE);
+    }
+    return add_node(g, node);
+}
+
+void ct_set_features(ct_graph *g, int node) {
+    if (!is_broken(g)) g->features = node;
+}
+
+int ct_norm_act(ct_graph *g, int in, const ct_model_context *m, const char *name) {
+    int x = ct_norm(g, in, m->norm, name);
+    return ct_join_act(g, x, m);
+}
+
+int ct_join_act(ct_graph *g, int in, const ct_model_context *m) {
+    bool has_own = m->norm == CT_OP_EVONORM || m->norm == CT_OP_EVONORM_S0;
+    return has_own ? in : ct_relu(g, in);
+}
+
+void ct_graph_free(ct_graph *g) {
+    ct_free(g->nodes);
+    ct_free(g->params);
+    ct_free(g->buffers);
+    memset(g, 0, sizeof *g);
+}
+
+double ct_graph_macs(const ct_graph *g, int last) {
+    double macs = 0;
+    for (int i = 0; i <= last; i++) {
+        const ct_node *node = &g->nodes[i];
+        if (node->op != CT_OP_CONV && node->op != CT_OP_LINEAR) continue;
+        double per_output =
+            (double)g->params[node->weight].count / (double)g->params[node->weight].dims[0];
+        macs += per_output * (double)ct_shape_size(node->shape);
+    }
+    return macs;
+}

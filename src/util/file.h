@@ -1,0 +1,46 @@
+/* Files: read whole (plain or gzip), written so that a reader sees the old or the new one, never
+ * half. */
+#ifndef CT_UTIL_FILE_H
+#define CT_UTIL_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/status.h"
+
+/* The content of a file; `bytes` has one 0 byte more than `n`, so that text can be read as a
+ * string. */
+typedef struct ct_blob {
+    uint8_t *bytes;
+    size_t n;
+} ct_blob;
+
+/* Reads a whole file; one that begins with the gzip magic is unpacked on the way (a damaged or cut
+ * one is refused). Fails with CT_IO if it is missing, unreadable, no plain file, or larger
+ * (unpacked) than `max_bytes`. */
+ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out);
+void ct_blob_free(ct_blob *blob);
+
+/* Writes to a temporary name beside `path`, syncs and renames. On failure nothing changes at `path`
+ * and the temporary file is gone. */
+ct_status ct_file_write(const char *path, const void *bytes, size_t n);
+
+/* A file written piece by piece with the same promise: open, add..., then commit or abandon. */
+typedef struct ct_writer ct_writer;
+ct_status ct_writer_open(const char *path, ct_writer **out);
+ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
+ct_status ct_writer_commit(ct_writer **writer);
+void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
+
+bool ct_file_exists(const char *path);
+bool ct_dir_exists(const char *path);
+/* Creates a directory and its parents; an existing one is fine. */
+ct_status ct_dir_create(const char *path);
+/* dir + "/" + name; ct_free() it. NULL without memory. */
+char *ct_path_join(const char *dir, const char *name);
+
+/* CRC-32 (the zlib and PNG one), continued from `crc`; start with 0. */
+uint32_t ct_crc32(uint32_t crc, const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,36 @@
+/* Named tensors in one file, the safetensors layout: 8 bytes little-endian header length, a JSON
+ * header {name: {dtype, shape, data_offsets}}, then the data. PyTorch state dicts load both ways.
+ */
+#ifndef CT_UTIL_SAFETENSORS_H
+#define CT_UTIL_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/status.h"
+
+#define CT_TENSOR_MAX_DIMS 8
+
+typedef struct ct_tensor {
+    char *name;
+    int n_dims;
+    size_t dims[CT_TENSOR_MAX_DIMS];
+    size_t count;
+    float *values; /* [count] */
+} ct_tensor;
+
+typedef struct ct_tensors {
+    ct_tensor *items;
+    size_t n;
+} ct_tensors;
+
+/* Reads F32, and F64, F16, BF16 rounded to float. Every header field is checked against the file's
+ * size; overlapping, truncated or unknown content is refused (CT_IO), naming the tensor. */
+ct_status ct_tensors_read(const char *path, ct_tensors *out);
+void ct_tensors_free(ct_tensors *tensors);
+const ct_tensor *ct_tensors_find(const ct_tensors *tensors, const char *name);
+
+/* Writes F32 atomically, in the order given. Values are only read. */
+ct_status ct_tensors_write(const char *path, const ct_tensor *items, size_t n);
+
+#endif

@@ -1,0 +1,22 @@
+/* A sparse matrix by rows: what mixes rows of a bank (agents), or gathers them along edges. */
+#ifndef CT_UTIL_SPARSE_H
+#define CT_UTIL_SPARSE_H
+
+#include <stddef.h>
+
+#include "util/status.h"
+
+typedef struct ct_sparse {
+    int n_rows, n_cols;
+    int *begin;    /* [n_rows + 1]: row i owns entries begin[i] .. begin[i+1]-1 */
+    int *column;   /* [begin[n_rows]] ascending within a row: sums run in this order */
+    double *value; /* [begin[n_rows]] */
+} ct_sparse;
+
+/* Room for n_entries entries; the caller fills begin, column and value. */
+ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out);
+void ct_sparse_free(ct_sparse *matrix);
+/* The entry at (row, column); 0 where none is stored. */
+double ct_sparse_get(const ct_sparse *matrix, int row, int column);
+
+#endif

@@ -1,0 +1,38 @@
+/* Text that grows, and numbers parsed whole ("8x" is an error). */
+#ifndef CT_UTIL_TEXT_H
+#define CT_UTIL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/status.h"
+
+typedef struct ct_text {
+    char *chars; /* always terminated once anything was added; NULL before */
+    size_t n;
+    size_t capacity;
+    bool failed; /* memory ran out: the text is incomplete; ct_text_status() says so */
+} ct_text;
+
+void ct_text_add(ct_text *text, const char *format, ...) CT_PRINTF(2, 3);
+/* CT_OK, or CT_NOMEM if some ct_text_add could not be done. */
+ct_status ct_text_status(const ct_text *text);
+void ct_text_free(ct_text *text);
+
+/* The whole string is one number of that kind; otherwise false and *out is left alone.
+ * Numbers may have blanks around them; nan, inf and hexadecimal are refused. */
+bool ct_parse_i64(const char *text, int64_t *out);
+bool ct_parse_double(const char *text, double *out);
+/* "on|off", "true|false", "yes|no", "1|0" */
+bool ct_parse_bool(const char *text, bool *out);
+
+/* The fields of a comma-separated list, blanks trimmed: calls `each` for every field until it
+ * fails. */
+ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
+                   void *context);
+
+/* The distance of two words in single-character edits, for "did you mean". */
+size_t ct_edit_distance(const char *a, const char *b);
+
+#endif
