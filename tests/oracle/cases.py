@@ -12,7 +12,7 @@ import oracle
 
 N_AGENTS, N_CLASSES, SIDE, HIDDEN = 5, 4, 6, 8
 N_TRAIN, N_TEST, PER_AGENT, ITERATIONS = 150, 20, 27, 5
-# Chosen among a few so that no ReLU and no |.| of any case comes near its kink (see sensitivity.py).
+# Chosen so that no ReLU and no |.| of any case comes near its kink (sensitivity.py checks).
 SEED = 23
 
 CE = "--loss ce"
