@@ -1,0 +1,174 @@
+/* Winograd convolution F(4x4, 3x3) in lanes: 3x3, stride 1, border 1 (sources:
+ * winograd_internal.h). y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of 4x4 pixels of y
+ *   x [c_in][h][w][16]   y [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
+ *   u [36][c_out/4][c_in][4]   weights transformed by winograd_weights, c_out padded with zeros
+ *   v [36][c_in][tiles][16], m [36][c_out][tiles][16]   a chunk of tiles, in scratch
+ * For every frequency the sum over i is a matrix product [c_out x c_in] * [c_in x tiles*16]; its
+ * register tile is 4 output channels by COLUMNS vectors. 36 products replace 144: 4 times fewer. */
+#include "backend/cpu/kernels/winograd_internal.h"
+
+/* Vectors of a register tile beside its 4 output channels, and so 4 * COLUMNS accumulators: what
+ * 32 (AVX-512) or 16 registers hold together with the operands. */
+#if VL == 16
+#define COLUMNS 4
+#else
+#define COLUMNS 2
+#endif
+
+/* Input channels whose v of a register tile's columns stay in the first-level cache. */
+#define K_BLOCK 64
+
+/* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
+#define CHUNK_BYTES (640 * 1024)
+
+wino_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w) {
+    wino_plan plan = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
+    plan.n_across = (w + TILE - 1) / TILE;
+    plan.n_tiles = plan.n_across * ((h + TILE - 1) / TILE);
+    size_t tile_bytes = (size_t)N_XI * CT_LANES * sizeof(float) * (size_t)(c_in + c_out);
+    int n_chunk = (int)(CHUNK_BYTES / tile_bytes) / 4 * 4;
+    if (n_chunk < 4) n_chunk = 4;
+    plan.n_chunk = n_chunk < plan.n_tiles ? n_chunk : plan.n_tiles;
+    size_t line = (size_t)plan.n_chunk * CT_LANES;
+    plan.v_stride = odd_lines((size_t)round_up(c_in, 4) * line);
+    plan.m_stride = odd_lines((size_t)round_up(c_out, 4) * line);
+    return plan;
+}
+
+size_t KERNEL(winograd_scratch)(int c_in, int c_out, int h, int w) {
+    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    return (size_t)w * CT_LANES + N_XI * (plan.v_stride + plan.m_stride);
+}
+
+static size_t u_stride(int c_in, int c_out) {
+    return odd_lines((size_t)round_up(c_in, 4) * (size_t)round_up(c_out, CO_TILE));
+}
+
+size_t KERNEL(winograd_weights_size)(int c_in, int c_out) {
+    return N_XI * u_stride(c_in, c_out);
+}
+
+/* G g, three taps to six frequencies, for VL filters at a time. */
+INLINE void weights_column(const vf g[3], vf t[6]) {
+    vf even = (-1.0f / 6) * (g[0] + g[2]), odd = (-1.0f / 6) * g[1];
+    t[0] = 0.25f * g[0];
+    t[1] = even + odd;
+    t[2] = even - odd;
+    even = (1.0f / 24) * g[0] + (1.0f / 6) * g[2];
+    odd = (1.0f / 12) * g[1];
+    t[3] = even + odd;
+    t[4] = even - odd;
+    t[5] = g[2];
+}
+
+/* G g G^T of the 16 filters taps[3][3][16], stored 16 floats per frequency. */
+static void weights_group(const float *taps, size_t stride, float *u) {
+    for (int part = 0; part < PARTS; part++) {
+        vf t[3][6];
+        for (int j = 0; j < 3; j++) {
+            vf g[3];
+            for (int i = 0; i < 3; i++) g[i] = vload(taps + (3 * i + j) * CT_LANES + part * VL);
+            weights_column(g, t[j]);
+        }
+        for (int i = 0; i < 6; i++) {
+            vf row[3] = {t[0][i], t[1][i], t[2][i]}, out[6];
+            weights_column(row, out);
+            for (int j = 0; j < 6; j++)
+                vstore(u + (size_t)(6 * i + j) * stride + part * VL, out[j]);
+        }
+    }
+}
+
+/* Filters of 4 input by 4 output channels side by side, absent ones zero. */
+static void weights_gather(const float *w, int c_in, int c_out, int i0, int o0, bool flip,
+                           float *taps) {
+    for (int k = 0; k < 16; k++) {
+        int i = i0 + k / 4, o = o0 + k % 4;
+        bool absent = i >= c_in || o >= c_out;
+        const float *g = absent ? w : w + 9 * (flip ? (size_t)i * c_out + o : (size_t)o * c_in + i);
+        for (int s = 0; s < 9; s++) taps[s * 16 + k] = absent ? 0.0f : g[flip ? 8 - s : s];
+    }
+}
+
+void KERNEL(winograd_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
+    _Alignas(64) float taps[9 * CT_LANES];
+    int k_in = round_up(c_in, 4);
+    size_t stride = u_stride(c_in, c_out);
+    for (int o = 0; o < c_out; o += CO_TILE) {
+        for (int i = 0; i < c_in; i += 4) {
+            weights_gather(w, c_in, c_out, i, o, flip, taps);
+            weights_group(taps, stride, u + (size_t)o * k_in + (size_t)i * CO_TILE);
+        }
+    }
+}
+
+/* m[4][columns] (+)= u[k][4] * v[k][columns], a row of v every v_row floats. */
+INLINE void product_tile(int columns, int k, const float *u, const float *v, size_t v_row,
+                         bool accumulate, float *m, size_t m_row) {
+    vf sum[CO_TILE][COLUMNS];
+    for (int o = 0; o < CO_TILE; o++)
+        for (int t = 0; t < columns; t++)
+            sum[o][t] = accumulate ? vload(m + o * m_row + t * VL) : vzero();
+    for (int i = 0; i < k; i++) {
+        vf column[COLUMNS];
+        for (int t = 0; t < columns; t++) column[t] = vload(v + t * VL);
+        for (int o = 0; o < CO_TILE; o++) {
+            vf weight = vset(u[o]);
+            for (int t = 0; t < columns; t++) sum[o][t] = sum[o][t] + weight * column[t];
+        }
+        u += CO_TILE;
+        v += v_row;
+    }
+    for (int o = 0; o < CO_TILE; o++)
+        for (int t = 0; t < columns; t++) vstore(m + o * m_row + t * VL, sum[o][t]);
+}
+
+/* The columns a full register tile does not cover. */
+static void product_rest(int columns, int k, const float *u, const float *v, size_t v_row,
+                         bool accumulate, float *m, size_t m_row) {
+#if COLUMNS == 4
+    if (columns == 3) {
+        product_tile(3, k, u, v, v_row, accumulate, m, m_row);
+        return;
+    }
+    if (columns == 2) {
+        product_tile(2, k, u, v, v_row, accumulate, m, m_row);
+        return;
+    }
+#endif
+    if (columns == 1) product_tile(1, k, u, v, v_row, accumulate, m, m_row);
+}
+
+/* One frequency: m [c_out][n] = u [c_out][c_in] * v [c_in][n]. */
+static void product(const wino_plan *plan, int n, const float *u, const float *v, float *m) {
+    const size_t row = (size_t)plan->n_chunk * CT_LANES;
+    const int c_in = plan->c_in, k_in = round_up(c_in, 4), n_vec = n * PARTS;
+    for (int i = 0; i < c_in; i += K_BLOCK) {
+        int k = c_in - i < K_BLOCK ? c_in - i : K_BLOCK;
+        for (int o = 0; o < plan->c_out; o += CO_TILE) {
+            const float *u_tile = u + (size_t)o * k_in + (size_t)i * CO_TILE;
+            const float *v_tile = v + (size_t)i * row;
+            float *m_tile = m + (size_t)o * row;
+            int t = 0;
+            for (; t + COLUMNS <= n_vec; t += COLUMNS)
+                product_tile(COLUMNS, k, u_tile, v_tile + t * VL, row, i > 0, m_tile + t * VL, row);
+            product_rest(n_vec - t, k, u_tile, v_tile + t * VL, row, i > 0, m_tile + t * VL, row);
+        }
+    }
+}
+
+void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
+                           float *y, bool accumulate, float *scratch) {
+    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    const size_t stride = u_stride(c_in, c_out);
+    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
+    for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
+    for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
+        int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
+        KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
+        for (int xi = 0; xi < N_XI; xi++)
+            product(&plan, n, u + (size_t)xi * stride, v + (size_t)xi * plan.v_stride,
+                    m + (size_t)xi * plan.m_stride);
+        KERNEL(winograd_output)(&plan, m, first, n, accumulate, y);
+    }
+}

@@ -1,0 +1,58 @@
+/* Winograd convolution in lanes, the parts its files share. Winograd, Arithmetic Complexity of
+ * Computations, SIAM 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
+ * 2016. Interpolation points 0, 1, -1, 2, -2, infinity; 36 "frequencies" xi = 6 * row + column.
+ *
+ *   input     V = B^T d B   d [6 x 6] pixels of a tile, tiles 4 apart, 1 pixel of border
+ *   weights   U = G g G^T   g [3 x 3]
+ *   output    Y = A^T M A   M = sum over input channels of U . V (elementwise), Y [4 x 4]
+ *   gradient  dM = A dY A^T, dU = sum over tiles and samples of dM . V, dg = G^T dU G
+ *
+ *   B^T = 4  0 -5  0  1  0    G = 1/4    0     0      A^T = 1  1  1  1  1  0
+ *         0 -4 -4  1  1  0        -1/6 -1/6  -1/6           0  1 -1  2 -2  0
+ *         0  4 -4 -1  1  0        -1/6  1/6  -1/6           0  1  1  4  4  0
+ *         0 -2 -1  2  1  0        1/24  1/12  1/6           0  1 -1  8 -8  1
+ *         0  2 -1 -2  1  0        1/24 -1/12  1/6
+ *         0  4  0 -5  0  1         0    0     1
+ *
+ * Data of one block of 16 samples: x [c][h][w][16], transformed v [36][c][tiles][16], where the
+ * stride between frequencies is an odd number of cache lines: a power of two would put the 36
+ * lines that one tile writes into one set of the cache. */
+#ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
+#define CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
+
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/vector.h"
+
+#define N_XI    36
+#define TILE    4               /* output pixels of a tile in one direction */
+#define CO_TILE 4               /* output channels of a register tile */
+#define PARTS   (CT_LANES / VL) /* vectors of a pixel */
+
+/* How a convolution is cut: tiles in row-major order, n_chunk of them transformed at a time. */
+typedef struct wino_plan {
+    int c_in, c_out, h, w;
+    int n_across, n_tiles, n_chunk;
+    size_t v_stride, m_stride; /* floats between frequencies: input side, output side */
+} wino_plan;
+
+INLINE int round_up(int n, int to) {
+    return (n + to - 1) / to * to;
+}
+
+/* n floats or a little more: an odd number of cache lines. */
+INLINE size_t odd_lines(size_t n) {
+    return ((n + CT_LANES - 1) / CT_LANES | 1) * CT_LANES;
+}
+
+wino_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w);
+
+/* v[36][c][n] of the n tiles from `first` on; zeros is a row of w black pixels. */
+void KERNEL(winograd_input)(const wino_plan *plan, const float *x, int first, int n,
+                            const float *zeros, float *v);
+/* y of those tiles from m[36][c_out][n]. */
+void KERNEL(winograd_output)(const wino_plan *plan, const float *m, int first, int n,
+                             bool accumulate, float *y);
+/* m[36][c_out][n] = A dy A^T. */
+void KERNEL(winograd_gradient)(const wino_plan *plan, const float *dy, int first, int n, float *m);
+
+#endif

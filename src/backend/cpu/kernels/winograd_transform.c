@@ -1,0 +1,228 @@
+/* Winograd transforms of the activations in lanes (matrices and sources: winograd_internal.h).
+ *   winograd_input     V  = B^T d B   [6 x 6] -> [6 x 6]
+ *   winograd_output    Y  = A^T M A   [6 x 6] -> [4 x 4]
+ *   winograd_gradient  dM = A dY A^T  [4 x 4] -> [6 x 6]
+ * B and A give their rows in pairs that share sums, (1,2), (3,4) and (0,5). The input is therefore
+ * walked through once per pair: two rows of six are all that is live, nothing is spilled, and the
+ * columns that neighbouring tiles share are transformed once. */
+#include "backend/cpu/kernels/winograd_internal.h"
+
+enum { ROWS_12, ROWS_34, ROWS_05, N_PASSES };
+
+typedef struct pair {
+    vf a, b;
+} pair;
+
+/* Rows (1,2), (3,4) or (0,5) of B^T d. */
+INLINE pair input_rows(int pass, const float *const row[6], ptrdiff_t at) {
+    if (pass == ROWS_12) {
+        vf even = vload(row[4] + at) - 4.0f * vload(row[2] + at);
+        vf odd = vload(row[3] + at) - 4.0f * vload(row[1] + at);
+        return (pair){even + odd, even - odd};
+    }
+    if (pass == ROWS_34) {
+        vf even = vload(row[4] + at) - vload(row[2] + at);
+        vf odd = vload(row[3] + at) - vload(row[1] + at);
+        return (pair){even + 2.0f * odd, even - 2.0f * odd};
+    }
+    vf first = vload(row[4] + at) + 4.0f * vload(row[0] + at);
+    vf last = vload(row[5] + at) + 4.0f * vload(row[1] + at);
+    return (pair){first - 5.0f * vload(row[2] + at), last - 5.0f * vload(row[3] + at)};
+}
+
+/* The same for column k of the image, black outside. */
+INLINE pair input_column(int pass, const float *const row[6], int k, int w) {
+    if (k < 0 || k >= w) return (pair){vzero(), vzero()};
+    return input_rows(pass, row, (ptrdiff_t)k * CT_LANES);
+}
+
+/* Six frequencies of one row, d B. */
+INLINE void input_store(const vf d[6], float *v, size_t stride) {
+    vf even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
+    vstore(v, d[4] + 4.0f * d[0] - 5.0f * d[2]);
+    vstore(v + stride, even + odd);
+    vstore(v + 2 * stride, even - odd);
+    even = d[4] - d[2];
+    odd = d[3] - d[1];
+    vstore(v + 3 * stride, even + 2.0f * odd);
+    vstore(v + 4 * stride, even - 2.0f * odd);
+    vstore(v + 5 * stride, d[5] + 4.0f * d[1] - 5.0f * d[3]);
+}
+
+/* Two of the six rows of n neighbouring tiles, the first of them being tile tx of its row. */
+INLINE void input_pass(int pass, const float *const row[6], int tx, int n, int w, float *v,
+                       size_t stride) {
+    const int first_row = pass == ROWS_12 ? 1 : pass == ROWS_34 ? 3 : 0;
+    const int second_row = pass == ROWS_12 ? 2 : pass == ROWS_34 ? 4 : 5;
+    float *v_a = v + (size_t)first_row * 6 * stride, *v_b = v + (size_t)second_row * 6 * stride;
+    vf a[6], b[6];
+    pair left = input_column(pass, row, TILE * tx - 1, w);
+    pair right = input_column(pass, row, TILE * tx, w);
+    a[4] = left.a, b[4] = left.b, a[5] = right.a, b[5] = right.b;
+    for (int t = 0; t < n; t++) {
+        int k = TILE * (tx + t) + 1;
+        a[0] = a[4], b[0] = b[4], a[1] = a[5], b[1] = b[5];
+        if (k + TILE <= w) {
+            for (int i = 0; i < TILE; i++) {
+                pair p = input_rows(pass, row, (ptrdiff_t)(k + i) * CT_LANES);
+                a[2 + i] = p.a, b[2 + i] = p.b;
+            }
+        } else {
+            for (int i = 0; i < TILE; i++) {
+                pair p = input_column(pass, row, k + i, w);
+                a[2 + i] = p.a, b[2 + i] = p.b;
+            }
+        }
+        input_store(a, v_a + (size_t)t * CT_LANES, stride);
+        input_store(b, v_b + (size_t)t * CT_LANES, stride);
+    }
+}
+
+/* n tiles of tile row ty of one channel. */
+static void input_tiles(const wino_plan *plan, const float *x, int ty, int tx, int n,
+                        const float *zeros, float *v) {
+    const float *row[6];
+    for (int part = 0; part < PARTS; part++) {
+        for (int i = 0; i < 6; i++) {
+            int r = TILE * ty - 1 + i;
+            const float *line = r < 0 || r >= plan->h ? zeros : x + (size_t)r * plan->w * CT_LANES;
+            row[i] = line + part * VL;
+        }
+        float *to = v + part * VL;
+        input_pass(ROWS_12, row, tx, n, plan->w, to, plan->v_stride);
+        input_pass(ROWS_34, row, tx, n, plan->w, to, plan->v_stride);
+        input_pass(ROWS_05, row, tx, n, plan->w, to, plan->v_stride);
+    }
+}
+
+void KERNEL(winograd_input)(const wino_plan *plan, const float *x, int first, int n,
+                            const float *zeros, float *v) {
+    for (int c = 0; c < plan->c_in; c++) {
+        const float *image = x + (size_t)c * plan->h * plan->w * CT_LANES;
+        float *to = v + (size_t)c * plan->n_chunk * CT_LANES;
+        for (int t = 0; t < n;) {
+            int ty = (first + t) / plan->n_across, tx = (first + t) % plan->n_across;
+            int run = plan->n_across - tx < n - t ? plan->n_across - tx : n - t;
+            input_tiles(plan, image, ty, tx, run, zeros, to + (size_t)t * CT_LANES);
+            t += run;
+        }
+    }
+}
+
+/* One column of A^T m, z [4]. */
+INLINE void output_column(const float *m, size_t stride, vf z[4]) {
+    vf m1 = vload(m + 6 * stride), m2 = vload(m + 12 * stride);
+    vf m3 = vload(m + 18 * stride), m4 = vload(m + 24 * stride);
+    vf s1 = m1 + m2, d1 = m1 - m2, s2 = m3 + m4, d2 = m3 - m4;
+    z[0] = vload(m) + s1 + s2;
+    z[1] = d1 + 2.0f * d2;
+    z[2] = s1 + 4.0f * s2;
+    z[3] = d1 + 8.0f * d2 + vload(m + 30 * stride);
+}
+
+/* y [4][4] = A^T m A of one tile. */
+INLINE void output_tile(const float *m, size_t stride, vf y[16]) {
+    vf s1[4], d1[4], p[4], q[4];
+    output_column(m + stride, stride, p);
+    output_column(m + 2 * stride, stride, q);
+    for (int i = 0; i < 4; i++) s1[i] = p[i] + q[i], d1[i] = p[i] - q[i];
+    output_column(m + 3 * stride, stride, p);
+    output_column(m + 4 * stride, stride, q);
+    for (int i = 0; i < 4; i++) {
+        vf s2 = p[i] + q[i], d2 = p[i] - q[i];
+        y[4 * i + 0] = s1[i] + s2;
+        y[4 * i + 1] = d1[i] + 2.0f * d2;
+        y[4 * i + 2] = s1[i] + 4.0f * s2;
+        y[4 * i + 3] = d1[i] + 8.0f * d2;
+    }
+    output_column(m, stride, p);
+    for (int i = 0; i < 4; i++) y[4 * i + 0] += p[i];
+    output_column(m + 5 * stride, stride, q);
+    for (int i = 0; i < 4; i++) y[4 * i + 3] += q[i];
+}
+
+INLINE void output_store(const vf y[16], int n_rows, int n_columns, int w, bool accumulate,
+                         float *to) {
+    for (int i = 0; i < n_rows; i++) {
+        for (int j = 0; j < n_columns; j++) {
+            float *pixel = to + ((size_t)i * w + j) * CT_LANES;
+            vstore(pixel, accumulate ? vload(pixel) + y[4 * i + j] : y[4 * i + j]);
+        }
+    }
+}
+
+void KERNEL(winograd_output)(const wino_plan *plan, const float *m, int first, int n,
+                             bool accumulate, float *y) {
+    const int h = plan->h, w = plan->w;
+    for (int k = 0; k < plan->c_out * n; k++) {
+        int c = k / n, t = k % n;
+        int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
+        const float *from = m + ((size_t)c * plan->n_chunk + t) * CT_LANES;
+        float *to = y + (((size_t)c * h + i) * w + j) * CT_LANES;
+        for (int part = 0; part < PARTS; part++) {
+            vf tile[16];
+            output_tile(from + part * VL, plan->m_stride, tile);
+            if (i + TILE > h || j + TILE > w) {
+                output_store(tile, h - i < TILE ? h - i : TILE, w - j < TILE ? w - j : TILE, w,
+                             accumulate, to + part * VL);
+            } else if (accumulate) {
+                output_store(tile, TILE, TILE, w, true, to + part * VL);
+            } else {
+                output_store(tile, TILE, TILE, w, false, to + part * VL);
+            }
+        }
+    }
+}
+
+/* One row d A^T, six frequencies. */
+INLINE void gradient_store(const vf d[4], float *m, size_t stride) {
+    vf even = d[0] + d[2], odd = d[1] + d[3];
+    vstore(m, d[0]);
+    vstore(m + stride, even + odd);
+    vstore(m + 2 * stride, even - odd);
+    even = d[0] + 4.0f * d[2];
+    odd = d[1] + 4.0f * d[3];
+    vstore(m + 3 * stride, even + 2.0f * odd);
+    vstore(m + 4 * stride, even - 2.0f * odd);
+    vstore(m + 5 * stride, d[3]);
+}
+
+INLINE void gradient_tile(const vf d[16], float *m, size_t stride) {
+    vf a[4], b[4];
+    gradient_store(d, m, stride);
+    gradient_store(d + 12, m + 30 * stride, stride);
+    for (int j = 0; j < 4; j++) {
+        vf even = d[j] + d[8 + j], odd = d[4 + j] + d[12 + j];
+        a[j] = even + odd, b[j] = even - odd;
+    }
+    gradient_store(a, m + 6 * stride, stride);
+    gradient_store(b, m + 12 * stride, stride);
+    for (int j = 0; j < 4; j++) {
+        vf even = d[j] + 4.0f * d[8 + j], odd = d[4 + j] + 4.0f * d[12 + j];
+        a[j] = even + 2.0f * odd, b[j] = even - 2.0f * odd;
+    }
+    gradient_store(a, m + 18 * stride, stride);
+    gradient_store(b, m + 24 * stride, stride);
+}
+
+void KERNEL(winograd_gradient)(const wino_plan *plan, const float *dy, int first, int n, float *m) {
+    const int h = plan->h, w = plan->w;
+    for (int k = 0; k < plan->c_out * n; k++) {
+        int c = k / n, t = k % n;
+        int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
+        const float *from = dy + (((size_t)c * h + i) * w + j) * CT_LANES;
+        float *to = m + ((size_t)c * plan->n_chunk + t) * CT_LANES;
+        bool inside = i + TILE <= h && j + TILE <= w;
+        for (int part = 0; part < PARTS; part++) {
+            vf d[16];
+            for (int r = 0; r < TILE; r++) {
+                for (int s = 0; s < TILE; s++) {
+                    bool black = !inside && (i + r >= h || j + s >= w);
+                    const float *pixel = from + ((size_t)r * w + s) * CT_LANES + part * VL;
+                    d[4 * r + s] = black ? vzero() : vload(pixel);
+                }
+            }
+            gradient_tile(d, to + part * VL, plan->m_stride);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+/* Weight gradient by Winograd's method, F(3x3, 4x4), in lanes (matrices: winograd_internal.h).
+ *   dw[o][i] = G^T [ sum over tiles and samples of (A dy[o] A^T) . (B^T x[i] B) ] G
+ *   x [c_in][h][w][16]   dy [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
+ *   acc [36][c_out/4][c_in/CI_TILE][4][CI_TILE]   the sum, channels padded
+ *   dw [c_out][c_in][3][3]
+ * For every frequency the sum over a chunk's tiles is a product of the rows of 4 output and CI_TILE
+ * input channels whose accumulators are vectors over samples; these are reduced by a fixed tree of
+ * pairs, once per chunk, and added to acc. */
+#include "backend/cpu/kernels/winograd_internal.h"
+
+/* 4 * CI_TILE accumulators beside the operands, and a multiple of a vector's floats. */
+#if VL == 16
+#define CI_TILE 4
+#else
+#define CI_TILE 2
+#endif
+#define TILE_SUMS (CO_TILE * CI_TILE)
+
+static size_t acc_stride(int c_in, int c_out) {
+    return odd_lines((size_t)round_up(c_out, CO_TILE) * (size_t)round_up(c_in, CI_TILE));
+}
+
+size_t KERNEL(winograd_wgrad_size)(int c_in, int c_out) {
+    return N_XI * acc_stride(c_in, c_out);
+}
+
+void KERNEL(winograd_wgrad_begin)(int c_in, int c_out, float *acc) {
+    size_t n = N_XI * acc_stride(c_in, c_out);
+    for (size_t k = 0; k < n; k++) acc[k] = 0.0f;
+}
+
+/* acc[k] += the sum of the elements of sum[k]. */
+#if VL == 16
+INLINE vf halves(vf a, vf b) {
+    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x44) +
+           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xee);
+}
+INLINE vf quarters(vf a, vf b) {
+    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x88) +
+           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xdd);
+}
+/* From here on within each quarter of four floats. */
+INLINE vf pairs(vf a, vf b) {
+    return _mm512_shuffle_ps(a, b, 0x44) + _mm512_shuffle_ps(a, b, 0xee);
+}
+INLINE vf singles(vf a, vf b) {
+    return _mm512_shuffle_ps(a, b, 0x88) + _mm512_shuffle_ps(a, b, 0xdd);
+}
+/* Four accumulators 4 apart: quarter q of the result is what is left of sum[first + 4 * q]. */
+INLINE vf by_quarter(const vf *sum) {
+    return quarters(halves(sum[0], sum[4]), halves(sum[8], sum[12]));
+}
+INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+    vf low = pairs(by_quarter(sum), by_quarter(sum + 1));
+    vf high = pairs(by_quarter(sum + 2), by_quarter(sum + 3));
+    vstore(acc, vload(acc) + singles(low, high));
+}
+#elif VL == 8
+/* Two accumulators 4 apart: the halves of the result are what is left of each. */
+INLINE vf by_half(const vf *sum) {
+    return _mm256_permute2f128_ps(sum[0], sum[4], 0x20) +
+           _mm256_permute2f128_ps(sum[0], sum[4], 0x31);
+}
+INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+    vf low = _mm256_hadd_ps(by_half(sum), by_half(sum + 1));
+    vf high = _mm256_hadd_ps(by_half(sum + 2), by_half(sum + 3));
+    vstore(acc, vload(acc) + _mm256_hadd_ps(low, high));
+}
+#else
+INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+    for (int k = 0; k < TILE_SUMS; k++) {
+        vf s = sum[k];
+        acc[k] += (s[0] + s[1]) + (s[2] + s[3]);
+    }
+}
+#endif
+
+/* acc[4][CI_TILE] += m [4][n] * v [CI_TILE][n]^T, n vectors in a row, rows `row` floats apart. */
+INLINE void product_tile(int n, const float *m, const float *v, size_t row, float *acc) {
+    vf sum[TILE_SUMS];
+    for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
+    for (int t = 0; t < n; t++) {
+        vf x[CI_TILE];
+        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + i * row + t * VL);
+        for (int o = 0; o < CO_TILE; o++) {
+            vf g = vload(m + o * row + t * VL);
+            for (int i = 0; i < CI_TILE; i++)
+                sum[o * CI_TILE + i] = sum[o * CI_TILE + i] + g * x[i];
+        }
+    }
+    reduce(sum, acc);
+}
+
+/* One frequency. */
+static void product(const wino_plan *plan, int n, const float *m, const float *v, float *acc) {
+    const size_t row = (size_t)plan->n_chunk * CT_LANES;
+    for (int o = 0; o < plan->c_out; o += CO_TILE) {
+        for (int i = 0; i < plan->c_in; i += CI_TILE) {
+            product_tile(n * PARTS, m + (size_t)o * row, v + (size_t)i * row, row, acc);
+            acc += TILE_SUMS;
+        }
+    }
+}
+
+/* The rows of absent channels, which a register tile reads beside the others. */
+static void clear_absent(const wino_plan *plan, float *v, float *m) {
+    const size_t row = (size_t)plan->n_chunk * CT_LANES;
+    for (int xi = 0; xi < N_XI; xi++) {
+        float *a = v + (size_t)xi * plan->v_stride, *b = m + (size_t)xi * plan->m_stride;
+        for (size_t k = plan->c_in * row; k < round_up(plan->c_in, 4) * row; k++) a[k] = 0.0f;
+        for (size_t k = plan->c_out * row; k < round_up(plan->c_out, 4) * row; k++) b[k] = 0.0f;
+    }
+}
+
+void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c_out, int h, int w,
+                                float *acc, float *scratch) {
+    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    const size_t stride = acc_stride(c_in, c_out);
+    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
+    for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
+    clear_absent(&plan, v, m);
+    for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
+        int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
+        KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
+        KERNEL(winograd_gradient)(&plan, dy, first, n, m);
+        for (int xi = 0; xi < N_XI; xi++)
+            product(&plan, n, m + (size_t)xi * plan.m_stride, v + (size_t)xi * plan.v_stride,
+                    acc + (size_t)xi * stride);
+    }
+}
+
+/* G^T t, six frequencies to three taps, for a vector of filters. */
+INLINE void taps_column(const vf t[6], vf g[3]) {
+    vf s1 = (-1.0f / 6) * (t[1] + t[2]), d1 = (-1.0f / 6) * (t[1] - t[2]);
+    vf s2 = t[3] + t[4], d2 = t[3] - t[4];
+    g[0] = 0.25f * t[0] + s1 + (1.0f / 24) * s2;
+    g[1] = d1 + (1.0f / 12) * d2;
+    g[2] = s1 + (1.0f / 6) * s2 + t[5];
+}
+
+/* taps [3][3] of the VL filters whose frequencies lie at acc. */
+INLINE void taps_group(const float *acc, size_t stride, vf taps[9]) {
+    vf t[3][6];
+    for (int j = 0; j < 6; j++) {
+        vf column[6], g[3];
+        for (int i = 0; i < 6; i++) column[i] = vload(acc + (size_t)(6 * i + j) * stride);
+        taps_column(column, g);
+        for (int i = 0; i < 3; i++) t[i][j] = g[i];
+    }
+    for (int i = 0; i < 3; i++) taps_column(t[i], taps + 3 * i);
+}
+
+void KERNEL(winograd_wgrad_end)(const float *acc, int c_in, int c_out, float *dw) {
+    const size_t stride = acc_stride(c_in, c_out);
+    const int n_across = round_up(c_in, CI_TILE) / CI_TILE;
+    for (size_t k = 0; k < stride; k += VL) {
+        vf taps[9];
+        taps_group(acc + k, stride, taps);
+        for (size_t f = k; f < k + VL; f++) {
+            int tile = (int)(f / TILE_SUMS), at = (int)(f % TILE_SUMS);
+            int o = tile / n_across * CO_TILE + at / CI_TILE;
+            int i = tile % n_across * CI_TILE + at % CI_TILE;
+            if (o >= c_out || i >= c_in) continue;
+            float *g = dw + ((size_t)o * c_in + i) * 9;
+            for (int s = 0; s < 9; s++) g[s] = taps[s][f - k];
+        }
+    }
+}
