@@ -1,0 +1,18 @@
+/* CIFAR-100 (Krizhevsky, 2009), binary version: 50,000 + 10,000 images, the fine labels. */
+#include "data/cifar_internal.h"
+
+#include "data/dataset_internal.h"
+
+ct_status ct_dataset_open_cifar100(const ct_dataset_options *options, ct_dataset *out) {
+    static const ct_cifar_layout layout = {
+        .subdir = "cifar-100-binary",
+        .train = {"train.bin"},
+        .test = "test.bin",
+        .n_label_bytes = 2,
+        .label_byte = 1,
+        .n_classes = 100,
+        .mean = {0.5071f, 0.4867f, 0.4408f},
+        .std = {0.2675f, 0.2565f, 0.2761f},
+    };
+    return ct_cifar_open(&layout, options, out);
+}

@@ -1,0 +1,33 @@
+/* What the readers of data sets share. */
+#ifndef CT_DATA_DATASET_INTERNAL_H
+#define CT_DATA_DATASET_INTERNAL_H
+
+#include "data/dataset.h"
+
+/* One opener for each line of dataset_list.h. `out` is zeroed and has its name; what an opener
+ * leaves in it when it fails is freed by the caller. */
+#define DATASET(id, name, text)                                                                    \
+    ct_status ct_dataset_open_##id(const ct_dataset_options *options, ct_dataset *out);
+#include "data/dataset_list.h"
+#undef DATASET
+
+/* The most a file may hold once unpacked: what is read whole should fit a small machine. */
+#define CT_DATA_MAX_BYTES ((size_t)2 << 30)
+
+ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
+void ct_images_free(ct_images *images);
+
+/* dir/name or dir/name.gz, whichever is there; ct_free() it. If neither is, the message ends with
+ * `hint`: how to get it. */
+ct_status ct_data_find(const char *dir, const char *name, const char *hint, char **out);
+/* Is dir/name or dir/name.gz there? */
+bool ct_data_exists(const char *dir, const char *name);
+
+/* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
+ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);
+
+/* The directory asked for, or the set's usual one (NULL: it has none, the user must say). */
+ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *options,
+                      const char *usual, const char *hint, const char **out);
+
+#endif

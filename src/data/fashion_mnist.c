@@ -1,0 +1,14 @@
+/* Fashion-MNIST (Xiao et al., arXiv:1708.07747): 60,000 + 10,000 grey images of clothing. */
+#include "data/dataset_internal.h"
+
+#include "data/idx_internal.h"
+
+ct_status ct_dataset_open_fashion_mnist(const ct_dataset_options *options, ct_dataset *out) {
+    static const char hint[] = "apt install dataset-fashion-mnist or --data-dir DIR";
+    const char *dir;
+    CT_TRY(ct_data_dir(out, options, "/usr/share/datasets/fashion-mnist", hint, &dir));
+    CT_TRY(ct_idx_open(dir, hint, 10, out));
+    out->mean[0] = 0.5f;
+    out->std[0] = 0.5f;
+    return CT_OK;
+}
