@@ -1,0 +1,158 @@
+/* Partitions as CSV: header `index,agent`, then one line a sample. */
+#include "data/partition_internal.h"
+
+#include "util/file.h"
+#include "util/memory.h"
+#include "util/text.h"
+
+#include <string.h>
+
+#define HEADER         "index,agent"
+#define MAX_LINE_BYTES 64 /* on average; a line that we write has at most 22 */
+
+typedef struct reader {
+    const char *path;
+    int n_agents;
+    size_t n_samples;
+    char *rest;         /* what was not read yet; NULL at the end */
+    char *end;          /* of the text */
+    uint32_t line;      /* number of the last line read */
+    uint32_t *index;    /* [n_samples] samples in the order of the file */
+    uint32_t *agent;    /* [n_samples] who holds them */
+    uint32_t *found_in; /* [n_samples] line of each sample; 0: not seen */
+    size_t n;
+} reader;
+
+/* A piece of the file that can be printed: short, and without control characters. */
+typedef struct shown {
+    char chars[41];
+} shown;
+
+static shown show(const char *text) {
+    shown s = {0};
+    size_t k = 0;
+    for (; text[k] != '\0' && k < sizeof s.chars - 1; k++)
+        s.chars[k] = text[k] >= 32 && text[k] < 127 ? text[k] : '?';
+    return s;
+}
+
+/* The next line as a string, its LF or CRLF removed; NULL at the end of the file. */
+static char *next_line(reader *r) {
+    if (r->rest == NULL || r->rest == r->end) return NULL;
+    char *line = r->rest;
+    char *stop = memchr(line, '\n', (size_t)(r->end - line));
+    r->rest = stop != NULL ? stop + 1 : NULL;
+    if (stop == NULL) stop = r->end;
+    if (stop > line && stop[-1] == '\r') stop--;
+    *stop = '\0'; /* the text has one byte more than its length */
+    for (char *c = line; c < stop; c++)
+        if (*c == '\0') *c = '?'; /* else the line would seem to end here */
+    r->line++;
+    return line;
+}
+
+static ct_status read_header(reader *r) {
+    char *line = next_line(r);
+    if (line == NULL) return ct_fail(CT_IO, "%s: empty; the first line must be " HEADER, r->path);
+    if (strcmp(line, HEADER) != 0)
+        return ct_fail(CT_IO, "%s: line 1: '%s' is not the header " HEADER, r->path,
+                       show(line).chars);
+    return CT_OK;
+}
+
+/* The two numbers of a line, each in its range. */
+static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32_t *agent) {
+    int64_t i, a;
+    shown whole = show(line);
+    char *comma = strchr(line, ',');
+    if (comma == NULL)
+        return ct_fail(CT_IO, "%s: line %u: '%s' is not index,agent", r->path, (unsigned)r->line,
+                       whole.chars);
+    *comma = '\0';
+    if (!ct_parse_i64(line, &i) || !ct_parse_i64(comma + 1, &a))
+        return ct_fail(CT_IO, "%s: line %u: '%s' is not two whole numbers", r->path,
+                       (unsigned)r->line, whole.chars);
+    if (i < 0 || (uint64_t)i >= r->n_samples)
+        return ct_fail(CT_IO, "%s: line %u: sample %lld is not one of 0..%zu", r->path,
+                       (unsigned)r->line, (long long)i, r->n_samples - 1);
+    if (a < 0 || a >= r->n_agents)
+        return ct_fail(CT_IO, "%s: line %u: agent %lld is not one of 0..%d", r->path,
+                       (unsigned)r->line, (long long)a, r->n_agents - 1);
+    *index = (uint32_t)i;
+    *agent = (uint32_t)a;
+    return CT_OK;
+}
+
+static ct_status read_lines(reader *r) {
+    CT_TRY(read_header(r));
+    for (char *line = next_line(r); line != NULL; line = next_line(r)) {
+        uint32_t index = 0, agent = 0;
+        CT_TRY(parse_line(r, line, &index, &agent));
+        if (r->found_in[index] != 0)
+            return ct_fail(CT_IO, "%s: line %u: sample %u appears twice, first in line %u", r->path,
+                           (unsigned)r->line, (unsigned)index, (unsigned)r->found_in[index]);
+        r->found_in[index] = r->line;
+        r->index[r->n] = index; /* none appears twice, so there is room */
+        r->agent[r->n++] = agent;
+    }
+    return CT_OK;
+}
+
+/* Sorts the samples by agent, keeping the order of the file. */
+static ct_status collect(const reader *r, ct_partition *out) {
+    CT_TRY(ct_partition_alloc(r->n_agents, r->n, out));
+    size_t *begin = out->begin;
+    for (size_t i = 0; i < r->n; i++) begin[r->agent[i] + 1]++;
+    for (int a = 0; a < r->n_agents; a++) {
+        if (begin[a + 1] == 0) {
+            ct_partition_free(out);
+            return ct_fail(CT_IO, "%s: agent %d of 0..%d has no samples", r->path, a,
+                           r->n_agents - 1);
+        }
+        begin[a + 1] += begin[a];
+    }
+    /* Placing moves each agent's begin to the next agent's. */
+    for (size_t i = 0; i < r->n; i++) out->index[begin[r->agent[i]]++] = r->index[i];
+    for (int a = r->n_agents; a > 0; a--) begin[a] = begin[a - 1];
+    begin[0] = 0;
+    return CT_OK;
+}
+
+ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct_partition *out) {
+    if (n_agents < 1 || n_samples < 1 || n_samples > UINT32_MAX)
+        return ct_fail(CT_INVAL, "%d agents and %zu samples cannot be a partition", n_agents,
+                       n_samples);
+    reader r = {.path = path, .n_agents = n_agents, .n_samples = n_samples};
+    ct_blob file = {0};
+    ct_status status;
+    CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES, &file));
+    r.rest = (char *)file.bytes;
+    r.end = r.rest + file.n;
+    r.index = ct_new(uint32_t, n_samples);
+    r.agent = ct_new(uint32_t, n_samples);
+    r.found_in = ct_new(uint32_t, n_samples);
+    if (r.index == NULL || r.agent == NULL || r.found_in == NULL) {
+        status = ct_fail(CT_NOMEM, "no memory to read a partition of %zu samples", n_samples);
+        goto done;
+    }
+    CT_TRY_GOTO(read_lines(&r), status, done);
+    CT_TRY_GOTO(collect(&r, out), status, done);
+done:
+    ct_free(r.found_in);
+    ct_free(r.agent);
+    ct_free(r.index);
+    ct_blob_free(&file);
+    return status;
+}
+
+ct_status ct_partition_write(const ct_partition *partition, const char *path) {
+    ct_text text = {0};
+    ct_text_add(&text, HEADER "\n");
+    for (int a = 0; a < partition->n_agents; a++)
+        for (size_t i = partition->begin[a]; i < partition->begin[a + 1]; i++)
+            ct_text_add(&text, "%u,%d\n", (unsigned)partition->index[i], a);
+    ct_status status = ct_text_status(&text);
+    if (status == CT_OK) status = ct_file_write(path, text.chars, text.n);
+    ct_text_free(&text);
+    return status;
+}
