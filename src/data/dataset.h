@@ -10,7 +10,7 @@
 #include "util/status.h"
 
 #define CT_MAX_CHANNELS 16
-#define CT_MAX_CLASSES 65536
+#define CT_MAX_CLASSES  65536
 
 /* One part (train or test) of a data set. */
 typedef struct ct_images {

@@ -15,7 +15,7 @@ typedef struct ct_partition {
 } ct_partition;
 
 typedef struct ct_partition_spec {
-    const char *kind;      /* dirichlet, iid, shards */
+    const char *kind; /* dirichlet, iid, shards */
     int n_agents;
     double alpha;          /* dirichlet: concentration, > 0 */
     int classes_per_agent; /* shards */
@@ -39,7 +39,7 @@ static inline size_t ct_partition_size(const ct_partition *p, int agent) {
 typedef struct ct_partition_facts {
     double classes_per_agent; /* mean number of classes an agent holds */
     double top_share;         /* mean share of an agent's largest class */
-    double total_variation;   /* mean total variation distance of an agent's mix to the global mix */
+    double total_variation; /* mean total variation distance of an agent's mix to the global mix */
     size_t min_size, max_size;
     uint64_t hash; /* of the lists, in order */
 } ct_partition_facts;
