@@ -124,3 +124,11 @@ ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *ob
 ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions) {
     return plan->backend->ops->evaluate(plan, work, scores, predictions);
 }
+
+ct_status ct_step_begin(ct_backend *backend) {
+    return backend->ops->step_begin != NULL ? backend->ops->step_begin(backend) : CT_OK;
+}
+
+ct_status ct_step_end(ct_backend *backend) {
+    return backend->ops->step_end != NULL ? backend->ops->step_end(backend) : CT_OK;
+}

@@ -141,11 +141,16 @@ typedef struct ct_backend_ops {
     ct_status (*gradient)(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
     ct_status (*evaluate)(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+    /* may be NULL: the calls between them are one iteration, which a backend may record and replay
+     */
+    ct_status (*step_begin)(ct_backend *backend);
+    ct_status (*step_end)(ct_backend *backend);
 } ct_backend_ops;
 
 struct ct_backend {
     const ct_backend_ops *ops;
     int n_threads;
+    int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
 struct ct_source {
     ct_backend *backend;
@@ -186,6 +191,10 @@ ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_
  * at losses[job.out][column ...]. Batchnorm updates its running statistics. */
 ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                       ct_bank *gradient, ct_bank *losses, size_t column);
+
+/* Around the calls of one training iteration. */
+ct_status ct_step_begin(ct_backend *backend);
+ct_status ct_step_end(ct_backend *backend);
 
 /* Forward only: scores[k] of job k; predictions (may be NULL) [n_jobs][max_batch] classes.
  * Batchnorm uses its running statistics. */

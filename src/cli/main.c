@@ -1,0 +1,48 @@
+/* crosstalk: finds the sub-command and turns its status into an exit code and one line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "util/text.h"
+
+static const struct {
+    const char *name;
+    ct_status (*run)(int n_args, char **args);
+    void (*help)(FILE *out);
+} commands[] = {
+#define COMMAND(id, name, text) {name, ct_cli_##id, ct_cli_##id##_help},
+#include "cli/command_list.h"
+#undef COMMAND
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static ct_status run(int n_args, char **args) {
+    if (n_args == 0) {
+        ct_cli_help_help(stderr);
+        return ct_fail(CT_INVAL, "name a command");
+    }
+    const char *name = args[0];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) {
+        puts("crosstalk " CT_VERSION);
+        return CT_OK;
+    }
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) != 0) continue;
+        for (int a = 1; a < n_args; a++) {
+            if (strcmp(args[a], "--help") != 0 && strcmp(args[a], "-h") != 0) continue;
+            commands[i].help(stdout);
+            return CT_OK;
+        }
+        return commands[i].run(n_args - 1, args + 1);
+    }
+    return ct_fail(CT_INVAL, "no command '%s'; crosstalk help lists them", name);
+}
+
+int main(int argc, char **argv) {
+    ct_status status = run(argc - 1, argv + 1);
+    if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
+        status = ct_fail(CT_IO, "cannot write to standard output");
+    if (status != CT_OK) fprintf(stderr, "crosstalk: %s\n", ct_message());
+    return ct_exit_code(status);
+}

@@ -1,0 +1,25 @@
+#include "cli/cli.h"
+#include "run/run.h"
+#include "util/log.h"
+
+void ct_cli_train_help(FILE *out) {
+    fputs(
+        "usage: crosstalk train [--option value ...]\n\n"
+        "Trains all agents and writes a run directory: config.txt, partition.csv,\n"
+        "metrics.jsonl, summary.json, consensus.safetensors.\n"
+        "  --config FILE        options from an earlier run's config.txt; the command line wins\n",
+        out);
+    ct_config_help(out);
+    fputs("\nThe CCL authors' spellings (--world_size --graph --skew --arch --lambda_m --lambda_d\n"
+          "--weight_decay --qgm) work too; --batch-size is per agent here.\n",
+          out);
+}
+
+ct_status ct_cli_train(int n_args, char **args) {
+    ct_config config;
+    int n_words;
+    ct_config_init(&config);
+    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
+    ct_log_quiet(config.quiet);
+    return ct_train(&config);
+}

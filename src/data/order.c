@@ -1,0 +1,109 @@
+#include "data/order.h"
+
+#include <string.h>
+
+#include "util/memory.h"
+#include "util/rng.h"
+
+typedef struct agent_order {
+    long pass;         /* whose order `samples` holds; -1 = none yet */
+    uint32_t *samples; /* [size] */
+    ct_crop *crops;    /* [batch_size] */
+} agent_order;
+
+struct ct_order {
+    ct_order_spec spec;
+    const ct_partition *partition;
+    agent_order *agents;
+};
+
+ct_status ct_order_create(const ct_order_spec *spec, const ct_partition *partition,
+                          ct_order **out) {
+    ct_order *order = ct_new(ct_order, 1);
+    if (order == NULL) return ct_fail(CT_NOMEM, "no memory for the data order");
+    *order = (ct_order){.spec = *spec, .partition = partition};
+    order->agents = ct_new(agent_order, (size_t)partition->n_agents);
+    bool ok = order->agents != NULL;
+    for (int a = 0; ok && a < partition->n_agents; a++) {
+        order->agents[a].pass = -1;
+        order->agents[a].samples = ct_new(uint32_t, ct_partition_size(partition, a));
+        order->agents[a].crops = ct_new(ct_crop, (size_t)spec->batch_size);
+        ok = order->agents[a].samples != NULL && order->agents[a].crops != NULL;
+    }
+    if (!ok) {
+        ct_order_free(&order);
+        return ct_fail(CT_NOMEM, "no memory for the data order");
+    }
+    *out = order;
+    return CT_OK;
+}
+
+void ct_order_free(ct_order **order) {
+    ct_order *o = *order;
+    if (o == NULL) return;
+    for (int a = 0; o->agents != NULL && a < o->partition->n_agents; a++) {
+        ct_free(o->agents[a].samples);
+        ct_free(o->agents[a].crops);
+    }
+    ct_free(o->agents);
+    ct_free(o);
+    *order = NULL;
+}
+
+static long batches_of(const ct_order *order, int agent) {
+    size_t b = (size_t)order->spec.batch_size;
+    return (long)((ct_partition_size(order->partition, agent) + b - 1) / b);
+}
+
+long ct_order_epoch(const ct_order *order) {
+    long most = 0;
+    for (int a = 0; a < order->partition->n_agents; a++)
+        if (batches_of(order, a) > most) most = batches_of(order, a);
+    return most;
+}
+
+static void begin_pass(ct_order *order, int agent, long pass) {
+    agent_order *mine = &order->agents[agent];
+    size_t n = ct_partition_size(order->partition, agent);
+    memcpy(mine->samples, order->partition->index + order->partition->begin[agent],
+           n * sizeof *mine->samples);
+    mine->pass = pass;
+    if (!order->spec.shuffle) return;
+    ct_rng rng;
+    ct_rng_init(&rng, order->spec.seed, CT_RNG_SHUFFLE, (uint32_t)agent, (uint32_t)pass, 0);
+    ct_rng_shuffle(&rng, mine->samples, n);
+}
+
+static ct_crop draw_crop(const ct_order_spec *spec, int agent, long pass, uint32_t sample) {
+    ct_rng rng;
+    ct_rng_init(&rng, spec->seed, CT_RNG_AUGMENT, (uint32_t)agent, (uint32_t)pass, sample);
+    uint32_t side = 2 * (uint32_t)spec->crop_padding + 1;
+    ct_crop crop = {.dy = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding),
+                    .dx = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding)};
+    crop.flip = spec->flip && (ct_rng_u32(&rng) & 1) != 0;
+    return crop;
+}
+
+/* Place of the batch's first sample in the agent's pass. */
+static size_t batch_start(const ct_order *order, int agent, long iteration) {
+    return (size_t)(iteration % batches_of(order, agent)) * (size_t)order->spec.batch_size;
+}
+
+int ct_order_batch_size(const ct_order *order, int agent, long iteration) {
+    size_t left = ct_partition_size(order->partition, agent) - batch_start(order, agent, iteration);
+    size_t batch = (size_t)order->spec.batch_size;
+    return (int)(left < batch ? left : batch);
+}
+
+ct_batch ct_order_batch(ct_order *order, int agent, long iteration) {
+    agent_order *mine = &order->agents[agent];
+    long pass = iteration / batches_of(order, agent);
+    if (mine->pass != pass) begin_pass(order, agent, pass);
+    ct_batch out = {.n = ct_order_batch_size(order, agent, iteration),
+                    .index = mine->samples + batch_start(order, agent, iteration)};
+    if (order->spec.crop_padding == 0 && !order->spec.flip) return out;
+    for (int b = 0; b < out.n; b++)
+        mine->crops[b] = draw_crop(&order->spec, agent, pass, out.index[b]);
+    out.crop = mine->crops;
+    return out;
+}

@@ -1,0 +1,63 @@
+/* What is run: the options of `crosstalk train`, from the command line or a file of
+ * `name = value` lines, with defaults filled in. The list of options is options_list.h. */
+#ifndef CT_RUN_CONFIG_H
+#define CT_RUN_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "util/status.h"
+#include "util/text.h"
+
+#define CT_CONFIG_TEXT 512
+
+typedef enum ct_option_id {
+#define GROUP(name)
+#define OPTION(kind, field, name, aliases, value, lowest, highest, help) CT_OPT_##field,
+#include "run/options_list.h"
+#undef OPTION
+#undef GROUP
+    CT_N_OPTIONS,
+} ct_option_id;
+
+#define CT_FIELD_TEXT(field)   char field[CT_CONFIG_TEXT];
+#define CT_FIELD_WHOLE(field)  int64_t field;
+#define CT_FIELD_REAL(field)   double field;
+#define CT_FIELD_FLAG(field)   bool field;
+#define CT_FIELD_SWITCH(field) bool field;
+
+typedef struct ct_config {
+#define GROUP(name)
+#define OPTION(kind, field, name, aliases, value, lowest, highest, help) CT_FIELD_##kind(field)
+#include "run/options_list.h"
+#undef OPTION
+#undef GROUP
+    bool given[CT_N_OPTIONS];   /* named on the command line or in the config file */
+    bool is_auto[CT_N_OPTIONS]; /* still to be chosen by ct_config_resolve */
+} ct_config;
+
+/* Defaults. */
+void ct_config_init(ct_config *config);
+
+/* One option by name (without dashes) or alias. CT_INVAL: an unknown name (with the nearest known
+ * one), or a value that does not fit. */
+ct_status ct_config_set(ct_config *config, const char *name, const char *value);
+/* The option takes no value on the command line (SWITCH). Unknown names: false. */
+bool ct_config_is_switch(const char *name);
+
+/* Reads `name = value` lines; # begins a comment. Options already given are left alone. */
+ct_status ct_config_read(ct_config *config, const char *path);
+
+/* Fills in what is "auto" and checks that everything fits together. */
+ct_status ct_config_resolve(ct_config *config);
+
+/* `name = value` lines of every option, resolved; --force and --quiet are left out. */
+void ct_config_print(const ct_config *config, ct_text *out);
+/* The same as JSON members, without braces. */
+void ct_config_print_json(const ct_config *config, ct_text *out);
+
+/* The help text: groups, names, defaults. */
+void ct_config_help(FILE *out);
+
+#endif

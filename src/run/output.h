@@ -1,0 +1,34 @@
+/* The run directory: config.txt, partition.csv, metrics.jsonl, summary.json, models. */
+#ifndef CT_RUN_OUTPUT_H
+#define CT_RUN_OUTPUT_H
+
+#include "run/run.h"
+
+/* Means over an epoch's iterations and agents, weighted by samples. */
+typedef struct ct_epoch_losses {
+    double ce, mv, dv, train_accuracy;
+} ct_epoch_losses;
+
+typedef struct ct_epoch {
+    long epoch; /* from 1 */
+    long iteration;
+    double lr;
+    ct_epoch_losses losses;
+    bool is_evaluated;
+    ct_evaluation evaluation;
+    double bytes_sent_per_agent; /* so far, mean over agents */
+    double seconds;              /* so far */
+} ct_epoch;
+
+/* Creates the directory (refused where an earlier run is, unless forced) and writes config.txt and
+ * partition.csv. */
+ct_status ct_output_begin(const ct_run *run);
+/* Appends one line to metrics.jsonl. */
+ct_status ct_output_epoch(const ct_run *run, const ct_epoch *epoch);
+/* summary.json and the models. */
+ct_status ct_output_end(ct_run *run, const ct_epoch *last);
+
+/* The run's directory: --out, or a name made of what is run. */
+void ct_output_dir(const ct_config *config, char *out, size_t size);
+
+#endif

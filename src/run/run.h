@@ -1,0 +1,71 @@
+/* A training run from options to files. */
+#ifndef CT_RUN_RUN_H
+#define CT_RUN_RUN_H
+
+#include "algo/algo.h"
+#include "data/dataset.h"
+#include "data/order.h"
+#include "data/partition.h"
+#include "run/config.h"
+
+/* Everything a run is made of; built in this order, freed in reverse. */
+typedef struct ct_run {
+    ct_config config;
+    ct_dataset dataset;
+    ct_partition partition;
+    ct_partition_facts partition_facts;
+    ct_topology topology;
+    ct_sparse w;
+    ct_topology_facts topology_facts;
+    ct_graph graph;
+    ct_backend *backend;
+    ct_transport *transport;
+    ct_source *train, *test;
+    ct_plan *plan;
+    ct_order *order;
+    long epoch_iterations;
+    const ct_algo *algo;
+    void *algo_state;
+    ct_agents agents;
+    ct_batch *batches;         /* [agents] */
+    ct_bank losses;            /* [agents][epoch_iterations * CT_LOSS_FIELDS] */
+    ct_bank consensus;         /* [1] mean of all agents' parameters */
+    ct_bank consensus_running; /* [1] mean of their running statistics (batchnorm) */
+    ct_sparse mean;            /* [1 x agents] 1/n */
+} ct_run;
+
+/* Reads the data and builds everything; nothing is written yet. */
+ct_status ct_run_create(const ct_config *config, ct_run *out);
+void ct_run_free(ct_run *run);
+
+/* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
+ct_status ct_run_step(ct_run *run, long iteration);
+/* eta of an epoch (from 0): decays at every milestone m with epoch >= m * epochs. */
+double ct_run_lr(const ct_config *config, long epoch);
+
+/* Trains as the options say and writes the run directory. */
+ct_status ct_train(const ct_config *config);
+
+/* ---- evaluation (evaluate.c) ---- */
+typedef struct ct_evaluation {
+    double consensus_accuracy, consensus_loss;
+    double local_accuracy_mean, local_accuracy_min, local_accuracy_max;
+    double consensus_distance; /* (1/n) sum_i |x_i - mean|^2 */
+} ct_evaluation;
+
+/* Updates run->consensus and evaluates it and every agent on the test part. */
+ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
+/* One parameter bank row on the test part. */
+ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
+                       double *accuracy, double *loss);
+
+/* ---- models and files (model_file.c) ---- */
+/* Start values into run->agents.x: of the seed, or of --init. */
+ct_status ct_run_init_params(ct_run *run);
+/* A model file's tensors into one row; every parameter must be there with its shape, nothing else.
+ */
+ct_status ct_load_model(const ct_graph *graph, const char *path, float *row, float *running);
+ct_status ct_run_save_consensus(ct_run *run, const char *path);
+ct_status ct_run_save_agents(ct_run *run, const char *path);
+
+#endif
