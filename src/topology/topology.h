@@ -24,8 +24,8 @@ typedef struct ct_topology {
 
 /* `spec` is name[:argument]: ring, chain, full, star, torus[:RxC], grid[:RxC], dyck, dyck-wacv24,
  * torus-wacv24, petersen, hypercube, exponential, random-regular[:degree], file:PATH (an edge list,
- * "a b" or "a,b" a line, # begins a comment). Unknown names and impossible sizes are CT_INVAL; a bad
- * edge file is CT_IO. The graph is checked to be connected. */
+ * "a b" or "a,b" a line, # begins a comment). Unknown names and impossible sizes are CT_INVAL; a
+ * bad edge file is CT_IO. The graph is checked to be connected. */
 ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology *out);
 void ct_topology_free(ct_topology *topology);
 

@@ -1,0 +1,191 @@
+/* A random graph in which everyone has d neighbours. The pairing model: every agent has d stubs,
+ * the shuffled stubs are joined two by two. A pair that would make a loop or a double edge is put
+ * back and shuffled again with the other left-overs (Steger and Wormald, 1999), as starting over
+ * would take e^(d*d/4) attempts; only a dead end and an unconnected graph start over. */
+#include "topology/topology_internal.h"
+
+#include "util/memory.h"
+#include "util/rng.h"
+
+enum { MAX_ATTEMPTS = 1000, MAX_FRUITLESS_ROUNDS = 100 };
+
+/* Edges in use: open addressing, a power of two of slots, at most half full. */
+typedef struct edge_set {
+    uint64_t *slot; /* [n_slots] low agent << 32 | high agent; 0 is free (no edge has high = 0) */
+    size_t n_slots;
+} edge_set;
+
+static bool insert_edge(edge_set *set, uint32_t a, uint32_t b) {
+    uint64_t key = a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (set->n_slots - 1);
+    while (set->slot[at] != 0) {
+        if (set->slot[at] == key) return false;
+        at = (at + 1) & (set->n_slots - 1);
+    }
+    set->slot[at] = key;
+    return true;
+}
+
+typedef struct workspace {
+    uint32_t *stub; /* [n * degree] the agents whose stubs are left */
+    edge_set set;
+} workspace;
+
+static void workspace_free(workspace *work) {
+    ct_free(work->set.slot);
+    ct_free(work->stub);
+}
+
+static ct_status workspace_create(int n, int degree, workspace *out) {
+    size_t n_stubs = (size_t)n * (size_t)degree;
+    workspace work = {0};
+    work.set.n_slots = 16;
+    while (work.set.n_slots < n_stubs) work.set.n_slots *= 2;
+    work.stub = ct_new(uint32_t, n_stubs);
+    work.set.slot = ct_new(uint64_t, work.set.n_slots);
+    if (work.stub == NULL || work.set.slot == NULL) {
+        workspace_free(&work);
+        return ct_fail(CT_NOMEM, "no memory for a random graph of %d agents", n);
+    }
+    *out = work;
+    return CT_OK;
+}
+
+/* Joins what can be joined of the shuffled stubs; returns how many are left, in front. */
+static size_t join_pairs(workspace *work, size_t n_stubs, ct_edges *edges) {
+    size_t n_left = 0;
+    for (size_t k = 0; k < n_stubs; k += 2) {
+        uint32_t a = work->stub[k], b = work->stub[k + 1];
+        if (a != b && insert_edge(&work->set, a, b)) {
+            ct_edges_add(edges, (int)a, (int)b);
+        } else {
+            work->stub[n_left++] = a;
+            work->stub[n_left++] = b;
+        }
+    }
+    return n_left;
+}
+
+/* One attempt; false in a dead end. */
+static bool join_all(workspace *work, int degree, ct_rng *rng, ct_edges *edges) {
+    size_t n_stubs = (size_t)edges->n * (size_t)degree;
+    for (size_t k = 0; k < n_stubs; k++) work->stub[k] = (uint32_t)(k / (size_t)degree);
+    for (size_t k = 0; k < work->set.n_slots; k++) work->set.slot[k] = 0;
+    int n_fruitless = 0;
+    while (n_stubs > 0 && n_fruitless < MAX_FRUITLESS_ROUNDS) {
+        ct_rng_shuffle(rng, work->stub, n_stubs);
+        size_t n_left = join_pairs(work, n_stubs, edges);
+        n_fruitless = n_left == n_stubs ? n_fruitless + 1 : 0;
+        n_stubs = n_left;
+    }
+    return n_stubs == 0;
+}
+
+/* One attempt as a graph; *found says whether it is simple and, if that is asked for, connected. */
+static ct_status attempt_graph(const ct_topology_request *request, int degree, bool connected,
+                               uint32_t attempt, workspace *work, ct_topology *out, bool *found) {
+    ct_rng rng;
+    ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, attempt, 0);
+    ct_edges edges = {.n = request->n};
+    *found = false;
+    if (!join_all(work, degree, &rng, &edges)) {
+        ct_edges_free(&edges);
+        return CT_OK;
+    }
+    ct_topology t = {0};
+    int unreached = -1;
+    CT_TRY(ct_edges_finish(&edges, &t));
+    ct_status status = connected ? ct_topology_unreached(&t, &unreached) : CT_OK;
+    *found = status == CT_OK && unreached < 0;
+    if (*found) {
+        *out = t;
+    } else {
+        ct_topology_free(&t);
+    }
+    return status;
+}
+
+static ct_status make_by_pairing(const ct_topology_request *request, int degree, bool connected,
+                                 ct_topology *out) {
+    workspace work = {0};
+    CT_TRY(workspace_create(request->n, degree, &work));
+    ct_status status = CT_OK;
+    bool found = false;
+    for (uint32_t k = 0; k < MAX_ATTEMPTS && status == CT_OK && !found; k++)
+        status = attempt_graph(request, degree, connected, k, &work, out, &found);
+    workspace_free(&work);
+    if (status != CT_OK || found) return status;
+    return ct_fail(CT_INVAL,
+                   "found no graph of %d agents with %d neighbours each; try another seed",
+                   request->n, degree);
+}
+
+/* Two neighbours each and connected: a ring in random order. Pairing would find one as well, but
+ * the larger the ring the more often it falls into several. */
+static ct_status make_random_ring(const ct_topology_request *request, ct_topology *out) {
+    uint32_t *order = ct_new(uint32_t, (size_t)request->n);
+    if (order == NULL) return ct_fail(CT_NOMEM, "no memory for a ring of %d agents", request->n);
+    for (int i = 0; i < request->n; i++) order[i] = (uint32_t)i;
+    ct_rng rng;
+    ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, 0, 0);
+    ct_rng_shuffle(&rng, order, (size_t)request->n);
+    ct_edges edges = {.n = request->n};
+    for (int i = 0; i < request->n; i++)
+        ct_edges_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
+    ct_free(order);
+    return ct_edges_finish(&edges, out);
+}
+
+/* More than half of all neighbours: leave out a graph of the others. Such a graph is connected, and
+ * pairing works where it is sparse. */
+static ct_status make_complement(const ct_topology *absent, ct_topology *out) {
+    ct_edges edges = {.n = absent->n};
+    for (int i = 0; i < absent->n; i++)
+        for (int j = i + 1; j < absent->n; j++)
+            if (!ct_topology_has_edge(absent, i, j)) ct_edges_add(&edges, i, j);
+    return ct_edges_finish(&edges, out);
+}
+
+static int default_degree(int n) {
+    if (n <= 3) return n - 1;
+    return n % 2 == 0 ? 3 : 4;
+}
+
+static ct_status read_degree(const ct_topology_request *request, int *out) {
+    int64_t degree = default_degree(request->n), n = request->n;
+    if (request->argument != NULL && !ct_parse_i64(request->argument, &degree))
+        return ct_fail(CT_INVAL, "topology 'random-regular:%s': the degree must be a number",
+                       request->argument);
+    if (degree < 0 || degree >= n)
+        return ct_fail(CT_INVAL,
+                       "topology 'random-regular:%lld' of %d agents: the degree must be "
+                       "less than the number of agents",
+                       (long long)degree, request->n);
+    if (n * degree % 2 != 0)
+        return ct_fail(CT_INVAL,
+                       "topology 'random-regular:%lld' of %d agents: agents times degree "
+                       "must be even",
+                       (long long)degree, request->n);
+    if (degree < 2 && degree != n - 1)
+        return ct_fail(CT_INVAL,
+                       "topology 'random-regular:%lld' of %d agents is not connected: the "
+                       "degree must be at least 2",
+                       (long long)degree, request->n);
+    if ((size_t)(n * degree / 2) > CT_MAX_EDGES)
+        return ct_fail(CT_INVAL, "topology 'random-regular:%lld' of %d agents: more than %zu edges",
+                       (long long)degree, request->n, CT_MAX_EDGES);
+    *out = (int)degree;
+    return CT_OK;
+}
+
+ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct_topology *out) {
+    int degree = 0;
+    CT_TRY(read_degree(request, &degree));
+    if (degree == 2) return make_random_ring(request, out);
+    if (degree <= request->n / 2) return make_by_pairing(request, degree, true, out);
+    ct_topology absent = {0};
+    CT_TRY(make_by_pairing(request, request->n - 1 - degree, false, &absent));
+    ct_status status = make_complement(&absent, out);
+    ct_topology_free(&absent);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* What the graphs of this folder share: the request, the list of edges a graph is built from, and
+ * the two ways to the spectrum. */
+#ifndef CT_TOPOLOGY_INTERNAL_H
+#define CT_TOPOLOGY_INTERNAL_H
+
+#include <stddef.h>
+
+#include "topology/topology.h"
+
+/* What was asked for: name[:argument] for n agents, 1 <= n <= CT_MAX_AGENTS. */
+typedef struct ct_topology_request {
+    const char *name;
+    const char *argument; /* NULL without ':' */
+    int n;
+    uint64_t seed;
+} ct_topology_request;
+
+/* Each graph of topology_list.h is one such function; it fills all of *out but the name. */
+#define TOPOLOGY(id, name, text)                                                                   \
+    ct_status ct_topology_make_##id(const ct_topology_request *request, ct_topology *out);
+#include "topology/topology_list.h"
+#undef TOPOLOGY
+
+/* More would be gigabytes and, counted twice, no longer fit ct_sparse's int. */
+#define CT_MAX_EDGES ((size_t)1 << 26)
+
+/* Undirected edges, gathered in any order. */
+typedef struct ct_edges {
+    int n; /* agents */
+    int (*pair)[2];
+    size_t n_pairs, capacity;
+    ct_status status; /* the first failure of ct_edges_add; ct_edges_finish hands it on */
+} ct_edges;
+
+/* Adds the edge a-b; a == b adds nothing, an edge added twice counts once. */
+void ct_edges_add(ct_edges *edges, int a, int b);
+/* Turns the edges into *out (without a name) and frees them, whether that succeeds or not. */
+ct_status ct_edges_finish(ct_edges *edges, ct_topology *out);
+void ct_edges_free(ct_edges *edges);
+
+/* The first agent that agent 0 cannot reach; -1 if the graph is connected. */
+ct_status ct_topology_unreached(const ct_topology *t, int *out);
+
+/* CT_INVAL if the request has an argument, or a number of agents other than `n`. */
+ct_status ct_request_no_argument(const ct_topology_request *request);
+ct_status ct_request_exactly(const ct_topology_request *request, int n);
+/* "RxC" with R*C = n; without an argument the pair of divisors closest to a square, R <= C. */
+ct_status ct_request_shape(const ct_topology_request *request, int *n_rows, int *n_cols);
+
+/* lambda_2 and lambda_min of a symmetric W with n >= 2 rows that each sum to 1: every eigenvalue by
+ * Householder's method, O(n^3), or the two by Lanczos' method, O(steps * entries). */
+ct_status ct_spectrum_dense(const ct_sparse *w, double *lambda_2, double *lambda_min);
+ct_status ct_spectrum_lanczos(const ct_sparse *w, double *lambda_2, double *lambda_min);
+
+#endif

@@ -1,0 +1,18 @@
+/* Every graph: TOPOLOGY(id, "name", "one line of help"). No include guard on purpose. */
+TOPOLOGY(ring, "ring", "a cycle: agent i talks to i-1 and i+1")
+TOPOLOGY(chain, "chain", "a path: a ring with one edge missing")
+TOPOLOGY(full, "full", "everyone talks to everyone")
+TOPOLOGY(star, "star", "everyone talks to agent 0 only")
+TOPOLOGY(torus, "torus", "torus[:RxC]: a grid that wraps around; default as square as n allows")
+TOPOLOGY(torus_wacv24, "torus-wacv24", "the CCL authors' torus: agent i talks to i+-1 and i+-4")
+TOPOLOGY(grid, "grid", "grid[:RxC]: rows and columns without wrap-around")
+TOPOLOGY(dyck, "dyck", "the Dyck graph: 32 agents, 3 neighbours each, diameter 5")
+TOPOLOGY(dyck_wacv24, "dyck-wacv24",
+         "the CCL authors' 32-agent cubic graph: four joined rings of 8")
+TOPOLOGY(petersen, "petersen", "the Petersen graph: 10 agents, 3 neighbours each, diameter 2")
+TOPOLOGY(hypercube, "hypercube", "2^k agents that differ in one bit talk")
+TOPOLOGY(exponential, "exponential", "agent i talks to i+-1, i+-2, i+-4, ... (static)")
+TOPOLOGY(random_regular, "random-regular",
+         "random-regular[:degree]: seeded; default degree 3, for odd n 4 (2 for n = 3)")
+TOPOLOGY(edge_file, "file",
+         "file:PATH: an edge list, \"a b\" or \"a,b\" a line, # begins a comment")
