@@ -1,7 +1,7 @@
 /* Winograd convolution F(4x4, 3x3) in lanes: 3x3, stride 1, border 1 (sources:
  * winograd_internal.h). y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of 4x4 pixels of y
  *   x [c_in][h][w][16]   y [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
- *   u [36][c_out/4][c_in][4]   weights transformed by winograd_weights, c_out padded with zeros
+ *   u [36][c_out/4][c_in][4]   weights transformed by winograd_weights, channels padded to 4s
  *   v [36][c_in][tiles][16], m [36][c_out][tiles][16]   a chunk of tiles, in scratch
  * For every frequency the sum over i is a matrix product [c_out x c_in] * [c_in x tiles*16]; its
  * register tile is 4 output channels by COLUMNS vectors. 36 products replace 144: 4 times fewer. */
@@ -21,8 +21,8 @@
 /* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
 #define CHUNK_BYTES (640 * 1024)
 
-wino_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w) {
-    wino_plan plan = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
+ct_winograd_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w) {
+    ct_winograd_plan plan = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
     plan.n_across = (w + TILE - 1) / TILE;
     plan.n_tiles = plan.n_across * ((h + TILE - 1) / TILE);
     size_t tile_bytes = (size_t)N_XI * CT_LANES * sizeof(float) * (size_t)(c_in + c_out);
@@ -36,7 +36,7 @@ wino_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w) {
 }
 
 size_t KERNEL(winograd_scratch)(int c_in, int c_out, int h, int w) {
-    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     return (size_t)w * CT_LANES + N_XI * (plan.v_stride + plan.m_stride);
 }
 
@@ -140,7 +140,7 @@ static void product_rest(int columns, int k, const float *u, const float *v, siz
 }
 
 /* One frequency: m [c_out][n] = u [c_out][c_in] * v [c_in][n]. */
-static void product(const wino_plan *plan, int n, const float *u, const float *v, float *m) {
+static void product(const ct_winograd_plan *plan, int n, const float *u, const float *v, float *m) {
     const size_t row = (size_t)plan->n_chunk * CT_LANES;
     const int c_in = plan->c_in, k_in = round_up(c_in, 4), n_vec = n * PARTS;
     for (int i = 0; i < c_in; i += K_BLOCK) {
@@ -159,7 +159,7 @@ static void product(const wino_plan *plan, int n, const float *u, const float *v
 
 void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
                            float *y, bool accumulate, float *scratch) {
-    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = u_stride(c_in, c_out);
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;

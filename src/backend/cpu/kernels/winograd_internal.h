@@ -29,11 +29,11 @@
 #define PARTS   (CT_LANES / VL) /* vectors of a pixel */
 
 /* How a convolution is cut: tiles in row-major order, n_chunk of them transformed at a time. */
-typedef struct wino_plan {
+typedef struct ct_winograd_plan {
     int c_in, c_out, h, w;
     int n_across, n_tiles, n_chunk;
     size_t v_stride, m_stride; /* floats between frequencies: input side, output side */
-} wino_plan;
+} ct_winograd_plan;
 
 INLINE int round_up(int n, int to) {
     return (n + to - 1) / to * to;
@@ -44,15 +44,16 @@ INLINE size_t odd_lines(size_t n) {
     return ((n + CT_LANES - 1) / CT_LANES | 1) * CT_LANES;
 }
 
-wino_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w);
+ct_winograd_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w);
 
 /* v[36][c][n] of the n tiles from `first` on; zeros is a row of w black pixels. */
-void KERNEL(winograd_input)(const wino_plan *plan, const float *x, int first, int n,
+void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
                             const float *zeros, float *v);
 /* y of those tiles from m[36][c_out][n]. */
-void KERNEL(winograd_output)(const wino_plan *plan, const float *m, int first, int n,
+void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
                              bool accumulate, float *y);
 /* m[36][c_out][n] = A dy A^T. */
-void KERNEL(winograd_gradient)(const wino_plan *plan, const float *dy, int first, int n, float *m);
+void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *dy, int first, int n,
+                               float *m);
 
 #endif

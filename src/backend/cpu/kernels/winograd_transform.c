@@ -39,14 +39,14 @@ INLINE pair input_column(int pass, const float *const row[6], int k, int w) {
 /* Six frequencies of one row, d B. */
 INLINE void input_store(const vf d[6], float *v, size_t stride) {
     vf even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-    vstore(v, d[4] + 4.0f * d[0] - 5.0f * d[2]);
     vstore(v + stride, even + odd);
     vstore(v + 2 * stride, even - odd);
     even = d[4] - d[2];
     odd = d[3] - d[1];
+    vstore(v, even + 4.0f * (d[0] - d[2]));
     vstore(v + 3 * stride, even + 2.0f * odd);
     vstore(v + 4 * stride, even - 2.0f * odd);
-    vstore(v + 5 * stride, d[5] + 4.0f * d[1] - 5.0f * d[3]);
+    vstore(v + 5 * stride, d[5] - d[3] - 4.0f * odd);
 }
 
 /* Two of the six rows of n neighbouring tiles, the first of them being tile tx of its row. */
@@ -79,7 +79,7 @@ INLINE void input_pass(int pass, const float *const row[6], int tx, int n, int w
 }
 
 /* n tiles of tile row ty of one channel. */
-static void input_tiles(const wino_plan *plan, const float *x, int ty, int tx, int n,
+static void input_tiles(const ct_winograd_plan *plan, const float *x, int ty, int tx, int n,
                         const float *zeros, float *v) {
     const float *row[6];
     for (int part = 0; part < PARTS; part++) {
@@ -95,16 +95,22 @@ static void input_tiles(const wino_plan *plan, const float *x, int ty, int tx, i
     }
 }
 
-void KERNEL(winograd_input)(const wino_plan *plan, const float *x, int first, int n,
+/* How many of the n tiles from `tile` on lie in one row of tiles. */
+INLINE int tiles_in_row(const ct_winograd_plan *plan, int tile, int n) {
+    int to_end = plan->n_across - tile % plan->n_across;
+    return to_end < n ? to_end : n;
+}
+
+void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
                             const float *zeros, float *v) {
     for (int c = 0; c < plan->c_in; c++) {
         const float *image = x + (size_t)c * plan->h * plan->w * CT_LANES;
         float *to = v + (size_t)c * plan->n_chunk * CT_LANES;
-        for (int t = 0; t < n;) {
-            int ty = (first + t) / plan->n_across, tx = (first + t) % plan->n_across;
-            int run = plan->n_across - tx < n - t ? plan->n_across - tx : n - t;
-            input_tiles(plan, image, ty, tx, run, zeros, to + (size_t)t * CT_LANES);
-            t += run;
+        for (int t = 0, run; t < n; t += run) {
+            int tile = first + t;
+            run = tiles_in_row(plan, tile, n - t);
+            input_tiles(plan, image, tile / plan->n_across, tile % plan->n_across, run, zeros,
+                        to + (size_t)t * CT_LANES);
         }
     }
 }
@@ -120,9 +126,13 @@ INLINE void output_column(const float *m, size_t stride, vf z[4]) {
     z[3] = d1 + 8.0f * d2 + vload(m + 30 * stride);
 }
 
-/* y [4][4] = A^T m A of one tile. */
-INLINE void output_tile(const float *m, size_t stride, vf y[16]) {
-    vf s1[4], d1[4], p[4], q[4];
+INLINE void put(float *y, bool accumulate, vf a) {
+    vstore(y, accumulate ? vload(y) + a : a);
+}
+
+/* y [4][4] (+)= A^T m A of one tile, rows of y `row` floats apart. */
+INLINE void output_tile(const float *m, size_t stride, bool accumulate, float *y, size_t row) {
+    vf s1[4], d1[4], p[4], q[4], first[4], last[4];
     output_column(m + stride, stride, p);
     output_column(m + 2 * stride, stride, q);
     for (int i = 0; i < 4; i++) s1[i] = p[i] + q[i], d1[i] = p[i] - q[i];
@@ -130,46 +140,58 @@ INLINE void output_tile(const float *m, size_t stride, vf y[16]) {
     output_column(m + 4 * stride, stride, q);
     for (int i = 0; i < 4; i++) {
         vf s2 = p[i] + q[i], d2 = p[i] - q[i];
-        y[4 * i + 0] = s1[i] + s2;
-        y[4 * i + 1] = d1[i] + 2.0f * d2;
-        y[4 * i + 2] = s1[i] + 4.0f * s2;
-        y[4 * i + 3] = d1[i] + 8.0f * d2;
+        first[i] = s1[i] + s2;
+        last[i] = d1[i] + 8.0f * d2;
+        put(y + i * row + CT_LANES, accumulate, d1[i] + 2.0f * d2);
+        put(y + i * row + 2 * CT_LANES, accumulate, s1[i] + 4.0f * s2);
     }
     output_column(m, stride, p);
-    for (int i = 0; i < 4; i++) y[4 * i + 0] += p[i];
+    for (int i = 0; i < 4; i++) put(y + i * row, accumulate, first[i] + p[i]);
     output_column(m + 5 * stride, stride, q);
-    for (int i = 0; i < 4; i++) y[4 * i + 3] += q[i];
+    for (int i = 0; i < 4; i++) put(y + i * row + 3 * CT_LANES, accumulate, last[i] + q[i]);
 }
 
-INLINE void output_store(const vf y[16], int n_rows, int n_columns, int w, bool accumulate,
-                         float *to) {
-    for (int i = 0; i < n_rows; i++) {
-        for (int j = 0; j < n_columns; j++) {
-            float *pixel = to + ((size_t)i * w + j) * CT_LANES;
-            vstore(pixel, accumulate ? vload(pixel) + y[4 * i + j] : y[4 * i + j]);
+/* A tile of which only n_rows by n_columns pixels are in the image. */
+static void output_edge(const float *m, size_t stride, bool accumulate, int n_rows, int n_columns,
+                        float *y, size_t row) {
+    _Alignas(64) float tile[TILE * TILE * CT_LANES];
+    output_tile(m, stride, false, tile, TILE * CT_LANES);
+    for (int i = 0; i < n_rows; i++)
+        for (int j = 0; j < n_columns; j++)
+            put(y + i * row + j * CT_LANES, accumulate, vload(tile + (TILE * i + j) * CT_LANES));
+}
+
+/* n tiles of one channel and row of tiles; y is the first one's corner, (i, j) in the image. */
+INLINE void output_tiles(const ct_winograd_plan *plan, const float *m, int i, int j, int n,
+                         bool accumulate, float *y) {
+    const size_t row = (size_t)plan->w * CT_LANES, stride = plan->m_stride;
+    const int n_rows = plan->h - i < TILE ? plan->h - i : TILE;
+    for (int t = 0; t < n; t++) {
+        int left = plan->w - j - TILE * t;
+        for (int part = 0; part < CT_LANES; part += VL) {
+            if (n_rows == TILE && left >= TILE)
+                output_tile(m + part, stride, accumulate, y + part, row);
+            else
+                output_edge(m + part, stride, accumulate, n_rows, left < TILE ? left : TILE,
+                            y + part, row);
         }
+        m += CT_LANES;
+        y += TILE * CT_LANES;
     }
 }
 
-void KERNEL(winograd_output)(const wino_plan *plan, const float *m, int first, int n,
+void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
                              bool accumulate, float *y) {
-    const int h = plan->h, w = plan->w;
-    for (int k = 0; k < plan->c_out * n; k++) {
-        int c = k / n, t = k % n;
-        int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
-        const float *from = m + ((size_t)c * plan->n_chunk + t) * CT_LANES;
-        float *to = y + (((size_t)c * h + i) * w + j) * CT_LANES;
-        for (int part = 0; part < PARTS; part++) {
-            vf tile[16];
-            output_tile(from + part * VL, plan->m_stride, tile);
-            if (i + TILE > h || j + TILE > w) {
-                output_store(tile, h - i < TILE ? h - i : TILE, w - j < TILE ? w - j : TILE, w,
-                             accumulate, to + part * VL);
-            } else if (accumulate) {
-                output_store(tile, TILE, TILE, w, true, to + part * VL);
-            } else {
-                output_store(tile, TILE, TILE, w, false, to + part * VL);
-            }
+    for (int c = 0; c < plan->c_out; c++) {
+        const float *from = m + (size_t)c * plan->n_chunk * CT_LANES;
+        for (int t = 0, run; t < n; t += run) {
+            int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
+            float *to = y + (((size_t)c * plan->h + i) * plan->w + j) * CT_LANES;
+            run = tiles_in_row(plan, first + t, n - t);
+            if (accumulate)
+                output_tiles(plan, from + (size_t)t * CT_LANES, i, j, run, true, to);
+            else
+                output_tiles(plan, from + (size_t)t * CT_LANES, i, j, run, false, to);
         }
     }
 }
@@ -187,42 +209,73 @@ INLINE void gradient_store(const vf d[4], float *m, size_t stride) {
     vstore(m + 5 * stride, d[3]);
 }
 
-INLINE void gradient_tile(const vf d[16], float *m, size_t stride) {
+/* A d A^T of one tile, rows of d `row` floats apart. */
+INLINE void gradient_tile(const float *d, size_t row, float *m, size_t stride) {
     vf a[4], b[4];
-    gradient_store(d, m, stride);
-    gradient_store(d + 12, m + 30 * stride, stride);
     for (int j = 0; j < 4; j++) {
-        vf even = d[j] + d[8 + j], odd = d[4 + j] + d[12 + j];
+        const float *p = d + j * CT_LANES;
+        vf even = vload(p) + vload(p + 2 * row), odd = vload(p + row) + vload(p + 3 * row);
         a[j] = even + odd, b[j] = even - odd;
     }
     gradient_store(a, m + 6 * stride, stride);
     gradient_store(b, m + 12 * stride, stride);
     for (int j = 0; j < 4; j++) {
-        vf even = d[j] + 4.0f * d[8 + j], odd = d[4 + j] + 4.0f * d[12 + j];
+        const float *p = d + j * CT_LANES;
+        vf even = vload(p) + 4.0f * vload(p + 2 * row);
+        vf odd = vload(p + row) + 4.0f * vload(p + 3 * row);
         a[j] = even + 2.0f * odd, b[j] = even - 2.0f * odd;
     }
     gradient_store(a, m + 18 * stride, stride);
     gradient_store(b, m + 24 * stride, stride);
+    for (int j = 0; j < 4; j++) {
+        a[j] = vload(d + j * CT_LANES);
+        b[j] = vload(d + 3 * row + j * CT_LANES);
+    }
+    gradient_store(a, m, stride);
+    gradient_store(b, m + 30 * stride, stride);
 }
 
-void KERNEL(winograd_gradient)(const wino_plan *plan, const float *dy, int first, int n, float *m) {
-    const int h = plan->h, w = plan->w;
-    for (int k = 0; k < plan->c_out * n; k++) {
-        int c = k / n, t = k % n;
-        int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
-        const float *from = dy + (((size_t)c * h + i) * w + j) * CT_LANES;
-        float *to = m + ((size_t)c * plan->n_chunk + t) * CT_LANES;
-        bool inside = i + TILE <= h && j + TILE <= w;
-        for (int part = 0; part < PARTS; part++) {
-            vf d[16];
-            for (int r = 0; r < TILE; r++) {
-                for (int s = 0; s < TILE; s++) {
-                    bool black = !inside && (i + r >= h || j + s >= w);
-                    const float *pixel = from + ((size_t)r * w + s) * CT_LANES + part * VL;
-                    d[4 * r + s] = black ? vzero() : vload(pixel);
-                }
-            }
-            gradient_tile(d, to + part * VL, plan->m_stride);
+/* A tile of which only n_rows by n_columns pixels are in the image; the others count as 0. */
+static void gradient_edge(const float *d, size_t row, int n_rows, int n_columns, float *m,
+                          size_t stride) {
+    _Alignas(64) float tile[TILE * TILE * CT_LANES];
+    for (int i = 0; i < TILE; i++) {
+        for (int j = 0; j < TILE; j++) {
+            bool inside = i < n_rows && j < n_columns;
+            vstore(tile + (TILE * i + j) * CT_LANES,
+                   inside ? vload(d + i * row + j * CT_LANES) : vzero());
+        }
+    }
+    gradient_tile(tile, TILE * CT_LANES, m, stride);
+}
+
+/* n tiles of one channel and row of tiles; d is the first one's corner, (i, j) in the image. */
+static void gradient_tiles(const ct_winograd_plan *plan, const float *d, int i, int j, int n,
+                           float *m) {
+    const size_t row = (size_t)plan->w * CT_LANES, stride = plan->m_stride;
+    const int n_rows = plan->h - i < TILE ? plan->h - i : TILE;
+    for (int t = 0; t < n; t++) {
+        int left = plan->w - j - TILE * t;
+        for (int part = 0; part < CT_LANES; part += VL) {
+            if (n_rows == TILE && left >= TILE)
+                gradient_tile(d + part, row, m + part, stride);
+            else
+                gradient_edge(d + part, row, n_rows, left, m + part, stride);
+        }
+        d += TILE * CT_LANES;
+        m += CT_LANES;
+    }
+}
+
+void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *dy, int first, int n,
+                               float *m) {
+    for (int c = 0; c < plan->c_out; c++) {
+        float *to = m + (size_t)c * plan->n_chunk * CT_LANES;
+        for (int t = 0, run; t < n; t += run) {
+            int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
+            const float *from = dy + (((size_t)c * plan->h + i) * plan->w + j) * CT_LANES;
+            run = tiles_in_row(plan, first + t, n - t);
+            gradient_tiles(plan, from, i, j, run, to + (size_t)t * CT_LANES);
         }
     }
 }

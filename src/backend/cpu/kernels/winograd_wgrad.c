@@ -92,7 +92,8 @@ INLINE void product_tile(int n, const float *m, const float *v, size_t row, floa
 }
 
 /* One frequency. */
-static void product(const wino_plan *plan, int n, const float *m, const float *v, float *acc) {
+static void product(const ct_winograd_plan *plan, int n, const float *m, const float *v,
+                    float *acc) {
     const size_t row = (size_t)plan->n_chunk * CT_LANES;
     for (int o = 0; o < plan->c_out; o += CO_TILE) {
         for (int i = 0; i < plan->c_in; i += CI_TILE) {
@@ -103,7 +104,7 @@ static void product(const wino_plan *plan, int n, const float *m, const float *v
 }
 
 /* The rows of absent channels, which a register tile reads beside the others. */
-static void clear_absent(const wino_plan *plan, float *v, float *m) {
+static void clear_absent(const ct_winograd_plan *plan, float *v, float *m) {
     const size_t row = (size_t)plan->n_chunk * CT_LANES;
     for (int xi = 0; xi < N_XI; xi++) {
         float *a = v + (size_t)xi * plan->v_stride, *b = m + (size_t)xi * plan->m_stride;
@@ -114,7 +115,7 @@ static void clear_absent(const wino_plan *plan, float *v, float *m) {
 
 void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c_out, int h, int w,
                                 float *acc, float *scratch) {
-    wino_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
+    ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = acc_stride(c_in, c_out);
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
