@@ -1,8 +1,6 @@
 /* The Winograd kernels of every instruction set against direct convolution in double precision. */
 #include "test.h"
 
-#include <stdlib.h>
-
 #include "backend/cpu/kernels/kernels.h"
 #include "util/memory.h"
 #include "util/rng.h"

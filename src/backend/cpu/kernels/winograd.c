@@ -1,5 +1,5 @@
-/* Winograd convolution F(4x4, 3x3) in lanes: 3x3, stride 1, border 1 (sources:
- * winograd_internal.h). y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of 4x4 pixels of y
+/* Winograd convolution F(4x4, 3x3) in lanes, stride 1, border 1 (matrices: winograd_internal.h).
+ *   y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of 4x4 pixels of y
  *   x [c_in][h][w][16]   y [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
  *   u [36][c_out/4][c_in][4]   weights transformed by winograd_weights, channels padded to 4s
  *   v [36][c_in][tiles][16], m [36][c_out][tiles][16]   a chunk of tiles, in scratch
