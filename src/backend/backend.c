@@ -132,3 +132,7 @@ ct_status ct_step_begin(ct_backend *backend) {
 ct_status ct_step_end(ct_backend *backend) {
     return backend->ops->step_end != NULL ? backend->ops->step_end(backend) : CT_OK;
 }
+
+double ct_peak_gflops(ct_backend *backend) {
+    return backend->ops->peak_gflops != NULL ? backend->ops->peak_gflops(backend) : 0;
+}

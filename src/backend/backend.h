@@ -145,6 +145,7 @@ typedef struct ct_backend_ops {
      */
     ct_status (*step_begin)(ct_backend *backend);
     ct_status (*step_end)(ct_backend *backend);
+    double (*peak_gflops)(ct_backend *backend); /* measured; may be NULL */
 } ct_backend_ops;
 
 struct ct_backend {
@@ -191,6 +192,9 @@ ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_
  * at losses[job.out][column ...]. Batchnorm updates its running statistics. */
 ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                       ct_bank *gradient, ct_bank *losses, size_t column);
+
+/* The device's multiply-add rate, measured now; 0 if this backend does not know. */
+double ct_peak_gflops(ct_backend *backend);
 
 /* Around the calls of one training iteration. */
 ct_status ct_step_begin(ct_backend *backend);

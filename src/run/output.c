@@ -21,7 +21,7 @@ void ct_output_dir(const ct_config *c, char *out, size_t size) {
     }
     bool is_ccl = strcmp(c->loss, "ccl") == 0;
     char skew[32] = "file";
-    if (c->partition_file[0] == '\0') snprintf(skew, sizeof skew, "%s", c->partition);
+    if (c->partition_file[0] == '\0') snprintf(skew, sizeof skew, "%.30s", c->partition);
     if (strcmp(skew, "dirichlet") == 0) snprintf(skew, sizeof skew, "a%g", c->alpha);
     snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-s%" PRId64, c->dataset, c->model,
              c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, c->seed);

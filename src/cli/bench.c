@@ -1,0 +1,205 @@
+/* Times training iterations: warm-up, then single iterations whose median is reported, against the
+ * arithmetic they need and what the machine can do. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "run/run.h"
+#include "util/json.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/text.h"
+
+void ct_cli_bench_help(FILE *out) {
+    fputs("usage: crosstalk bench [--warmup N] [--repeat N] [--json] [--option value ...]\n\n"
+          "Times training iterations (options are those of crosstalk train; nothing is written):\n"
+          "ms per iteration (median), samples/s, GFLOP/s, the share of the machine's measured\n"
+          "multiply-add peak, and the share of the time that CCL's cross-features take.\n"
+          "  --warmup N           iterations before the clock starts [5]\n"
+          "  --repeat N           timed iterations [20]\n"
+          "  --json               one JSON object on stdout\n"
+          "Data sets that need no files: shapes (1x28x28), noise (3x32x32).\n",
+          out);
+}
+
+typedef struct bench {
+    int64_t n_warmup, n_repeat;
+    bool as_json;
+    double *ms; /* [n_repeat] */
+} bench;
+
+typedef struct result {
+    double ms, ms_min, samples_per_s, gflops, peak_gflops, overhead, overhead_counted;
+} result;
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Waits until everything asked for is done: a bank can only be read then. */
+static ct_status settle(const ct_run *run) {
+    float value;
+    return ct_bank_read(&run->agents.x, 0, 0, 1, &value);
+}
+
+static ct_status time_steps(ct_run *run, bench *b, double *median, double *fastest) {
+    for (int64_t k = 0; k < b->n_warmup; k++) CT_TRY(ct_run_step(run, (long)k));
+    CT_TRY(settle(run));
+    for (int64_t k = 0; k < b->n_repeat; k++) {
+        double start = now_ms();
+        CT_TRY(ct_run_step(run, (long)(b->n_warmup + k)));
+        CT_TRY(settle(run));
+        b->ms[k] = now_ms() - start;
+    }
+    qsort(b->ms, (size_t)b->n_repeat, sizeof *b->ms, by_value);
+    *median = b->ms[b->n_repeat / 2];
+    *fastest = b->ms[0];
+    return CT_OK;
+}
+
+/* Multiply-adds of an iteration's own jobs and of its cross-features. The first layer needs no
+ * gradient at its input. */
+static void count_macs(const ct_run *run, double *own, double *cross) {
+    const ct_graph *g = &run->graph;
+    int first = 0;
+    while (g->nodes[first].op != CT_OP_CONV && g->nodes[first].op != CT_OP_LINEAR) first++;
+    double samples = (double)run->agents.n * (double)run->config.batch_size;
+    *own = samples * (3 * ct_graph_macs(g, g->logits) - ct_graph_macs(g, first));
+    *cross = run->agents.loss.ccl ? (double)run->agents.neighbours.n *
+                                        (double)run->config.batch_size *
+                                        ct_graph_macs(g, g->features)
+                                  : 0;
+}
+
+/* The same run without the contrastive terms, to see what they cost. */
+static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms) {
+    ct_run run;
+    ct_config plain = *config;
+    double fastest;
+    CT_TRY(ct_config_resolve(&plain));
+    CT_TRY(ct_config_set(&plain, "loss", "ce"));
+    CT_TRY(ct_config_set(&plain, "lambda-m", "0"));
+    CT_TRY(ct_config_set(&plain, "lambda-d", "0"));
+    CT_TRY(ct_run_create(&plain, &run));
+    ct_status status = time_steps(&run, b, ms, &fastest);
+    ct_run_free(&run);
+    return status;
+}
+
+static ct_status measure(const ct_config *config, bench *b, ct_run *run, result *r) {
+    double own, cross, plain_ms = 0;
+    count_macs(run, &own, &cross);
+    CT_TRY(time_steps(run, b, &r->ms, &r->ms_min));
+    r->samples_per_s = 1e3 * run->agents.n * (double)run->config.batch_size / r->ms;
+    r->gflops = 2e-6 * (own + cross) / r->ms;
+    r->peak_gflops = ct_peak_gflops(run->backend);
+    r->overhead_counted = cross / (own + cross);
+    if (!run->agents.loss.ccl) return CT_OK;
+    CT_TRY(time_without_ccl(config, b, &plain_ms));
+    r->overhead = 1 - plain_ms / r->ms;
+    return CT_OK;
+}
+
+static void print(const ct_run *run, const result *r) {
+    const ct_config *c = &run->config;
+    printf("%s, %s%s, %d agents on %s, batch %lld, %s with %d threads\n", c->model, c->algorithm,
+           run->agents.loss.ccl ? " + ccl" : "", run->agents.n, run->topology.name,
+           (long long)c->batch_size, c->device, run->backend->n_threads);
+    printf("%10.3f ms per iteration (median; fastest %.3f)\n%10.0f samples/s\n", r->ms, r->ms_min,
+           r->samples_per_s);
+    printf("%10.1f GFLOP/s", r->gflops);
+    if (r->peak_gflops > 0)
+        printf(", %.0f %% of the measured peak of %.0f", 100 * r->gflops / r->peak_gflops,
+               r->peak_gflops);
+    putchar('\n');
+    if (run->agents.loss.ccl)
+        printf("%10.3f of the time goes to cross-features (%.3f of the arithmetic)\n", r->overhead,
+               r->overhead_counted);
+}
+
+static ct_status print_json(const ct_run *run, const result *r) {
+    const struct {
+        const char *name;
+        double value;
+    } fields[] = {{"ms_per_iteration", r->ms},
+                  {"ms_fastest", r->ms_min},
+                  {"samples_per_second", r->samples_per_s},
+                  {"gflops", r->gflops},
+                  {"peak_gflops", r->peak_gflops},
+                  {"peak_share", r->gflops / r->peak_gflops},
+                  {"compute_overhead", r->overhead},
+                  {"compute_overhead_counted", r->overhead_counted},
+                  {"agents", run->agents.n},
+                  {"parameters", (double)run->graph.n_weights},
+                  {"threads", run->backend->n_threads},
+                  {"peak_memory_bytes", (double)ct_peak_bytes()}};
+    ct_text text = {0};
+    ct_text_add(&text, "{\"model\": ");
+    ct_json_add_string(&text, run->config.model);
+    ct_text_add(&text, ", \"device\": ");
+    ct_json_add_string(&text, run->config.device);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        ct_text_add(&text, ", \"%s\": ", fields[i].name);
+        ct_json_add_number(&text, fields[i].value);
+    }
+    ct_status status = ct_text_status(&text);
+    if (status == CT_OK) printf("%s}\n", text.chars);
+    ct_text_free(&text);
+    return status;
+}
+
+static ct_status take_count(const char *name, const char *text, int64_t lowest, int64_t *out) {
+    if (!ct_parse_i64(text, out) || *out < lowest || *out > 1000000)
+        return ct_fail(CT_INVAL, "--%s: '%s' is not a whole number from %lld to 1000000", name,
+                       text, (long long)lowest);
+    return CT_OK;
+}
+
+/* Takes the bench's own options out of the arguments; the rest are the run's. */
+static ct_status own_options(int *n_args, char **args, bench *b) {
+    int n_left = 0;
+    for (int at = 0; at < *n_args; at++) {
+        const char *warmup, *repeat = NULL;
+        CT_TRY(ct_cli_own_option(*n_args, args, &at, "warmup", &warmup));
+        if (warmup == NULL) CT_TRY(ct_cli_own_option(*n_args, args, &at, "repeat", &repeat));
+        if (warmup != NULL) CT_TRY(take_count("warmup", warmup, 0, &b->n_warmup));
+        else if (repeat != NULL) CT_TRY(take_count("repeat", repeat, 1, &b->n_repeat));
+        else if (strcmp(args[at], "--json") == 0) b->as_json = true;
+        else args[n_left++] = args[at];
+    }
+    *n_args = n_left;
+    return CT_OK;
+}
+
+ct_status ct_cli_bench(int n_args, char **args) {
+    bench b = {.n_warmup = 5, .n_repeat = 20};
+    ct_config config;
+    ct_run run;
+    result r = {0};
+    int n_words;
+    ct_config_init(&config);
+    ct_config_set(&config, "partition", "iid");
+    CT_TRY(own_options(&n_args, args, &b));
+    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
+    ct_log_quiet(config.quiet || b.as_json);
+    b.ms = ct_new(double, (size_t)b.n_repeat);
+    if (b.ms == NULL) return ct_fail(CT_NOMEM, "no memory for %lld times", (long long)b.n_repeat);
+    ct_status status = ct_run_create(&config, &run);
+    if (status == CT_OK) {
+        status = measure(&config, &b, &run, &r);
+        if (status == CT_OK && b.as_json) status = print_json(&run, &r);
+        else if (status == CT_OK) print(&run, &r);
+        ct_run_free(&run);
+    }
+    ct_free(b.ms);
+    return status;
+}
