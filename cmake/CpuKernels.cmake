@@ -1,0 +1,25 @@
+# The cpu backend's kernels: the same files compiled once per instruction set, each set under its own
+# names (CT_ISA); which one runs is decided when the program starts. Elsewhere than on x86-64 there
+# is the portable set alone.
+file(GLOB CT_KERNEL_SOURCES CONFIGURE_DEPENDS
+     ${CMAKE_CURRENT_SOURCE_DIR}/src/backend/cpu/kernels/*.c)
+# Set on the files because it must come after the project's -ffp-contract=off.
+set_source_files_properties(${CT_KERNEL_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+
+function(ct_add_kernels isa)
+  add_library(ct_kernels_${isa} OBJECT ${CT_KERNEL_SOURCES})
+  target_include_directories(ct_kernels_${isa} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  target_compile_definitions(ct_kernels_${isa} PRIVATE CT_ISA=${isa})
+  target_compile_options(ct_kernels_${isa} PRIVATE ${ARGN})
+  target_link_libraries(ct_kernels_${isa} PRIVATE ct_flags)
+  target_sources(crosstalk_core PRIVATE $<TARGET_OBJECTS:ct_kernels_${isa}>)
+endfunction()
+
+ct_add_kernels(portable)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  ct_add_kernels(avx2 -mavx2 -mfma)
+  ct_add_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
+  target_compile_definitions(crosstalk_core PRIVATE CT_X86_KERNELS=1)
+else()
+  target_compile_definitions(crosstalk_core PRIVATE CT_X86_KERNELS=0)
+endif()

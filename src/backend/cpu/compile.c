@@ -1,0 +1,68 @@
+/* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
+ * first computes: conv or linear + relu, norm + add. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "util/memory.h"
+
+static int n_consumers(const ct_graph *g, int node) {
+    int n = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        n += (g->nodes[i].in[0] == node) + (g->nodes[i].in[1] == node);
+    return n;
+}
+
+static bool is_norm(ct_op op) {
+    return op == CT_OP_EVONORM || op == CT_OP_EVONORM_S0 || op == CT_OP_GROUPNORM ||
+           op == CT_OP_BATCHNORM;
+}
+
+/* Node i's value is needed by node i + 1 alone. */
+static bool is_inner(const ct_graph *g, int i) {
+    return i != g->features && i != g->logits && i + 1 < g->n_nodes && n_consumers(g, i) == 1;
+}
+
+static bool takes_relu(const ct_graph *g, int i) {
+    ct_op op = g->nodes[i].op;
+    return (op == CT_OP_CONV || op == CT_OP_LINEAR) && is_inner(g, i) &&
+           g->nodes[i + 1].op == CT_OP_RELU && g->nodes[i + 1].in[0] == i;
+}
+
+static bool takes_add(const ct_graph *g, int i) {
+    const ct_node *next = &g->nodes[i + 1];
+    return is_norm(g->nodes[i].op) && is_inner(g, i) && next->op == CT_OP_ADD &&
+           (next->in[0] == i || next->in[1] == i);
+}
+
+/* Winograd's tiles of 4x4 pay where there are channels to sum over and the picture has a few. */
+static bool suits_winograd(const ct_node *node, ct_shape from) {
+    return node->op == CT_OP_CONV && node->kernel == 3 && node->stride == 1 && node->pad == 1 &&
+           node->groups == 1 && from.c >= 8 && node->shape.c >= 8 && from.h >= 4 && from.w >= 4;
+}
+
+ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
+    const ct_graph *g = plan->base.graph;
+    plan->steps = ct_new(cpu_step, (size_t)g->n_nodes);
+    if (plan->steps == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
+    for (int i = 1; i < g->n_nodes; i++) {
+        const ct_node *node = &g->nodes[i];
+        cpu_step *step = &plan->steps[plan->n_steps++];
+        *step = (cpu_step){.op = node->op,
+                           .node = node,
+                           .in = node->in[0],
+                           .residual = node->in[1],
+                           .out = i,
+                           .from = g->nodes[node->in[0]].shape,
+                           .to = node->shape};
+        step->winograd = !exact_conv && suits_winograd(node, step->from);
+        if (takes_relu(g, i)) {
+            step->relu = true;
+            step->out = ++i;
+        } else if (takes_add(g, i)) {
+            const ct_node *next = &g->nodes[i + 1];
+            step->residual = next->in[0] == i ? next->in[1] : next->in[0];
+            step->out = ++i;
+        }
+        if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
+    }
+    return CT_OK;
+}

@@ -1,0 +1,325 @@
+/* Convolution steps of a job: which kernel, and the weights and pictures in the form it reads.
+ * The data gradient of a convolution of stride s is s * s convolutions of stride 1 over dy, one for
+ * each position of an input pixel within the stride: with t = i + pad, pixel i meets the taps
+ * u = t mod s, u + s, ... and the outputs (t - u) / s below them. */
+#include "backend/cpu/cpu_internal.h"
+
+#include <string.h>
+
+static size_t plane(int h, int w) {
+    return (size_t)h * (size_t)w * CT_LANES;
+}
+
+static bool is_pointwise(const cpu_step *step) {
+    return step->node->kernel == 1 && step->node->pad == 0 && step->node->groups == 1;
+}
+
+/* ---- the input as a kernel reads it ---- */
+
+/* Pads by the node's padding, or keeps only the pixels that a 1x1 kernel with a stride reads. */
+typedef struct source {
+    bool is_copy;
+    int step;
+    ct_padding padding;
+    int h, w; /* of the copy */
+} source;
+
+static source source_of(const cpu_step *step) {
+    const ct_node *node = step->node;
+    source s = {.is_copy = node->pad > 0, .step = 1, .h = step->from.h, .w = step->from.w};
+    s.padding = (ct_padding){node->pad, node->pad, node->pad, node->pad};
+    s.h += 2 * node->pad;
+    s.w += 2 * node->pad;
+    if (is_pointwise(step) && node->stride > 1)
+        s = (source){.is_copy = true, .step = node->stride, .h = step->to.h, .w = step->to.w};
+    return s;
+}
+
+static const float *read_source(const cpu_call *c, const cpu_step *step, const source *s,
+                                const float *x, float *copy) {
+    if (!s->is_copy) return x;
+    c->k->pad(x, step->from.c, step->from.h, step->from.w, s->step, &s->padding, copy);
+    return copy;
+}
+
+static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
+    const ct_node *node = step->node;
+    ct_conv_geometry g = {.c_in = step->from.c / node->groups,
+                          .c_out = step->to.c / node->groups,
+                          .kh = node->kernel,
+                          .kw = node->kernel,
+                          .stride = node->stride / s->step,
+                          .h_out = step->to.h,
+                          .w_out = step->to.w,
+                          .x_channel = plane(s->h, s->w),
+                          .x_row = plane(1, s->w),
+                          .y_channel = plane(step->to.h, step->to.w),
+                          .y_row = plane(1, step->to.w),
+                          .y_pixel = CT_LANES};
+    return g;
+}
+
+/* ---- forward ---- */
+
+static void direct_forward(const cpu_call *c, const cpu_step *step) {
+    const ct_node *node = step->node;
+    const source s = source_of(step);
+    const ct_conv_geometry g = geometry(step, &s);
+    const ptrdiff_t taps = node->kernel * node->kernel;
+    const ptrdiff_t steps[4] = {g.c_in * taps, taps, node->kernel, 1};
+    const size_t per_group = c->k->conv_pack_size(&g);
+    const float *w = cpu_param(c, node->weight), *bias = cpu_param(c, node->bias);
+    float *packed = c->worker->scratch;
+    float *copy = packed + cpu_round(per_group * (size_t)node->groups);
+    for (size_t i = 0; i < (size_t)node->groups; i++)
+        c->k->conv_pack(&g, w + i * per_group, steps, packed + i * per_group);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
+        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
+        x = read_source(c, step, &s, x, copy);
+        for (size_t i = 0; i < (size_t)node->groups; i++)
+            c->k->conv(&g, x + i * (size_t)g.c_in * g.x_channel, packed + i * per_group,
+                       bias != NULL ? bias + i * (size_t)g.c_out : NULL, step->relu ? CT_RELU : 0,
+                       y + i * (size_t)g.c_out * g.y_channel);
+    }
+}
+
+static void winograd_forward(const cpu_call *c, const cpu_step *step) {
+    const int c_in = step->from.c, c_out = step->to.c;
+    const float *bias = cpu_param(c, step->node->bias);
+    float *u = c->worker->scratch;
+    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_in, c_out));
+    c->k->winograd_weights(cpu_param(c, step->node->weight), c_in, c_out, false, u);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
+        c->k->winograd_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
+                            c_out, step->to.h, step->to.w, y, false, scratch);
+        if (bias != NULL || step->relu)
+            c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
+    }
+}
+
+void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
+    if (step->winograd)
+        winograd_forward(c, step);
+    else
+        direct_forward(c, step);
+}
+
+/* ---- data gradient ---- */
+
+/* One axis: pixels first, first + stride, ... meet n_taps taps, the last one of them `tap`. */
+typedef struct phase {
+    int first, n_pixels, n_taps, tap;
+    int from; /* the first pixel's lowest output; negative: in the padding */
+} phase;
+
+static phase phase_of(const ct_node *node, int remainder, int extent) {
+    const int s = node->stride;
+    phase p = {.first = ((remainder - node->pad) % s + s) % s};
+    p.n_pixels = p.first < extent ? (extent - p.first + s - 1) / s : 0;
+    p.n_taps = remainder < node->kernel ? (node->kernel - remainder + s - 1) / s : 0;
+    p.tap = remainder + s * (p.n_taps - 1);
+    p.from = (p.first + node->pad - remainder) / s - (p.n_taps - 1);
+    return p;
+}
+
+/* Zeros around dy that all phases of one axis need. */
+static void phase_padding(const ct_node *node, int extent, int extent_out, int *before,
+                          int *after) {
+    *before = *after = 0;
+    for (int r = 0; r < node->stride; r++) {
+        phase p = phase_of(node, r, extent);
+        if (p.n_taps == 0 || p.n_pixels == 0) continue;
+        int end = p.from + p.n_pixels + p.n_taps - 1;
+        if (-p.from > *before) *before = -p.from;
+        if (end - extent_out > *after) *after = end - extent_out;
+    }
+}
+
+static ct_padding gradient_padding(const cpu_step *step) {
+    ct_padding p;
+    phase_padding(step->node, step->from.h, step->to.h, &p.before_y, &p.after_y);
+    phase_padding(step->node, step->from.w, step->to.w, &p.before_x, &p.after_x);
+    return p;
+}
+
+static ct_conv_geometry phase_geometry(const cpu_step *step, const ct_padding *pad, const phase *py,
+                                       const phase *px) {
+    const ct_node *node = step->node;
+    const int h = step->to.h + pad->before_y + pad->after_y;
+    const int w = step->to.w + pad->before_x + pad->after_x;
+    return (ct_conv_geometry){.c_in = step->to.c / node->groups,
+                              .c_out = step->from.c / node->groups,
+                              .kh = py->n_taps,
+                              .kw = px->n_taps,
+                              .stride = 1,
+                              .h_out = py->n_pixels,
+                              .w_out = px->n_pixels,
+                              .x_channel = plane(h, w),
+                              .x_row = plane(1, w),
+                              .y_channel = plane(step->from.h, step->from.w),
+                              .y_row = plane(node->stride, step->from.w),
+                              .y_pixel = (size_t)node->stride * CT_LANES};
+}
+
+/* Adds or writes the phase's pixels of dx, one block; dy is padded. */
+static void run_phase(const cpu_call *c, const cpu_step *step, const ct_padding *pad,
+                      const phase *py, const phase *px, const float *dy, int flags, float *packed,
+                      float *dx) {
+    const ct_node *node = step->node;
+    const ct_conv_geometry g = phase_geometry(step, pad, py, px);
+    const ptrdiff_t k = node->kernel, s = node->stride;
+    const ptrdiff_t steps[4] = {k * k, g.c_out * k * k, -s * k, -s};
+    const size_t per_group = (size_t)(g.c_in * g.c_out) * (size_t)(k * k);
+    dy += (size_t)(py->from + pad->before_y) * g.x_row +
+          (size_t)(px->from + pad->before_x) * CT_LANES;
+    dx += plane(py->first, step->from.w) + (size_t)px->first * CT_LANES;
+    for (size_t i = 0; i < (size_t)node->groups; i++) {
+        const float *w = cpu_param(c, node->weight) + i * per_group;
+        c->k->conv_pack(&g, w + py->tap * k + px->tap, steps, packed);
+        c->k->conv(&g, dy + i * (size_t)g.c_in * g.x_channel, packed, NULL, flags,
+                   dx + i * (size_t)g.c_out * g.y_channel);
+    }
+}
+
+static void direct_data_gradient(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const ct_node *node = step->node;
+    const ct_padding pad = gradient_padding(step);
+    const bool is_padded = pad.before_y + pad.after_y + pad.before_x + pad.after_x > 0;
+    const size_t from = cpu_tensor_floats(step->from), to = cpu_tensor_floats(step->to);
+    float *packed = c->worker->scratch;
+    float *copy = packed + cpu_round(c->plan->base.graph->params[node->weight].count);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const float *dy = cpu_grad(c, step->out) + b * to;
+        float *dx = cpu_grad(c, step->in) + b * from;
+        if (is_padded) {
+            c->k->pad(dy, step->to.c, step->to.h, step->to.w, 1, &pad, copy);
+            dy = copy;
+        }
+        bool leaves_gaps = node->kernel < node->stride;
+        if (leaves_gaps && !accumulate) memset(dx, 0, from * sizeof *dx);
+        int flags = leaves_gaps || accumulate ? CT_ACCUMULATE : 0;
+        for (int ry = 0; ry < node->stride; ry++)
+            for (int rx = 0; rx < node->stride; rx++) {
+                phase py = phase_of(node, ry, step->from.h), px = phase_of(node, rx, step->from.w);
+                if (py.n_taps > 0 && px.n_taps > 0 && py.n_pixels > 0 && px.n_pixels > 0)
+                    run_phase(c, step, &pad, &py, &px, dy, flags, packed, dx);
+            }
+    }
+}
+
+static void winograd_data_gradient(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const int c_in = step->to.c, c_out = step->from.c; /* of the gradient's convolution */
+    float *u = c->worker->scratch;
+    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_in, c_out));
+    c->k->winograd_weights(cpu_param(c, step->node->weight), c_in, c_out, true, u);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
+        c->k->winograd_conv(cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), u, c_in,
+                            c_out, step->to.h, step->to.w,
+                            cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from), accumulate,
+                            scratch);
+}
+
+/* ---- weight gradient ---- */
+
+static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
+    const ct_node *node = step->node;
+    const source s = source_of(step);
+    const ct_conv_geometry g = geometry(step, &s);
+    const size_t from = cpu_tensor_floats(step->from), to = cpu_tensor_floats(step->to);
+    const size_t per_group = (size_t)(g.c_in * g.c_out) * (size_t)(g.kh * g.kw);
+    const size_t copied = (size_t)step->from.c * g.x_channel;
+    const float *x = cpu_value(c, step->in), *dy = cpu_grad(c, step->out);
+    float *copy = c->worker->scratch;
+    for (size_t b = 0; s.is_copy && b < (size_t)c->n_blocks; b++)
+        read_source(c, step, &s, x + b * from, copy + b * copied);
+    if (s.is_copy) x = copy;
+    for (size_t i = 0; i < (size_t)node->groups; i++)
+        c->k->conv_wgrad(&g, x + i * (size_t)g.c_in * g.x_channel, s.is_copy ? copied : from,
+                         dy + i * (size_t)g.c_out * g.y_channel, to, c->n_blocks,
+                         cpu_dparam(c, node->weight) + i * per_group);
+}
+
+/* Pixels transposed at a time: 256 rows of channels stay in the second-level cache. */
+enum { CHUNK = 16 };
+
+/* A 1x1 kernel's weight gradient is a product of matrices over samples and pixels. */
+static void pointwise_weight_gradient(const cpu_call *c, const cpu_step *step) {
+    const source s = source_of(step);
+    const int n_pixels = step->to.h * step->to.w, c_in = step->from.c, c_out = step->to.c;
+    const size_t channel = plane(step->to.h, step->to.w), row = cpu_round((size_t)c_in);
+    float *turned = c->worker->scratch, *copy = turned + CHUNK * CT_LANES * row;
+    bool accumulate = false;
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
+        const float *dy = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to);
+        x = read_source(c, step, &s, x, copy);
+        for (int p = 0; p < n_pixels; p += CHUNK) {
+            int n = n_pixels - p < CHUNK ? n_pixels - p : CHUNK;
+            c->k->transpose(x + p * CT_LANES, channel, c_in, n, turned, row);
+            c->k->outer(c_out, c_in, 1, n * CT_LANES, dy + p * CT_LANES, channel, 0, turned, row,
+                        accumulate, cpu_dparam(c, step->node->weight), (size_t)c_in);
+            accumulate = true;
+        }
+    }
+}
+
+static void winograd_weight_gradient(const cpu_call *c, const cpu_step *step) {
+    const int c_in = step->from.c, c_out = step->to.c;
+    float *acc = c->worker->scratch;
+    float *scratch = acc + cpu_round(c->k->winograd_wgrad_size(c_in, c_out));
+    c->k->winograd_wgrad_begin(c_in, c_out, acc);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
+        c->k->winograd_wgrad_add(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from),
+                                 cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), c_in,
+                                 c_out, step->to.h, step->to.w, acc, scratch);
+    c->k->winograd_wgrad_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+}
+
+void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
+    const ct_node *node = step->node;
+    if (step->winograd)
+        winograd_weight_gradient(c, step);
+    else if (is_pointwise(step))
+        pointwise_weight_gradient(c, step);
+    else
+        direct_weight_gradient(c, step);
+    if (node->bias != CT_NO_PARAM)
+        c->k->channel_sums(cpu_grad(c, step->out), cpu_tensor_floats(step->to), c->n_blocks,
+                           step->to.c, (size_t)(step->to.h * step->to.w),
+                           cpu_dparam(c, node->bias));
+    if (step->in == 0) return;
+    bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
+    if (step->winograd)
+        winograd_data_gradient(c, step, *has_grad);
+    else
+        direct_data_gradient(c, step, *has_grad);
+    *has_grad = true;
+}
+
+/* ---- scratch: the most that one of the functions above cuts from it ---- */
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step) {
+    const int c_in = step->from.c, c_out = step->to.c, h = step->to.h, w = step->to.w;
+    if (step->winograd) {
+        size_t u = cpu_round(
+            larger(k->winograd_weights_size(c_in, c_out), k->winograd_weights_size(c_out, c_in)));
+        size_t acc = cpu_round(k->winograd_wgrad_size(c_in, c_out));
+        return larger(u, acc) + larger(k->winograd_scratch(c_in, c_out, h, w),
+                                       k->winograd_scratch(c_out, c_in, h, w));
+    }
+    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    const source s = source_of(step);
+    const ct_padding pad = gradient_padding(step);
+    size_t weights = cpu_round(plan->base.graph->params[step->node->weight].count);
+    size_t copy = s.is_copy ? (size_t)c_in * plane(s.h, s.w) : 0;
+    size_t dy =
+        (size_t)c_out * plane(h + pad.before_y + pad.after_y, w + pad.before_x + pad.after_x);
+    size_t turned = CHUNK * CT_LANES * cpu_round((size_t)c_in);
+    return larger(larger(weights + copy, weights + dy), larger(n_blocks * copy, turned + copy));
+}

@@ -1,0 +1,98 @@
+#include "backend/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/cpu_internal.h"
+#include "util/memory.h"
+
+/* The instruction sets, best first, and whether this processor has them. */
+typedef struct isa_choice {
+    const ct_kernels *kernels;
+    bool supported;
+} isa_choice;
+
+#if CT_X86_KERNELS
+static int list_isas(isa_choice out[3]) {
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    out[0] = (isa_choice){&ct_kernels_avx512, avx512};
+    out[1] = (isa_choice){&ct_kernels_avx2, avx2};
+    out[2] = (isa_choice){&ct_kernels_portable, true};
+    return 3;
+}
+#else
+static int list_isas(isa_choice out[3]) {
+    out[0] = (isa_choice){&ct_kernels_portable, true};
+    return 1;
+}
+#endif
+
+static ct_status choose_kernels(const ct_kernels **out) {
+    isa_choice isas[3];
+    int n_isas = list_isas(isas);
+    const char *wanted = getenv("CROSSTALK_ISA");
+    for (int i = 0; i < n_isas; i++) {
+        bool is_named = wanted != NULL && strcmp(wanted, isas[i].kernels->isa) == 0;
+        if (is_named && !isas[i].supported)
+            return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: this processor does not have it", wanted);
+        if (is_named || (wanted == NULL && isas[i].supported)) {
+            *out = isas[i].kernels;
+            return CT_OK;
+        }
+    }
+    return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: must be avx512, avx2 or portable", wanted);
+}
+
+/* An update's temporaries have as many rows as some bank: their memory is taken with the bank. */
+static ct_status bank_alloc(ct_bank *bank) {
+    CT_TRY(ct_cpu_reserve_update((cpu_backend *)bank->backend, bank->n_rows, 0));
+    return ct_host_bank_alloc(bank);
+}
+
+static void backend_free(ct_backend *base) {
+    cpu_backend *backend = (cpu_backend *)base;
+    ct_pool_free(&backend->pool);
+    ct_free(backend->temps);
+    ct_free(backend->terms);
+    ct_free(backend->coefs);
+    ct_free(backend);
+}
+
+static const ct_backend_ops cpu_ops = {
+    .name = "cpu",
+    .free = backend_free,
+    .bank_alloc = bank_alloc,
+    .bank_free = ct_host_bank_free,
+    .bank_write = ct_host_bank_write,
+    .bank_read = ct_host_bank_read,
+    .update = ct_cpu_update,
+    .source_create = ct_host_source_create,
+    .source_free = ct_host_source_free,
+    .plan_create = ct_cpu_plan_create,
+    .plan_free = ct_cpu_plan_free,
+    .features = ct_cpu_features,
+    .gradient = ct_cpu_gradient,
+    .evaluate = ct_cpu_evaluate,
+    .peak_gflops = ct_cpu_peak_gflops,
+};
+
+ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **out) {
+    const ct_kernels *kernels = NULL;
+    CT_TRY(choose_kernels(&kernels));
+    cpu_backend *backend = ct_new(cpu_backend, 1);
+    if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the cpu backend");
+    ct_status status = ct_pool_create(options->n_threads, &backend->pool);
+    if (status != CT_OK) {
+        ct_free(backend);
+        return status;
+    }
+    backend->base =
+        (ct_backend){.ops = &cpu_ops, .n_threads = ct_pool_size(backend->pool), .poll_every = 1};
+    backend->kernels = kernels;
+    backend->exact_conv = options->exact_conv;
+    *out = &backend->base;
+    return CT_OK;
+}

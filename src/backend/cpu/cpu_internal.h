@@ -1,0 +1,138 @@
+/* What the files of the cpu backend share: the compiled network, where its tensors lie, and a job.
+ */
+#ifndef CT_BACKEND_CPU_INTERNAL_H
+#define CT_BACKEND_CPU_INTERNAL_H
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/host.h"
+#include "util/threads.h"
+
+/* Columns of an update that one task runs through the whole program. */
+#define CPU_UPDATE_COLUMNS 1024
+
+typedef struct cpu_backend {
+    ct_backend base;
+    const ct_kernels *kernels;
+    ct_pool *pool;
+    bool exact_conv;
+    float *temps;        /* [n_threads][CT_MAX_TEMPS][n_temp_rows][CPU_UPDATE_COLUMNS] */
+    int n_temp_rows;     /* as many as the tallest bank has */
+    const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
+    float *coefs;
+    size_t n_terms;
+} cpu_backend;
+
+/* One or several nodes run as one: conv or linear + relu, norm + add. */
+typedef struct cpu_step {
+    ct_op op;
+    const ct_node *node; /* whose parameters it uses */
+    int in, residual;    /* nodes read: the input, and what is added to the output (-1: nothing) */
+    int out;             /* node whose value it leaves */
+    bool relu;           /* of the sum, before it is stored */
+    bool winograd;
+    ct_shape from, to;
+} cpu_step;
+
+/* Where tensors lie in a workspace, in floats; tensors that do not live at the same time share. */
+typedef struct cpu_layout {
+    size_t *value; /* [n_nodes] */
+    size_t *grad;  /* [n_nodes] nodes with the same root have the same place */
+    size_t *stats; /* [n_nodes] statistics of the step that leaves this node */
+    size_t n_floats;
+} cpu_layout;
+
+typedef struct cpu_worker {
+    float *arena;   /* the layout's tensors */
+    float *scratch; /* of one kernel call */
+    float *spare;   /* a gradient before it is added to what is there */
+    bool *has_grad; /* [n_nodes] by root */
+    int32_t *labels;
+    float *features, *dfeatures; /* [max_batch][r] */
+    float *logits, *dlogits;     /* [max_batch][n_classes] */
+    float *loss_scratch;
+} cpu_worker;
+
+typedef struct cpu_plan {
+    ct_plan base;
+    cpu_step *steps;
+    int n_steps, n_feature_steps; /* steps that lead to the features */
+    int *root;                    /* [n_nodes] node whose gradient's place is used */
+    cpu_layout train, forward;
+    size_t scratch_floats, spare_floats;
+    cpu_worker *workers; /* [n_threads] */
+    float *block;        /* what the workers' floats point into */
+    int32_t *labels;
+    bool *flags;
+} cpu_plan;
+
+typedef enum cpu_mode { CPU_TRAIN, CPU_FEATURES, CPU_EVALUATE } cpu_mode;
+
+/* A job on its worker. */
+typedef struct cpu_call {
+    const cpu_plan *plan;
+    const ct_kernels *k;
+    const cpu_layout *layout;
+    cpu_worker *worker;
+    cpu_mode mode;
+    int n, n_blocks;
+    const float *params;
+    float *dparams, *buffers;
+} cpu_call;
+
+static inline size_t cpu_tensor_floats(ct_shape s) {
+    return ct_shape_size(s) * CT_LANES;
+}
+static inline size_t cpu_round(size_t n) {
+    return (n + 15) / 16 * 16;
+}
+static inline float *cpu_value(const cpu_call *c, int node) {
+    return c->worker->arena + c->layout->value[node];
+}
+static inline float *cpu_grad(const cpu_call *c, int node) {
+    return c->worker->arena + c->layout->grad[node];
+}
+static inline const float *cpu_param(const cpu_call *c, int param) {
+    return param == CT_NO_PARAM ? NULL : c->params + c->plan->base.graph->params[param].offset;
+}
+static inline float *cpu_dparam(const cpu_call *c, int param) {
+    return param == CT_NO_PARAM ? NULL : c->dparams + c->plan->base.graph->params[param].offset;
+}
+
+/* compile.c: the steps of a graph */
+ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv);
+/* layout.c */
+ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out);
+void ct_cpu_layout_free(cpu_layout *layout);
+/* plan.c */
+ct_status ct_cpu_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
+                             ct_plan **out);
+void ct_cpu_plan_free(ct_plan *plan);
+/* steps.c, conv.c: one step of a job */
+size_t ct_cpu_step_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step);
+void ct_cpu_step_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_step_backward(const cpu_call *call, const cpu_step *step);
+size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step);
+void ct_cpu_conv_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_conv_backward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
+/* run.c */
+ct_status ct_cpu_features(ct_plan *plan, const ct_work *work, ct_bank *features,
+                          ct_bank *class_sums);
+ct_status ct_cpu_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                          ct_bank *gradient, ct_bank *losses, size_t column);
+ct_status ct_cpu_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+/* update.c */
+ct_status ct_cpu_reserve_update(cpu_backend *backend, int n_rows, size_t n_terms);
+ct_status ct_cpu_update(ct_backend *backend, const ct_update *update);
+
+/* Where a step puts the gradient of its input: in place, or in a spare tensor that
+ * cpu_end_grad adds to what is there already. NULL for the pictures. */
+float *ct_cpu_begin_grad(const cpu_call *call, int node);
+void ct_cpu_end_grad(const cpu_call *call, int node);
+
+double ct_cpu_peak_gflops(ct_backend *backend);
+
+#endif

@@ -1,0 +1,119 @@
+/* Direct convolution in lanes.
+ *   y[o][i][j] = bias[o] + sum_{c,u,v} w[o][c][u][v] x[c][i * stride + u][j * stride + v]
+ *   x [c_in][..][..][16] padded, y [c_out][h_out][w_out][16], each symbol a vector of samples
+ *   2 c_in kh kw flops per output and sample.
+ * A tile of OC channels x PX pixels stays in registers over the whole sum; a step of the sum loads
+ * PX pixels and broadcasts OC weights for OC * PX multiply-adds. Rows are the outer loop, so that
+ * the kh input rows of all channels stay in the second-level cache for every tile of channels. */
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/vector.h"
+
+/* Accumulators, pixels and a weight must fit the registers: 32 with AVX-512, 16 elsewhere. */
+enum { MAX_OC = VL == 4 ? 4 : 6, MAX_PX = VL == 16 ? 4 : VL == 8 ? 3 : 2 };
+
+/* Channels of a tile: what divides c_out, else the largest. */
+static int tile_channels(int c_out) {
+    if (c_out % MAX_OC == 0 || c_out < 4) return MAX_OC;
+    return c_out % 4 == 0 ? 4 : MAX_OC;
+}
+
+size_t KERNEL(conv_pack_size)(const ct_conv_geometry *g) {
+    return (size_t)g->c_out * (size_t)g->c_in * (size_t)(g->kh * g->kw);
+}
+
+void KERNEL(conv_pack)(const ct_conv_geometry *g, const float *w, const ptrdiff_t step[4],
+                       float *packed) {
+    const int tile = tile_channels(g->c_out);
+    for (int first = 0; first < g->c_out; first += tile) {
+        int n = g->c_out - first < tile ? g->c_out - first : tile;
+        for (int c = 0; c < g->c_in; c++)
+            for (int u = 0; u < g->kh; u++)
+                for (int v = 0; v < g->kw; v++)
+                    for (int o = 0; o < n; o++)
+                        *packed++ =
+                            w[(first + o) * step[0] + c * step[1] + u * step[2] + v * step[3]];
+    }
+}
+
+INLINE void conv_tile(const ct_conv_geometry *g, const float *x, const float *w, const float *bias,
+                      int flags, float *y, const int OC, const int PX) {
+    vf acc[MAX_OC][MAX_PX];
+    const size_t pixel = (size_t)g->stride * CT_LANES, row = g->x_row, kw = (size_t)g->kw;
+    for (int o = 0; o < OC; o++)
+        for (int p = 0; p < PX; p++) {
+            acc[o][p] = bias != NULL ? vset(bias[o]) : vzero();
+            if (flags & CT_ACCUMULATE)
+                acc[o][p] += vload(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel);
+        }
+    for (int c = 0; c < g->c_in; c++, x += g->x_channel) {
+        const float *xu = x;
+        for (int u = 0; u < g->kh; u++, xu += row) {
+            const float *xv = xu;
+            for (size_t v = 0; v < kw; v++, xv += CT_LANES, w += OC) {
+                vf in[MAX_PX];
+#pragma GCC unroll 8
+                for (int p = 0; p < PX; p++) in[p] = vload(xv + (size_t)p * pixel);
+#pragma GCC unroll 8
+                for (int o = 0; o < OC; o++) {
+                    vf weight = vset(w[o]);
+#pragma GCC unroll 8
+                    for (int p = 0; p < PX; p++) acc[o][p] += weight * in[p];
+                }
+            }
+        }
+    }
+    for (int o = 0; o < OC; o++)
+        for (int p = 0; p < PX; p++) {
+            vf out = flags & CT_RELU ? vmax(acc[o][p], vzero()) : acc[o][p];
+            vstore(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel, out);
+        }
+}
+
+/* One row of output, n_channels of a tile. */
+INLINE void conv_row(const ct_conv_geometry *g, const float *x, const float *w, const float *bias,
+                     int flags, float *y, const int OC) {
+    const int PX = VL == 8 && OC > 4 ? 2 : MAX_PX;
+    const size_t pixel = (size_t)g->stride * CT_LANES;
+    int j = 0;
+    for (; j + PX <= g->w_out; j += PX)
+        conv_tile(g, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
+    x += (size_t)j * pixel;
+    y += (size_t)j * g->y_pixel;
+    switch (g->w_out - j) {
+    case 3: conv_tile(g, x, w, bias, flags, y, OC, MAX_PX < 3 ? MAX_PX : 3); break;
+    case 2: conv_tile(g, x, w, bias, flags, y, OC, 2); break;
+    case 1: conv_tile(g, x, w, bias, flags, y, OC, 1); break;
+    default: break;
+    }
+}
+
+static void row_of_tile(const ct_conv_geometry *g, const float *x, const float *w,
+                        const float *bias, int flags, float *y, int n_channels) {
+    switch (n_channels) {
+#if VL > 4
+    case 6: conv_row(g, x, w, bias, flags, y, 6); break;
+    case 5: conv_row(g, x, w, bias, flags, y, 5); break;
+#endif
+    case 4: conv_row(g, x, w, bias, flags, y, 4); break;
+    case 3: conv_row(g, x, w, bias, flags, y, 3); break;
+    case 2: conv_row(g, x, w, bias, flags, y, 2); break;
+    default: conv_row(g, x, w, bias, flags, y, 1); break;
+    }
+}
+
+void KERNEL(conv)(const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
+                  int flags, float *y) {
+    const int tile = tile_channels(g->c_out);
+    const size_t per_channel = (size_t)g->c_in * (size_t)(g->kh * g->kw);
+    for (int i = 0; i < g->h_out; i++) {
+        const float *xi = x + (size_t)i * (size_t)g->stride * g->x_row;
+        float *yi = y + (size_t)i * g->y_row;
+        for (int first = 0; first < g->c_out; first += tile) {
+            int n = g->c_out - first < tile ? g->c_out - first : tile;
+            for (int part = 0; part < CT_LANES; part += VL)
+                row_of_tile(g, xi + part, packed + (size_t)first * per_channel,
+                            bias != NULL ? bias + first : NULL, flags,
+                            yi + (size_t)first * g->y_channel + part, n);
+        }
+    }
+}

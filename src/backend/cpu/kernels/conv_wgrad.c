@@ -1,0 +1,153 @@
+/* Weight gradient of a direct convolution in lanes.
+ *   dw[o][c][u][v] = sum over blocks, samples, pixels (i,j) of dy[o][i][j] x[c][i s + u][j s + v]
+ *   2 kh kw c_in flops per output and sample.
+ * For one input channel and one kernel row, OC x KW accumulators hold vectors of samples over all
+ * pixels and blocks; lanes are summed once at the end. */
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/vector.h"
+
+/* Largest OC for a kernel width: OC * KW accumulators, OC + 1 operands. */
+enum {
+    OC_1 = 6,
+    OC_3 = VL == 16  ? 6
+           : VL == 8 ? 4
+                     : 3,
+    OC_5 = VL == 16 ? 4 : 2,
+    OC_7 = VL == 16 ? 3 : 1,
+};
+
+typedef struct wgrad {
+    const ct_conv_geometry *g;
+    const float *x, *dy; /* of this input channel and kernel row, of the first output channel */
+    size_t x_block, dy_block;
+    int n_blocks;
+    float *dw; /* [OC] at `dw_step`, [KW] */
+    size_t dw_step;
+} wgrad;
+
+INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
+    const ct_conv_geometry *g = t->g;
+    const size_t pixel = (size_t)g->stride * CT_LANES, plane = g->y_channel;
+    float sums[6][7] = {{0}};
+    for (int part = 0; part < CT_LANES; part += VL) {
+        vf acc[6][7];
+        for (int o = 0; o < OC; o++)
+            for (int v = 0; v < KW; v++) acc[o][v] = vzero();
+        for (int b = 0; b < t->n_blocks; b++) {
+            const float *x = t->x + (size_t)b * t->x_block + part;
+            const float *dy = t->dy + (size_t)b * t->dy_block + part;
+            for (int i = 0; i < g->h_out; i++) {
+                const float *xi = x + (size_t)(i * g->stride) * g->x_row;
+                const float *di = dy + (size_t)i * g->y_row;
+                for (int j = 0; j < g->w_out; j++, xi += pixel, di += CT_LANES) {
+                    vf d[6];
+#pragma GCC unroll 8
+                    for (int o = 0; o < OC; o++) d[o] = vload(di + (size_t)o * plane);
+#pragma GCC unroll 8
+                    for (int v = 0; v < KW; v++) {
+                        vf in = vload(xi + v * CT_LANES);
+#pragma GCC unroll 8
+                        for (int o = 0; o < OC; o++) acc[o][v] += d[o] * in;
+                    }
+                }
+            }
+        }
+        for (int o = 0; o < OC; o++)
+            for (int v = 0; v < KW; v++) sums[o][v] += vsum(acc[o][v]);
+    }
+    for (int o = 0; o < OC; o++)
+        for (int v = 0; v < KW; v++) t->dw[(size_t)o * t->dw_step + (size_t)v] = sums[o][v];
+}
+
+#define CASE(n, kw)                                                                                \
+    case n: wgrad_tile(t, n, kw); break
+
+static void tile_1(const wgrad *t, int n) {
+    switch (n) {
+        CASE(6, 1);
+        CASE(5, 1);
+        CASE(4, 1);
+        CASE(3, 1);
+        CASE(2, 1);
+    default: wgrad_tile(t, 1, 1); break;
+    }
+}
+
+static void tile_3(const wgrad *t, int n) {
+    switch (n) {
+#if VL == 16
+        CASE(6, 3);
+        CASE(5, 3);
+#endif
+#if VL >= 8
+        CASE(4, 3);
+#endif
+        CASE(3, 3);
+        CASE(2, 3);
+    default: wgrad_tile(t, 1, 3); break;
+    }
+}
+
+static void tile_5(const wgrad *t, int n) {
+    switch (n) {
+#if VL == 16
+        CASE(4, 5);
+        CASE(3, 5);
+#endif
+        CASE(2, 5);
+    default: wgrad_tile(t, 1, 5); break;
+    }
+}
+
+static void tile_7(const wgrad *t, int n) {
+    switch (n) {
+#if VL == 16
+        CASE(3, 7);
+        CASE(2, 7);
+#endif
+    default: wgrad_tile(t, 1, 7); break;
+    }
+}
+
+static void tile_of(const wgrad *t, int n, int kw) {
+    switch (kw) {
+    case 3: tile_3(t, n); break;
+    case 5: tile_5(t, n); break;
+    case 7: tile_7(t, n); break;
+    default: /* any other width one column at a time */
+        for (int v = 0; v < kw; v++) {
+            wgrad column = *t;
+            column.x += v * CT_LANES;
+            column.dw += v;
+            tile_1(&column, n);
+        }
+    }
+}
+
+/* Output channels of a tile: the most that divides c_out evenly, so that no thin tile is left. */
+static int tile_channels(int c_out, int kw) {
+    int most = kw == 3 ? OC_3 : kw == 5 ? OC_5 : kw == 7 ? OC_7 : OC_1;
+    int n_tiles = (c_out + most - 1) / most;
+    return (c_out + n_tiles - 1) / n_tiles;
+}
+
+void KERNEL(conv_wgrad)(const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
+                        size_t dy_block, int n_blocks, float *dw) {
+    const int tile = tile_channels(g->c_out, g->kw);
+    const size_t taps = (size_t)(g->kh * g->kw);
+    for (int first = 0; first < g->c_out; first += tile) {
+        int n = g->c_out - first < tile ? g->c_out - first : tile;
+        for (int c = 0; c < g->c_in; c++)
+            for (int u = 0; u < g->kh; u++) {
+                wgrad t = {.g = g,
+                           .x = x + (size_t)c * g->x_channel + (size_t)u * g->x_row,
+                           .dy = dy + (size_t)first * g->y_channel,
+                           .x_block = x_block,
+                           .dy_block = dy_block,
+                           .n_blocks = n_blocks,
+                           .dw_step = (size_t)g->c_in * taps};
+                t.dw = dw + (size_t)first * t.dw_step + (size_t)c * taps + (size_t)(u * g->kw);
+                tile_of(&t, n, g->kw);
+            }
+    }
+}

@@ -1,0 +1,111 @@
+/* Every kernel of the cpu backend: KERNEL_FN(result, name, (arguments)). No include guard: the
+ * struct of function pointers, the prototypes and the tables are made from this list.
+ *
+ * Lanes layout: a block holds 16 samples, [channels][height][width][16]; a vector is one pixel of
+ * 16 samples. Pointers to such tensors are aligned to 64 bytes; pointers into parameter rows
+ * (weights, gradients of weights) are not. Kernels take one block unless they say n_blocks; then
+ * the argument after a tensor is the distance between its blocks, in floats. */
+
+/* --- Winograd F(4x4,3x3), stride 1, pad 1: x [c_in][h][w][16] -> y [c_out][h][w][16] --- */
+KERNEL_FN(size_t, winograd_scratch, (int c_in, int c_out, int h, int w)) /* floats */
+KERNEL_FN(size_t, winograd_weights_size, (int c_in, int c_out))          /* floats */
+/* u of w [c_out][c_in][3][3]; flip: of the data gradient's convolution, where w is
+ * [c_in][c_out][3][3] (c_in, c_out: those of the resulting convolution) */
+KERNEL_FN(void, winograd_weights, (const float *w, int c_in, int c_out, bool flip, float *u))
+KERNEL_FN(void, winograd_conv,
+          (const float *x, const float *u, int c_in, int c_out, int h, int w, float *y,
+           bool accumulate, float *scratch))
+/* Weight gradient: begin, add for every block, end writes dw [c_out][c_in][3][3]. */
+KERNEL_FN(size_t, winograd_wgrad_size, (int c_in, int c_out)) /* floats of acc */
+KERNEL_FN(void, winograd_wgrad_begin, (int c_in, int c_out, float *acc))
+KERNEL_FN(void, winograd_wgrad_add,
+          (const float *x, const float *dy, int c_in, int c_out, int h, int w, float *acc,
+           float *scratch))
+KERNEL_FN(void, winograd_wgrad_end, (const float *acc, int c_in, int c_out, float *dw))
+
+/* --- direct convolution of one group, any rectangular kernel and stride --- */
+KERNEL_FN(size_t, conv_pack_size, (const ct_conv_geometry *g)) /* floats */
+/* Weights in the order the tiles read them; the weight of output o, input c, tap (u, v) is
+ * w[o * step[0] + c * step[1] + u * step[2] + v * step[3]]. */
+KERNEL_FN(void, conv_pack,
+          (const ct_conv_geometry *g, const float *w, const ptrdiff_t step[4], float *packed))
+/* bias may be NULL; flags: CT_RELU, CT_ACCUMULATE (y += instead of y =). */
+KERNEL_FN(void, conv,
+          (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
+           int flags, float *y))
+/* dw [c_out][c_in][kh][kw] = the sum over the blocks; dy is dense, [c_out][h_out][w_out][16]. */
+KERNEL_FN(void, conv_wgrad,
+          (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
+           size_t dy_block, int n_blocks, float *dw))
+
+/* --- products of matrices --- */
+/* y[o] = sum_i w[o * out_step + i * in_step] x[i]: a linear layer or, with the steps exchanged, its
+ * data gradient. One of the steps is 1. */
+KERNEL_FN(void, linear,
+          (const float *w, size_t out_step, size_t in_step, int n_out, int n_in, const float *x,
+           size_t x_block, int n_blocks, const float *bias, int flags, float *y, size_t y_block))
+/* c[i][j] (+)= sum_k a(i, k) b[k][j], i < m, j < n: the weight gradient of linear layers and 1x1
+ * convolutions. k runs through n_segments segments of `segment`; a(i, .) of one segment is
+ * contiguous, a_row from i to i, a_segment from segment to segment. b is aligned, b_row a multiple
+ * of 16 and its columns n .. b_row-1 readable. */
+KERNEL_FN(void, outer,
+          (int m, int n, int n_segments, int segment, const float *a, size_t a_row,
+           size_t a_segment, const float *b, size_t b_row, bool accumulate, float *c, size_t c_row))
+/* out[(p * 16 + lane) * row + c] = x[c * channel + p * 16 + lane] for n_pixels pixels; columns up
+ * to the next multiple of 16 become 0. */
+KERNEL_FN(void, transpose,
+          (const float *x, size_t channel, int n_channels, int n_pixels, float *out, size_t row))
+
+/* --- planes --- */
+/* Copies c planes into the middle of larger ones: `before` and `after` zero rows (y) or columns
+ * (x), taking every step-th pixel. */
+KERNEL_FN(void, pad,
+          (const float *x, int c, int h, int w, int step, const ct_padding *padding, float *out))
+KERNEL_FN(void, bias_relu, (float *y, int c, size_t n_pixels, const float *bias, bool relu))
+/* sums[c] = the sum of channel c over pixels, samples and blocks */
+KERNEL_FN(void, channel_sums,
+          (const float *x, size_t x_block, int n_blocks, int c, size_t n_pixels, float *sums))
+KERNEL_FN(void, maxpool, (const float *x, const ct_pool_geometry *g, float *y))
+KERNEL_FN(void, maxpool_backward,
+          (const float *x, const float *y, const float *dy, const ct_pool_geometry *g, float *dx))
+KERNEL_FN(void, avgpool, (const float *x, int c, size_t n_pixels, float *y))
+KERNEL_FN(void, avgpool_backward, (const float *dy, int c, size_t n_pixels, float *dx))
+
+/* --- n floats, n a multiple of 16; outputs may be inputs --- */
+KERNEL_FN(void, relu, (const float *x, size_t n, float *y))
+KERNEL_FN(void, relu_backward, (const float *y, const float *dy, size_t n, float *dx))
+KERNEL_FN(void, add, (const float *a, const float *b, size_t n, float *y))
+/* y = sum_k coef[k] * x[k], n_terms >= 0 */
+KERNEL_FN(void, lincomb,
+          (size_t n, int n_terms, const float *coef, const float *const *x, float *y))
+
+/* --- norms; stats [groups][2][16]: mean and 1 / sigma per sample, written forward, read backward.
+ * dw, db and dv (v's) are added to. --- */
+/* v == NULL: hard sigmoid; residual (may be NULL) is added to y. */
+KERNEL_FN(void, evonorm,
+          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
+           const float *v, const float *residual, float *stats, float *y))
+KERNEL_FN(void, evonorm_backward,
+          (const float *x, const float *dy, const ct_norm_geometry *g, const float *w,
+           const float *v, const float *stats, float *dx, float *dw, float *db, float *dv))
+KERNEL_FN(void, groupnorm,
+          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
+           const float *residual, float *stats, float *y))
+KERNEL_FN(void, groupnorm_backward,
+          (const float *x, const float *dy, const ct_norm_geometry *g, const float *w,
+           const float *stats, float *dx, float *dw, float *db))
+/* Batchnorm over n samples of all blocks; stats [2][c]: mean and biased variance of the batch. */
+KERNEL_FN(void, batch_moments,
+          (const float *x, size_t x_block, int n, const ct_norm_geometry *g, float *stats))
+/* y = (x - mean) / sigma * w + b (+ residual), one block */
+KERNEL_FN(void, batchnorm,
+          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
+           const float *stats, const float *residual, float *y))
+KERNEL_FN(void, batchnorm_backward,
+          (const float *x, size_t x_block, const float *dy, size_t dy_block, int n,
+           const ct_norm_geometry *g, const float *w, const float *stats, float *dx,
+           size_t dx_block, float *dw, float *db))
+
+/* --- measuring --- */
+/* n_rounds of independent multiply-adds in registers; returns the floating-point operations done */
+KERNEL_FN(double, multiply_adds, (long n_rounds, float *out))

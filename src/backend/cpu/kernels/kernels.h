@@ -1,0 +1,58 @@
+/* The kernels of the cpu backend. The files of this folder are compiled once per instruction set,
+ * with CT_ISA naming it (avx512, avx2, portable); KERNEL(name) is the name of a function in the set
+ * being compiled. The rest of the backend calls kernels through a ct_kernels table. */
+#ifndef CT_BACKEND_CPU_KERNELS_KERNELS_H
+#define CT_BACKEND_CPU_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CT_LANES 16 /* samples of a block: the innermost axis of every activation */
+
+/* One group of a convolution over an input that is already padded. */
+typedef struct ct_conv_geometry {
+    int c_in, c_out;         /* channels of the group */
+    int kh, kw;              /* taps */
+    int stride;              /* input pixels from output to output */
+    int h_out, w_out;        /* output pixels */
+    size_t x_channel, x_row; /* floats from plane to plane and from row to row of the input */
+    size_t y_channel, y_row, y_pixel; /* and of the output */
+} ct_conv_geometry;
+
+enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
+
+typedef struct ct_padding {
+    int before_y, after_y, before_x, after_x;
+} ct_padding;
+
+typedef struct ct_pool_geometry {
+    int c, h, w, h_out, w_out, kernel, stride, pad;
+} ct_pool_geometry;
+
+typedef struct ct_norm_geometry {
+    int c, groups;
+    size_t n_pixels;
+    float epsilon;
+} ct_norm_geometry;
+
+typedef struct ct_kernels {
+    const char *isa;
+#define KERNEL_FN(result, name, arguments) result(*name) arguments;
+#include "backend/cpu/kernels/kernel_list.h"
+#undef KERNEL_FN
+} ct_kernels;
+
+extern const ct_kernels ct_kernels_avx512, ct_kernels_avx2, ct_kernels_portable;
+
+#ifdef CT_ISA
+#define CT_KERNEL_NAME_(name, isa) ct_##name##_##isa
+#define CT_KERNEL_NAME(name, isa)  CT_KERNEL_NAME_(name, isa)
+#define KERNEL(name)               CT_KERNEL_NAME(name, CT_ISA)
+
+#define KERNEL_FN(result, name, arguments) result KERNEL(name) arguments;
+#include "backend/cpu/kernels/kernel_list.h"
+#undef KERNEL_FN
+#endif
+
+#endif

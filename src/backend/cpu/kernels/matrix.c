@@ -1,0 +1,175 @@
+/* Products of matrices: linear layers, and weight gradients of linear layers and 1x1 convolutions.
+ *   linear: y[o][lane] = b[o] + sum_i w(o, i) x[i][lane]; 2 n_in flops per output and sample.
+ *           Tile: M outputs x 2 vectors of samples in registers.
+ *   outer:  c[i][j] = sum_k a(i, k) b[k][j]; 2 flops per (i, j, k). Tile: M rows x 2 vectors of j.
+ * In the weight gradient the sum runs over samples, so x is transposed first (samples become rows):
+ * a vector is then 16 inputs, and no sum across lanes is left. */
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/vector.h"
+
+enum { TILE_M = VL == 16 ? 12 : VL == 8 ? 6 : 4 }; /* 2 M accumulators: 24 of 32, 12 or 8 of 16 */
+
+/* The address of row m of a tile whose rows are `step` apart: three bases and three multiples, so
+ * that all of them fit the general registers. */
+#define ROW(base, m, step) ((base)[(m) / 4] + (size_t)((m) % 4) * (step))
+
+INLINE void linear_tile(const float *w, const size_t out_step, const size_t in_step, int n_in,
+                        const float *x0, const float *x1, const float *bias, int flags, float *y0,
+                        float *y1, const int M, const bool two) {
+    vf a0[TILE_M], a1[TILE_M];
+    const float *base[3] = {w, w + (M > 4 ? 4 * out_step : 0), w + (M > 8 ? 8 * out_step : 0)};
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+        a0[m] = bias != NULL ? vset(bias[m]) : vzero();
+        a1[m] = a0[m];
+        if (flags & CT_ACCUMULATE) {
+            a0[m] += vload(y0 + m * CT_LANES);
+            if (two) a1[m] += vload(y1 + m * CT_LANES);
+        }
+    }
+    for (int i = 0; i < n_in; i++) {
+        vf v0 = vload(x0 + (size_t)i * CT_LANES), v1 = vzero();
+        if (two) v1 = vload(x1 + (size_t)i * CT_LANES);
+#pragma GCC unroll 12
+        for (int m = 0; m < M; m++) {
+            vf weight = vset(*ROW(base, m, out_step));
+            a0[m] += weight * v0;
+            if (two) a1[m] += weight * v1;
+        }
+        for (int k = 0; k < 3; k++) base[k] += in_step;
+    }
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+        vf out0 = flags & CT_RELU ? vmax(a0[m], vzero()) : a0[m];
+        vf out1 = flags & CT_RELU ? vmax(a1[m], vzero()) : a1[m];
+        vstore(y0 + m * CT_LANES, out0);
+        if (two) vstore(y1 + m * CT_LANES, out1);
+    }
+}
+
+typedef struct linear_args {
+    const float *w;
+    size_t out_step, in_step;
+    int n_out, n_in;
+    const float *bias;
+    int flags;
+} linear_args;
+
+INLINE void linear_rows(const linear_args *a, int o, const float *x0, const float *x1, float *y0,
+                        float *y1, const int M, const bool two) {
+    const float *w = a->w + (size_t)o * a->out_step;
+    const float *bias = a->bias != NULL ? a->bias + o : NULL;
+    y0 += (size_t)o * CT_LANES;
+    y1 += (size_t)o * CT_LANES;
+    if (a->in_step == 1)
+        linear_tile(w, a->out_step, 1, a->n_in, x0, x1, bias, a->flags, y0, y1, M, two);
+    else
+        linear_tile(w, 1, a->in_step, a->n_in, x0, x1, bias, a->flags, y0, y1, M, two);
+}
+
+/* All outputs for one or two vectors of samples. */
+INLINE void linear_columns(const linear_args *a, const float *x0, const float *x1, float *y0,
+                           float *y1, const bool two) {
+    int o = 0;
+    for (; o + TILE_M <= a->n_out; o += TILE_M) linear_rows(a, o, x0, x1, y0, y1, TILE_M, two);
+    for (; o + 4 <= a->n_out; o += 4) linear_rows(a, o, x0, x1, y0, y1, 4, two);
+    for (; o < a->n_out; o++) linear_rows(a, o, x0, x1, y0, y1, 1, two);
+}
+
+void KERNEL(linear)(const float *w, size_t out_step, size_t in_step, int n_out, int n_in,
+                    const float *x, size_t x_block, int n_blocks, const float *bias, int flags,
+                    float *y, size_t y_block) {
+    const linear_args a = {w, out_step, in_step, n_out, n_in, bias, flags};
+    const int n_parts = CT_LANES / VL, n_columns = n_blocks * n_parts;
+    int k = 0;
+    for (; k + 2 <= n_columns; k += 2) {
+        size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
+        size_t b1 = (size_t)((k + 1) / n_parts), p1 = (size_t)((k + 1) % n_parts * VL);
+        linear_columns(&a, x + b0 * x_block + p0, x + b1 * x_block + p1, y + b0 * y_block + p0,
+                       y + b1 * y_block + p1, true);
+    }
+    if (k < n_columns) {
+        size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
+        const float *x0 = x + b0 * x_block + p0;
+        float *y0 = y + b0 * y_block + p0;
+        linear_columns(&a, x0, x0, y0, y0, false);
+    }
+}
+
+/* The first n floats of a vector, to an address that may end there. */
+INLINE void store_some(float *p, vf v, int n) {
+    if (n >= VL) {
+        vstore(p, v);
+        return;
+    }
+    float values[VL];
+    vstore(values, v);
+    for (int k = 0; k < n; k++) p[k] = values[k];
+}
+
+INLINE vf load_some(const float *p, int n) {
+    if (n >= VL) return vload(p);
+    float values[VL] = {0};
+    for (int k = 0; k < n; k++) values[k] = p[k];
+    return vload(values);
+}
+
+typedef struct outer_args {
+    int n_segments, segment;
+    const float *a;
+    size_t a_row, a_segment;
+    const float *b;
+    size_t b_row;
+    bool accumulate;
+    float *c;
+    size_t c_row;
+} outer_args;
+
+/* Columns j .. j+2*VL-1 of M rows; `left` of them exist. */
+INLINE void outer_tile(const outer_args *t, int i, int j, int left, const int M, const bool two) {
+    vf c0[TILE_M], c1[TILE_M];
+    const float *a = t->a + (size_t)i * t->a_row, *b = t->b + j;
+    float *c = t->c + (size_t)i * t->c_row + j;
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+        c0[m] = c1[m] = vzero();
+        if (!t->accumulate) continue;
+        c0[m] = load_some(c + (size_t)m * t->c_row, left);
+        if (two) c1[m] = load_some(c + (size_t)m * t->c_row + VL, left - VL);
+    }
+    for (int s = 0; s < t->n_segments; s++, a += t->a_segment) {
+        const float *base[3] = {a, a + (M > 4 ? 4 * t->a_row : 0), a + (M > 8 ? 8 * t->a_row : 0)};
+        for (int k = 0; k < t->segment; k++, b += t->b_row) {
+            vf v0 = vload(b), v1 = vzero();
+            if (two) v1 = vload(b + VL);
+#pragma GCC unroll 12
+            for (int m = 0; m < M; m++) {
+                vf value = vset(*ROW(base, m, t->a_row));
+                c0[m] += value * v0;
+                if (two) c1[m] += value * v1;
+            }
+            for (int r = 0; r < 3; r++) base[r]++;
+        }
+    }
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+        store_some(c + (size_t)m * t->c_row, c0[m], left);
+        if (two) store_some(c + (size_t)m * t->c_row + VL, c1[m], left - VL);
+    }
+}
+
+INLINE void outer_rows(const outer_args *t, int i, int n, const int M) {
+    int j = 0;
+    for (; n - j > VL; j += 2 * VL) outer_tile(t, i, j, n - j, M, true);
+    if (j < n) outer_tile(t, i, j, n - j, M, false);
+}
+
+void KERNEL(outer)(int m, int n, int n_segments, int segment, const float *a, size_t a_row,
+                   size_t a_segment, const float *b, size_t b_row, bool accumulate, float *c,
+                   size_t c_row) {
+    const outer_args t = {n_segments, segment, a, a_row, a_segment, b, b_row, accumulate, c, c_row};
+    int i = 0;
+    for (; i + TILE_M <= m; i += TILE_M) outer_rows(&t, i, n, TILE_M);
+    for (; i + 4 <= m; i += 4) outer_rows(&t, i, n, 4);
+    for (; i < m; i++) outer_rows(&t, i, n, 1);
+}

@@ -1,0 +1,141 @@
+/* Where tensors lie. Step s of S runs at time s forward and at time 2 S - s backward (the loss at
+ * S); a tensor lives from its first write to its last read, and tensors whose lives do not overlap
+ * share memory. */
+#include "backend/cpu/cpu_internal.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "util/memory.h"
+
+typedef struct life {
+    int from, to; /* times; from > to: never used */
+    size_t size;  /* floats */
+    size_t offset;
+} life;
+
+typedef struct lives {
+    const cpu_plan *plan;
+    life *value, *grad, *stats; /* [n_nodes] each */
+    bool train;
+} lives;
+
+static void use_at(life *l, int time) {
+    if (time < l->from) l->from = time;
+    if (time > l->to) l->to = time;
+}
+
+/* What the backward pass of a step reads of the forward values. */
+static void keep_for_backward(const lives *all, const cpu_step *step, int time) {
+    bool reads_out = step->relu || step->op == CT_OP_RELU || step->op == CT_OP_MAXPOOL;
+    bool reads_in = step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
+    if (reads_in) use_at(&all->value[step->in], time);
+    if (reads_out) use_at(&all->value[step->out], time);
+    use_at(&all->stats[step->out], time);
+}
+
+static void find_lives(const lives *all) {
+    const cpu_plan *plan = all->plan;
+    const ct_graph *g = plan->base.graph;
+    int loss = plan->n_steps;
+    use_at(&all->value[0], 0);
+    use_at(&all->value[g->features], loss);
+    use_at(&all->value[g->logits], loss);
+    use_at(&all->grad[plan->root[g->logits]], loss);
+    if (g->features > 0) use_at(&all->grad[plan->root[g->features]], loss);
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cpu_step *step = &plan->steps[s];
+        int back = 2 * loss - s;
+        use_at(&all->value[step->in], s);
+        use_at(&all->value[step->out], s);
+        use_at(&all->stats[step->out], s);
+        if (step->residual >= 0) use_at(&all->value[step->residual], s);
+        if (!all->train) continue;
+        keep_for_backward(all, step, back);
+        use_at(&all->grad[plan->root[step->out]], back);
+        if (step->in > 0) use_at(&all->grad[plan->root[step->in]], back);
+        if (step->residual > 0) use_at(&all->grad[plan->root[step->residual]], back);
+    }
+}
+
+static size_t stats_floats(const cpu_plan *plan, int out) {
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cpu_step *step = &plan->steps[s];
+        if (step->out != out) continue;
+        size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+        if (step->op == CT_OP_BATCHNORM) return cpu_round(2 * (size_t)step->to.c);
+        if (step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
+            step->op == CT_OP_GROUPNORM)
+            return n_blocks * (size_t)step->node->groups * 2 * CT_LANES;
+    }
+    return 0;
+}
+
+/* The lowest place where `l` meets none of the n tensors placed before it in the same time. */
+static void place(life *l, const life *placed, int n) {
+    l->offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < n; i++) {
+            const life *o = &placed[i];
+            bool meets_in_time = o->from <= o->to && o->from <= l->to && l->from <= o->to;
+            bool meets =
+                meets_in_time && o->offset < l->offset + l->size && l->offset < o->offset + o->size;
+            if (!meets) continue;
+            l->offset = o->offset + o->size;
+            moved = true;
+        }
+    }
+}
+
+static ct_status take(const cpu_plan *plan, const lives *all, cpu_layout *out) {
+    int n = plan->base.graph->n_nodes;
+    out->value = ct_new(size_t, (size_t)n);
+    out->grad = ct_new(size_t, (size_t)n);
+    out->stats = ct_new(size_t, (size_t)n);
+    if (out->value == NULL || out->grad == NULL || out->stats == NULL) {
+        ct_cpu_layout_free(out);
+        return ct_fail(CT_NOMEM, "no memory for the layout of %s", plan->base.graph->model);
+    }
+    for (int i = 0; i < n; i++) {
+        out->value[i] = all->value[i].offset;
+        out->grad[i] = all->grad[plan->root[i]].offset;
+        out->stats[i] = all->stats[i].offset;
+    }
+    for (int i = 0; i < 3 * n; i++) {
+        const life *l = &all->value[i];
+        if (l->from <= l->to && l->offset + l->size > out->n_floats)
+            out->n_floats = l->offset + l->size;
+    }
+    return CT_OK;
+}
+
+ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
+    const ct_graph *g = plan->base.graph;
+    int n = g->n_nodes;
+    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    life *block = ct_new(life, 3 * (size_t)n);
+    if (block == NULL) return ct_fail(CT_NOMEM, "no memory for the layout of %s", g->model);
+    lives all = {plan, block, block + n, block + 2 * n, train};
+    for (int i = 0; i < n; i++) {
+        size_t size = n_blocks * cpu_tensor_floats(g->nodes[i].shape);
+        all.value[i] = (life){INT32_MAX, -1, size, 0};
+        all.grad[i] = (life){INT32_MAX, -1, size, 0};
+        all.stats[i] = (life){INT32_MAX, -1, stats_floats(plan, i), 0};
+    }
+    find_lives(&all);
+    if (!train)
+        for (int i = 0; i < n; i++) all.grad[i] = (life){INT32_MAX, -1, 0, 0};
+    for (int i = 0; i < 3 * n; i++)
+        if (block[i].from <= block[i].to) place(&block[i], block, i);
+    ct_status status = take(plan, &all, out);
+    ct_free(block);
+    return status;
+}
+
+void ct_cpu_layout_free(cpu_layout *layout) {
+    ct_free(layout->value);
+    ct_free(layout->grad);
+    ct_free(layout->stats);
+    memset(layout, 0, sizeof *layout);
+}

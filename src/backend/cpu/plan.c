@@ -1,0 +1,147 @@
+/* Compiling a network: steps, places of tensors, one workspace per worker. */
+#include "backend/cpu/cpu_internal.h"
+
+#include <assert.h>
+
+#include "util/memory.h"
+
+/* Last step in which a node is read: the first one backward that writes its gradient. */
+static int last_reader(const cpu_plan *plan, int node) {
+    for (int s = plan->n_steps - 1; s >= 0; s--)
+        if (plan->steps[s].in == node || plan->steps[s].residual == node) return s;
+    return -1;
+}
+
+static int n_readers(const cpu_plan *plan, int node) {
+    int n = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        n += (plan->steps[s].in == node) + (plan->steps[s].residual == node);
+    return n;
+}
+
+/* The gradient of what an addition reads starts as the gradient of its output: where nobody wrote
+ * one before, both use the same place instead of copying. */
+static void share_gradients(cpu_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    for (int i = 0; i < g->n_nodes; i++) plan->root[i] = i;
+    for (int s = plan->n_steps - 1; s >= 0; s--) {
+        const cpu_step *step = &plan->steps[s];
+        if (step->residual < 0) continue;
+        /* of a plain addition the input can share if nobody else writes there later */
+        int node = step->op == CT_OP_ADD ? step->in : step->residual;
+        bool is_first = last_reader(plan, node) == s && node != step->out;
+        bool is_alone = step->op != CT_OP_ADD || n_readers(plan, node) == 1;
+        if (is_first && is_alone && node != g->features && node != 0 && step->in != step->residual)
+            plan->root[node] = plan->root[step->out];
+    }
+}
+
+void ct_cpu_plan_free(ct_plan *base) {
+    cpu_plan *plan = (cpu_plan *)base;
+    ct_cpu_layout_free(&plan->train);
+    ct_cpu_layout_free(&plan->forward);
+    ct_free(plan->steps);
+    ct_free(plan->root);
+    ct_free(plan->workers);
+    ct_free(plan->block);
+    ct_free(plan->labels);
+    ct_free(plan->flags);
+    ct_free(plan);
+}
+
+typedef struct sizes {
+    size_t arena, scratch, spare, features, logits, loss, total;
+} sizes;
+
+static sizes workspace_sizes(const cpu_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    size_t batch = (size_t)plan->base.max_batch, r = ct_graph_n_features(g);
+    sizes s = {.arena = cpu_round(plan->train.n_floats > plan->forward.n_floats
+                                      ? plan->train.n_floats
+                                      : plan->forward.n_floats),
+               .scratch = cpu_round(plan->scratch_floats),
+               .spare = cpu_round(plan->spare_floats),
+               .features = cpu_round(batch * r),
+               .logits = cpu_round(batch * (size_t)g->n_classes),
+               .loss = cpu_round(ct_ccl_scratch(r, g->n_classes))};
+    s.total = s.arena + s.scratch + s.spare + 2 * s.features + 2 * s.logits + s.loss;
+    return s;
+}
+
+static float *cut(float **at, size_t n) {
+    float *piece = *at;
+    *at += n;
+    return piece;
+}
+
+static ct_status take_workspaces(cpu_plan *plan, int n_workers) {
+    const ct_graph *g = plan->base.graph;
+    const sizes s = workspace_sizes(plan);
+    size_t n = (size_t)n_workers, batch = (size_t)plan->base.max_batch;
+    plan->workers = ct_new(cpu_worker, n);
+    plan->labels = ct_new(int32_t, n * batch);
+    plan->flags = ct_new(bool, n *(size_t)g->n_nodes);
+    if (s.total <= SIZE_MAX / sizeof(float) / n) plan->block = ct_new(float, n *s.total);
+    if (plan->workers == NULL || plan->labels == NULL || plan->flags == NULL || plan->block == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %d workspaces of %zu MB for %s with batches of %d",
+                       n_workers, s.total * sizeof(float) >> 20, g->model, plan->base.max_batch);
+    float *at = plan->block;
+    for (size_t i = 0; i < n; i++) {
+        cpu_worker *w = &plan->workers[i];
+        w->arena = cut(&at, s.arena);
+        w->scratch = cut(&at, s.scratch);
+        w->spare = cut(&at, s.spare);
+        w->features = cut(&at, s.features);
+        w->dfeatures = cut(&at, s.features);
+        w->logits = cut(&at, s.logits);
+        w->dlogits = cut(&at, s.logits);
+        w->loss_scratch = cut(&at, s.loss);
+        w->labels = plan->labels + i * batch;
+        w->has_grad = plan->flags + i * (size_t)g->n_nodes;
+    }
+    plan->base.workspace_bytes = n * s.total * sizeof(float);
+    return CT_OK;
+}
+
+/* A gradient that is added to another one comes from some step's input. */
+static void find_spare(cpu_plan *plan) {
+    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cpu_step *step = &plan->steps[s];
+        bool adds_itself = step->op == CT_OP_CONV || step->op == CT_OP_LINEAR;
+        if (adds_itself) continue;
+        bool is_shared = n_readers(plan, step->in) > 1 || step->in == plan->base.graph->features ||
+                         step->in == 0;
+        size_t size = n_blocks * cpu_tensor_floats(step->from);
+        if (is_shared && size > plan->spare_floats) plan->spare_floats = size;
+    }
+}
+
+ct_status ct_cpu_plan_create(ct_backend *base, const ct_graph *graph, int max_batch,
+                             ct_plan **out) {
+    cpu_backend *backend = (cpu_backend *)base;
+    ct_status status = CT_OK;
+    cpu_plan *plan = ct_new(cpu_plan, 1);
+    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
+    plan->base = (ct_plan){.backend = base, .graph = graph, .max_batch = max_batch};
+    plan->root = ct_new(int, (size_t)graph->n_nodes);
+    if (plan->root == NULL) {
+        status = ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
+        goto fail;
+    }
+    CT_TRY_GOTO(ct_cpu_compile(plan, backend->exact_conv), status, fail);
+    share_gradients(plan);
+    find_spare(plan);
+    for (int s = 0; s < plan->n_steps; s++) {
+        size_t n = ct_cpu_step_scratch(plan, backend->kernels, &plan->steps[s]);
+        if (n > plan->scratch_floats) plan->scratch_floats = n;
+    }
+    CT_TRY_GOTO(ct_cpu_layout(plan, true, &plan->train), status, fail);
+    CT_TRY_GOTO(ct_cpu_layout(plan, false, &plan->forward), status, fail);
+    CT_TRY_GOTO(take_workspaces(plan, base->n_threads), status, fail);
+    *out = &plan->base;
+    return CT_OK;
+fail:
+    ct_cpu_plan_free(&plan->base);
+    return status;
+}

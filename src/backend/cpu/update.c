@@ -1,0 +1,124 @@
+/* Updates: every task runs the whole program on one block of columns over all rows, so that banks
+ * are read and written once and temporaries never leave the cache. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "util/memory.h"
+
+typedef struct update_run {
+    cpu_backend *backend;
+    const ct_update *update;
+    size_t n_columns;
+} update_run;
+
+/* A block of columns on its worker. */
+typedef struct columns {
+    const update_run *run;
+    float *temps;
+    const float **terms;
+    float *coefs;
+    size_t first, n; /* n rounded up to whole vectors: rows are padded */
+} columns;
+
+static float *row_of(const columns *c, const ct_bank *bank, int row) {
+    if (bank->temp == 0) return ct_host_row(bank, row) + c->first;
+    size_t at = (size_t)(bank->temp - 1) * (size_t)c->run->backend->n_temp_rows + (size_t)row;
+    return c->temps + at * CPU_UPDATE_COLUMNS;
+}
+
+/* A product with a matrix is as many terms as the matrix has entries in this row. */
+static int list_terms(const columns *c, const ct_assign *assign, int row) {
+    int n = 0;
+    for (int t = 0; t < assign->n_terms; t++) {
+        const ct_term *term = &assign->terms[t];
+        if (term->matrix == NULL) {
+            c->coefs[n] = (float)term->coef;
+            c->terms[n++] = row_of(c, term->bank, row);
+            continue;
+        }
+        for (int e = term->matrix->begin[row]; e < term->matrix->begin[row + 1]; e++) {
+            c->coefs[n] = (float)(term->coef * term->matrix->value[e]);
+            c->terms[n++] = row_of(c, term->bank, term->matrix->column[e]);
+        }
+    }
+    return n;
+}
+
+static void update_task(void *context, int task, int worker) {
+    const update_run *run = context;
+    cpu_backend *b = run->backend;
+    columns c = {.run = run,
+                 .temps = b->temps + (size_t)worker * CT_MAX_TEMPS * (size_t)b->n_temp_rows *
+                                         CPU_UPDATE_COLUMNS,
+                 .terms = b->terms + (size_t)worker * b->n_terms,
+                 .coefs = b->coefs + (size_t)worker * b->n_terms,
+                 .first = (size_t)task * CPU_UPDATE_COLUMNS};
+    size_t left = run->n_columns - c.first;
+    c.n = cpu_round(left < CPU_UPDATE_COLUMNS ? left : CPU_UPDATE_COLUMNS);
+    for (int a = 0; a < run->update->n_assigns; a++) {
+        const ct_assign *assign = &run->update->assigns[a];
+        int n_rows = assign->target->temp > 0 ? run->update->n_rows : assign->target->n_own;
+        for (int row = 0; row < n_rows; row++) {
+            int n_terms = list_terms(&c, assign, row);
+            b->kernels->lincomb(c.n, n_terms, c.coefs, c.terms, row_of(&c, assign->target, row));
+        }
+    }
+}
+
+static size_t longest_sum(const ct_update *update) {
+    size_t longest = 0;
+    for (int a = 0; a < update->n_assigns; a++) {
+        size_t n = 0;
+        for (int t = 0; t < update->assigns[a].n_terms; t++) {
+            const ct_sparse *m = update->assigns[a].terms[t].matrix;
+            size_t widest = 1;
+            for (int i = 0; m != NULL && i < m->n_rows; i++)
+                if ((size_t)(m->begin[i + 1] - m->begin[i]) > widest)
+                    widest = (size_t)(m->begin[i + 1] - m->begin[i]);
+            n += widest;
+        }
+        if (n > longest) longest = n;
+    }
+    return longest;
+}
+
+/* Room for temporaries of n_rows rows and sums of n_terms terms. Matrices have no more columns
+ * than banks have rows, so what is taken here with the banks serves every later update. */
+ct_status ct_cpu_reserve_update(cpu_backend *b, int n_rows, size_t n_terms) {
+    size_t n_threads = (size_t)ct_pool_size(b->pool);
+    if (n_rows > b->n_temp_rows) {
+        ct_free(b->temps);
+        b->n_temp_rows = 0;
+        b->temps =
+            ct_new(float, n_threads *CT_MAX_TEMPS *(size_t)n_rows *(size_t)CPU_UPDATE_COLUMNS);
+        if (b->temps == NULL) return ct_fail(CT_NOMEM, "no memory for temporaries of an update");
+        b->n_temp_rows = n_rows;
+    }
+    size_t most = (size_t)CT_MAX_TERMS * (size_t)(n_rows > 0 ? n_rows : 1);
+    if (most > n_terms) n_terms = most;
+    if (n_terms > b->n_terms) {
+        ct_free(b->terms);
+        ct_free(b->coefs);
+        b->n_terms = 0;
+        b->terms = ct_new(const float *, n_threads *n_terms);
+        b->coefs = ct_new(float, n_threads *n_terms);
+        if (b->terms == NULL || b->coefs == NULL)
+            return ct_fail(CT_NOMEM, "no memory for the terms of an update");
+        b->n_terms = n_terms;
+    }
+    return CT_OK;
+}
+
+static size_t n_columns(const ct_update *update) {
+    for (int a = 0; a < update->n_assigns; a++)
+        if (update->assigns[a].target->temp == 0) return update->assigns[a].target->n;
+    return 0;
+}
+
+ct_status ct_cpu_update(ct_backend *base, const ct_update *update) {
+    cpu_backend *backend = (cpu_backend *)base;
+    CT_TRY(ct_cpu_reserve_update(backend, update->n_rows, longest_sum(update)));
+    update_run run = {.backend = backend, .update = update, .n_columns = n_columns(update)};
+    size_t n_tasks = (run.n_columns + CPU_UPDATE_COLUMNS - 1) / CPU_UPDATE_COLUMNS;
+    ct_pool_run(backend->pool, (int)n_tasks, update_task, &run);
+    return CT_OK;
+}
