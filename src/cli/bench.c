@@ -74,10 +74,10 @@ static void count_macs(const ct_run *run, double *own, double *cross) {
     while (g->nodes[first].op != CT_OP_CONV && g->nodes[first].op != CT_OP_LINEAR) first++;
     double samples = (double)run->agents.n * (double)run->config.batch_size;
     *own = samples * (3 * ct_graph_macs(g, g->logits) - ct_graph_macs(g, first));
-    *cross = run->agents.loss.ccl ? (double)run->agents.neighbours.n *
-                                        (double)run->config.batch_size *
-                                        ct_graph_macs(g, g->features)
-                                  : 0;
+    *cross = run->agents.loss.ccl
+                 ? (double)run->agents.neighbours.n * (double)run->config.batch_size *
+                       ct_graph_macs(g, g->features)
+                 : 0;
 }
 
 /* The same run without the contrastive terms, to see what they cost. */
@@ -171,10 +171,14 @@ static ct_status own_options(int *n_args, char **args, bench *b) {
         const char *warmup, *repeat = NULL;
         CT_TRY(ct_cli_own_option(*n_args, args, &at, "warmup", &warmup));
         if (warmup == NULL) CT_TRY(ct_cli_own_option(*n_args, args, &at, "repeat", &repeat));
-        if (warmup != NULL) CT_TRY(take_count("warmup", warmup, 0, &b->n_warmup));
-        else if (repeat != NULL) CT_TRY(take_count("repeat", repeat, 1, &b->n_repeat));
-        else if (strcmp(args[at], "--json") == 0) b->as_json = true;
-        else args[n_left++] = args[at];
+        if (warmup != NULL)
+            CT_TRY(take_count("warmup", warmup, 0, &b->n_warmup));
+        else if (repeat != NULL)
+            CT_TRY(take_count("repeat", repeat, 1, &b->n_repeat));
+        else if (strcmp(args[at], "--json") == 0)
+            b->as_json = true;
+        else
+            args[n_left++] = args[at];
     }
     *n_args = n_left;
     return CT_OK;
@@ -196,8 +200,10 @@ ct_status ct_cli_bench(int n_args, char **args) {
     ct_status status = ct_run_create(&config, &run);
     if (status == CT_OK) {
         status = measure(&config, &b, &run, &r);
-        if (status == CT_OK && b.as_json) status = print_json(&run, &r);
-        else if (status == CT_OK) print(&run, &r);
+        if (status == CT_OK && b.as_json)
+            status = print_json(&run, &r);
+        else if (status == CT_OK)
+            print(&run, &r);
         ct_run_free(&run);
     }
     ct_free(b.ms);

@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "data/partition.h"
 #include "topology/topology.h"
+#include "util/text.h"
 
 typedef void (*each_function)(void (*each)(void *context, const char *name, const char *text),
                               void *context);
@@ -27,7 +28,69 @@ static void print(void *context, const char *name, const char *text) {
     fprintf(context, "  %-16s %s\n", name, text);
 }
 
+typedef struct model_table {
+    int n_classes, side; /* side 0: each model's own */
+    const char *norm;
+} model_table;
+
+static void print_model(void *context, const char *name, const char *text) {
+    const model_table *table = context;
+    ct_model_spec spec = {.name = name, .n_classes = table->n_classes, .norm = table->norm};
+    ct_graph g;
+    ct_model_usual_input(name, &spec.input);
+    if (table->side > 0) spec.input.h = spec.input.w = table->side;
+    if (ct_graph_create(&spec, &g) != CT_OK) {
+        ct_clear_message(); /* these images do not fit: a row without numbers */
+        printf("  %-12s %dx%dx%d %39s  %s\n", name, spec.input.c, spec.input.h, spec.input.w,
+               "does not fit", text);
+        return;
+    }
+    char shape[32];
+    snprintf(shape, sizeof shape, "%dx%dx%d", spec.input.c, spec.input.h, spec.input.w);
+    printf("  %-12s %-10s %12zu %9zu %13.2f  %s\n", name, shape, g.n_weights,
+           ct_graph_n_features(&g), 2e-6 * ct_graph_macs(&g, g.logits), text);
+    ct_graph_free(&g);
+}
+
+static ct_status take_number(const char *name, const char *text, int *out) {
+    int64_t number = 0;
+    if (!ct_parse_i64(text, &number) || number < 1 || number > CT_MAX_CLASSES)
+        return ct_fail(CT_INVAL, "--%s: '%s' is not a whole number from 1 to %d", name, text,
+                       CT_MAX_CLASSES);
+    *out = (int)number;
+    return CT_OK;
+}
+
+static ct_status list_models(int n_args, char **args) {
+    model_table table = {.n_classes = 10, .norm = "evonorm"};
+    for (int at = 0; at < n_args; at++) {
+        const char *classes, *side = NULL, *norm = NULL;
+        CT_TRY(ct_cli_own_option(n_args, args, &at, "classes", &classes));
+        if (classes == NULL) CT_TRY(ct_cli_own_option(n_args, args, &at, "image-size", &side));
+        if (classes == NULL && side == NULL)
+            CT_TRY(ct_cli_own_option(n_args, args, &at, "norm", &norm));
+        if (classes != NULL)
+            CT_TRY(take_number("classes", classes, &table.n_classes));
+        else if (side != NULL)
+            CT_TRY(take_number("image-size", side, &table.side));
+        else if (norm != NULL)
+            table.norm = norm;
+        else
+            return ct_fail(CT_INVAL, "list models: unknown option '%s'", args[at]);
+    }
+    ct_graph probe; /* a bad norm is the user's mistake, not every model's */
+    CT_TRY(
+        ct_graph_create(&(ct_model_spec){"mlp", {1, 1, 1}, table.n_classes, table.norm}, &probe));
+    ct_graph_free(&probe);
+    printf("  %-12s %-10s %12s %9s %13s\n", "model", "images", "parameters", "features",
+           "MFLOP/sample");
+    ct_model_each(print_model, &table);
+    return CT_OK;
+}
+
 ct_status ct_cli_list(int n_args, char **args) {
+    if (n_args > 0 && strcmp(args[0], "models") == 0) return list_models(n_args - 1, args + 1);
+    if (n_args > 1) return ct_fail(CT_INVAL, "list takes one name, not '%s'", args[1]);
     bool found = n_args == 0;
     for (int k = 0; k < N_KINDS; k++) {
         if (n_args > 0 && strcmp(args[0], kinds[k].name) != 0) continue;

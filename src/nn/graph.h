@@ -112,6 +112,8 @@ void ct_graph_free(ct_graph *g);
 /* Multiply-adds of one sample's forward pass, up to and including `last` (logits for all of it). */
 double ct_graph_macs(const ct_graph *g, int last);
 
+/* The image shape a model was made for. */
+ct_status ct_model_usual_input(const char *name, ct_shape *out);
 void ct_model_each(void (*each)(void *context, const char *name, const char *text), void *context);
 
 /* Fills one parameter row (n_weights floats) with the start values of `seed`. */

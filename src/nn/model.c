@@ -8,10 +8,11 @@
 typedef struct model_entry {
     const char *name, *text;
     void (*describe)(ct_graph *g, const ct_model_context *m);
+    ct_shape usual;
 } model_entry;
 
 static const model_entry models[] = {
-#define MODEL(id, name, text) {name, text, ct_model_##id},
+#define MODEL(id, name, channels, side, text) {name, text, ct_model_##id, {channels, side, side}},
 #include "nn/model_list.h"
 #undef MODEL
 };
@@ -43,6 +44,13 @@ static ct_status find_model(const char *name, size_t n, const model_entry **out)
     ct_status status = ct_fail(CT_INVAL, "no model '%s'; known: %s", name, known.chars);
     ct_text_free(&known);
     return status;
+}
+
+ct_status ct_model_usual_input(const char *name, ct_shape *out) {
+    const model_entry *entry = NULL;
+    CT_TRY(find_model(name, strlen(name), &entry));
+    *out = entry->usual;
+    return CT_OK;
 }
 
 static ct_status find_norm(const char *name, ct_op *out) {

@@ -4,7 +4,8 @@
 
 #include "nn/graph.h"
 
-#define MODEL(id, name, text) void ct_model_##id(ct_graph *g, const ct_model_context *m);
+#define MODEL(id, name, channels, side, text)                                                      \
+    void ct_model_##id(ct_graph *g, const ct_model_context *m);
 #include "nn/model_list.h"
 #undef MODEL
 

@@ -1,4 +1,4 @@
-/* clang-format off: one option a line */
+/* clang-format off */
 /* Every option of `crosstalk train`, in the order of its help. Parser, help text, saved config and
  * the run's structure (config.h) come from this list.
  *   OPTION(kind, field, name, aliases, default, lowest, highest, help)
