@@ -2,11 +2,11 @@
 # scripts/demo.sh: 16 agents on a ring, each with a few classes of Fashion-MNIST (Dirichlet,
 # alpha 0.01), train LeNet-5 without sharing data: first QG-DSGDm-N, then CCL. Ends with a table of
 # both. Sets up and builds by itself; the runs are kept in demo/ until the next call.
-# EPOCHS=N trains longer (default 3).
+# EPOCHS=N trains longer or shorter (default 6).
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
-epochs=${EPOCHS:-3}
+epochs=${EPOCHS:-6}
 
 sh scripts/setup.sh demo
 echo "building crosstalk ..."
