@@ -16,7 +16,8 @@ static bool is_pointwise(const cpu_step *step) {
 
 /* ---- the input as a kernel reads it ---- */
 
-/* Pads by the node's padding, or keeps only the pixels that a 1x1 kernel with a stride reads. */
+/* Pads columns (kernels skip rows outside the picture), or keeps only the pixels that a 1x1 kernel
+ * with a stride reads. */
 typedef struct source {
     bool is_copy;
     int step;
@@ -27,8 +28,7 @@ typedef struct source {
 static source source_of(const cpu_step *step) {
     const ct_node *node = step->node;
     source s = {.is_copy = node->pad > 0, .step = 1, .h = step->from.h, .w = step->from.w};
-    s.padding = (ct_padding){node->pad, node->pad, node->pad, node->pad};
-    s.h += 2 * node->pad;
+    s.padding = (ct_padding){.before_x = node->pad, .after_x = node->pad};
     s.w += 2 * node->pad;
     if (is_pointwise(step) && node->stride > 1)
         s = (source){.is_copy = true, .step = node->stride, .h = step->to.h, .w = step->to.w};
@@ -49,6 +49,10 @@ static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
                           .kh = node->kernel,
                           .kw = node->kernel,
                           .stride = node->stride / s->step,
+                          .pad_y = node->pad,
+                          .pad_x = node->pad,
+                          .h_in = s->h,
+                          .w_in = s->w - 2 * node->pad,
                           .h_out = step->to.h,
                           .w_out = step->to.w,
                           .x_channel = plane(s->h, s->w),
@@ -124,7 +128,7 @@ static phase phase_of(const ct_node *node, int remainder, int extent) {
     return p;
 }
 
-/* Zeros around dy that all phases of one axis need. */
+/* Zeros beside dy that all phases of one axis need. */
 static void phase_padding(const ct_node *node, int extent, int extent_out, int *before,
                           int *after) {
     *before = *after = 0;
@@ -138,8 +142,7 @@ static void phase_padding(const ct_node *node, int extent, int extent_out, int *
 }
 
 static ct_padding gradient_padding(const cpu_step *step) {
-    ct_padding p;
-    phase_padding(step->node, step->from.h, step->to.h, &p.before_y, &p.after_y);
+    ct_padding p = {0};
     phase_padding(step->node, step->from.w, step->to.w, &p.before_x, &p.after_x);
     return p;
 }
@@ -147,16 +150,19 @@ static ct_padding gradient_padding(const cpu_step *step) {
 static ct_conv_geometry phase_geometry(const cpu_step *step, const ct_padding *pad, const phase *py,
                                        const phase *px) {
     const ct_node *node = step->node;
-    const int h = step->to.h + pad->before_y + pad->after_y;
     const int w = step->to.w + pad->before_x + pad->after_x;
     return (ct_conv_geometry){.c_in = step->to.c / node->groups,
                               .c_out = step->from.c / node->groups,
                               .kh = py->n_taps,
                               .kw = px->n_taps,
                               .stride = 1,
+                              .pad_y = -py->from,
+                              .pad_x = -px->from,
+                              .h_in = step->to.h,
+                              .w_in = step->to.w,
                               .h_out = py->n_pixels,
                               .w_out = px->n_pixels,
-                              .x_channel = plane(h, w),
+                              .x_channel = plane(step->to.h, w),
                               .x_row = plane(1, w),
                               .y_channel = plane(step->from.h, step->from.w),
                               .y_row = plane(node->stride, step->from.w),
@@ -172,8 +178,7 @@ static void run_phase(const cpu_call *c, const cpu_step *step, const ct_padding 
     const ptrdiff_t k = node->kernel, s = node->stride;
     const ptrdiff_t steps[4] = {k * k, g.c_out * k * k, -s * k, -s};
     const size_t per_group = (size_t)(g.c_in * g.c_out) * (size_t)(k * k);
-    dy += (size_t)(py->from + pad->before_y) * g.x_row +
-          (size_t)(px->from + pad->before_x) * CT_LANES;
+    dy += (size_t)(px->from + pad->before_x) * CT_LANES;
     dx += plane(py->first, step->from.w) + (size_t)px->first * CT_LANES;
     for (size_t i = 0; i < (size_t)node->groups; i++) {
         const float *w = cpu_param(c, node->weight) + i * per_group;
@@ -186,7 +191,7 @@ static void run_phase(const cpu_call *c, const cpu_step *step, const ct_padding 
 static void direct_data_gradient(const cpu_call *c, const cpu_step *step, bool accumulate) {
     const ct_node *node = step->node;
     const ct_padding pad = gradient_padding(step);
-    const bool is_padded = pad.before_y + pad.after_y + pad.before_x + pad.after_x > 0;
+    const bool is_padded = pad.before_x + pad.after_x > 0;
     const size_t from = cpu_tensor_floats(step->from), to = cpu_tensor_floats(step->to);
     float *packed = c->worker->scratch;
     float *copy = packed + cpu_round(c->plan->base.graph->params[node->weight].count);

@@ -35,27 +35,36 @@ void KERNEL(conv_pack)(const ct_conv_geometry *g, const float *w, const ptrdiff_
     }
 }
 
-INLINE void conv_tile(const ct_conv_geometry *g, const float *x, const float *w, const float *bias,
-                      int flags, float *y, const int OC, const int PX) {
+/* Rows and columns of the kernel that meet the picture. */
+typedef struct taps {
+    int u0, u1, v0, v1;
+} taps;
+
+INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
+                      const float *bias, int flags, float *y, const int OC, const int PX) {
     vf acc[MAX_OC][MAX_PX];
-    const size_t pixel = (size_t)g->stride * CT_LANES, row = g->x_row, kw = (size_t)g->kw;
+    const size_t pixel = (size_t)g->stride * CT_LANES, row = g->x_row;
+    const size_t n_columns = (size_t)(t->v1 - t->v0), w_row = (size_t)g->kw * (size_t)OC;
+    const int n_rows = t->u1 - t->u0;
+    w += (size_t)t->u0 * w_row + (size_t)(t->v0 * OC);
+    x += (size_t)t->v0 * CT_LANES;
     for (int o = 0; o < OC; o++)
         for (int p = 0; p < PX; p++) {
             acc[o][p] = bias != NULL ? vset(bias[o]) : vzero();
             if (flags & CT_ACCUMULATE)
                 acc[o][p] += vload(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel);
         }
-    for (int c = 0; c < g->c_in; c++, x += g->x_channel) {
-        const float *xu = x;
-        for (int u = 0; u < g->kh; u++, xu += row) {
-            const float *xv = xu;
-            for (size_t v = 0; v < kw; v++, xv += CT_LANES, w += OC) {
+    for (int c = 0; c < g->c_in; c++, x += g->x_channel, w += (size_t)g->kh * w_row) {
+        const float *xu = x, *wu = w;
+        for (int u = 0; u < n_rows; u++, xu += row, wu += w_row) {
+            const float *xv = xu, *wv = wu;
+            for (size_t v = 0; v < n_columns; v++, xv += CT_LANES, wv += OC) {
                 vf in[MAX_PX];
 #pragma GCC unroll 8
                 for (int p = 0; p < PX; p++) in[p] = vload(xv + (size_t)p * pixel);
 #pragma GCC unroll 8
                 for (int o = 0; o < OC; o++) {
-                    vf weight = vset(w[o]);
+                    vf weight = vset(wv[o]);
 #pragma GCC unroll 8
                     for (int p = 0; p < PX; p++) acc[o][p] += weight * in[p];
                 }
@@ -69,35 +78,47 @@ INLINE void conv_tile(const ct_conv_geometry *g, const float *x, const float *w,
         }
 }
 
-/* One row of output, n_channels of a tile. */
-INLINE void conv_row(const ct_conv_geometry *g, const float *x, const float *w, const float *bias,
-                     int flags, float *y, const int OC) {
+/* Columns of the kernel that any of the outputs j .. j+n-1 meets; none: one column of zeros. */
+INLINE void clip_columns(const ct_conv_geometry *g, int j, int n, taps *t) {
+    t->v0 = g->pad_x - (j + n - 1) * g->stride;
+    t->v1 = g->w_in + g->pad_x - j * g->stride;
+    if (t->v0 < 0) t->v0 = 0;
+    if (t->v1 > g->kw) t->v1 = g->kw;
+    if (t->v1 < t->v0) t->v1 = t->v0;
+}
+
+/* One row of output, OC channels of a tile. */
+INLINE void conv_row(const ct_conv_geometry *g, taps t, const float *x, const float *w,
+                     const float *bias, int flags, float *y, const int OC) {
     const int PX = VL == 8 && OC > 4 ? 2 : MAX_PX;
     const size_t pixel = (size_t)g->stride * CT_LANES;
     int j = 0;
-    for (; j + PX <= g->w_out; j += PX)
-        conv_tile(g, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
+    for (; j + PX <= g->w_out; j += PX) {
+        clip_columns(g, j, PX, &t);
+        conv_tile(g, &t, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
+    }
     x += (size_t)j * pixel;
     y += (size_t)j * g->y_pixel;
+    clip_columns(g, j, g->w_out - j, &t);
     switch (g->w_out - j) {
-    case 3: conv_tile(g, x, w, bias, flags, y, OC, MAX_PX < 3 ? MAX_PX : 3); break;
-    case 2: conv_tile(g, x, w, bias, flags, y, OC, 2); break;
-    case 1: conv_tile(g, x, w, bias, flags, y, OC, 1); break;
+    case 3: conv_tile(g, &t, x, w, bias, flags, y, OC, MAX_PX < 3 ? MAX_PX : 3); break;
+    case 2: conv_tile(g, &t, x, w, bias, flags, y, OC, 2); break;
+    case 1: conv_tile(g, &t, x, w, bias, flags, y, OC, 1); break;
     default: break;
     }
 }
 
-static void row_of_tile(const ct_conv_geometry *g, const float *x, const float *w,
+static void row_of_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
                         const float *bias, int flags, float *y, int n_channels) {
     switch (n_channels) {
 #if VL > 4
-    case 6: conv_row(g, x, w, bias, flags, y, 6); break;
-    case 5: conv_row(g, x, w, bias, flags, y, 5); break;
+    case 6: conv_row(g, *t, x, w, bias, flags, y, 6); break;
+    case 5: conv_row(g, *t, x, w, bias, flags, y, 5); break;
 #endif
-    case 4: conv_row(g, x, w, bias, flags, y, 4); break;
-    case 3: conv_row(g, x, w, bias, flags, y, 3); break;
-    case 2: conv_row(g, x, w, bias, flags, y, 2); break;
-    default: conv_row(g, x, w, bias, flags, y, 1); break;
+    case 4: conv_row(g, *t, x, w, bias, flags, y, 4); break;
+    case 3: conv_row(g, *t, x, w, bias, flags, y, 3); break;
+    case 2: conv_row(g, *t, x, w, bias, flags, y, 2); break;
+    default: conv_row(g, *t, x, w, bias, flags, y, 1); break;
     }
 }
 
@@ -106,12 +127,15 @@ void KERNEL(conv)(const ct_conv_geometry *g, const float *x, const float *packed
     const int tile = tile_channels(g->c_out);
     const size_t per_channel = (size_t)g->c_in * (size_t)(g->kh * g->kw);
     for (int i = 0; i < g->h_out; i++) {
-        const float *xi = x + (size_t)i * (size_t)g->stride * g->x_row;
+        const int top = i * g->stride - g->pad_y; /* input row of the kernel's first */
+        taps t = {.u0 = top < 0 ? -top : 0, .u1 = g->h_in - top < g->kh ? g->h_in - top : g->kh};
+        if (t.u1 < t.u0) t.u1 = t.u0;
+        const float *xi = x + (ptrdiff_t)(top + t.u0) * (ptrdiff_t)g->x_row;
         float *yi = y + (size_t)i * g->y_row;
         for (int first = 0; first < g->c_out; first += tile) {
             int n = g->c_out - first < tile ? g->c_out - first : tile;
             for (int part = 0; part < CT_LANES; part += VL)
-                row_of_tile(g, xi + part, packed + (size_t)first * per_channel,
+                row_of_tile(g, &t, xi + part, packed + (size_t)first * per_channel,
                             bias != NULL ? bias + first : NULL, flags,
                             yi + (size_t)first * g->y_channel + part, n);
         }

@@ -18,7 +18,8 @@ enum {
 
 typedef struct wgrad {
     const ct_conv_geometry *g;
-    const float *x, *dy; /* of this input channel and kernel row, of the first output channel */
+    const float *x, *dy; /* of this input channel, of the first output channel, at row i0 */
+    int n_rows;          /* output rows where this kernel row meets the picture */
     size_t x_block, dy_block;
     int n_blocks;
     float *dw; /* [OC] at `dw_step`, [KW] */
@@ -36,7 +37,7 @@ INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
         for (int b = 0; b < t->n_blocks; b++) {
             const float *x = t->x + (size_t)b * t->x_block + part;
             const float *dy = t->dy + (size_t)b * t->dy_block + part;
-            for (int i = 0; i < g->h_out; i++) {
+            for (int i = 0; i < t->n_rows; i++) {
                 const float *xi = x + (size_t)(i * g->stride) * g->x_row;
                 const float *di = dy + (size_t)i * g->y_row;
                 for (int j = 0; j < g->w_out; j++, xi += pixel, di += CT_LANES) {
@@ -139,9 +140,16 @@ void KERNEL(conv_wgrad)(const ct_conv_geometry *g, const float *x, size_t x_bloc
         int n = g->c_out - first < tile ? g->c_out - first : tile;
         for (int c = 0; c < g->c_in; c++)
             for (int u = 0; u < g->kh; u++) {
+                int i0 = (g->pad_y - u + g->stride - 1) / g->stride;
+                if (u >= g->pad_y) i0 = 0;
+                int below = g->h_in - 1 + g->pad_y - u; /* lowest output row times stride */
+                int end = below < 0 ? 0 : below / g->stride + 1;
+                if (end > g->h_out) end = g->h_out;
                 wgrad t = {.g = g,
-                           .x = x + (size_t)c * g->x_channel + (size_t)u * g->x_row,
-                           .dy = dy + (size_t)first * g->y_channel,
+                           .x = x + (size_t)c * g->x_channel +
+                                (ptrdiff_t)(i0 * g->stride + u - g->pad_y) * (ptrdiff_t)g->x_row,
+                           .dy = dy + (size_t)first * g->y_channel + (size_t)i0 * g->y_row,
+                           .n_rows = end - i0,
                            .x_block = x_block,
                            .dy_block = dy_block,
                            .n_blocks = n_blocks,

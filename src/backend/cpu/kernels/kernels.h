@@ -10,11 +10,15 @@
 
 #define CT_LANES 16 /* samples of a block: the innermost axis of every activation */
 
-/* One group of a convolution over an input that is already padded. */
+/* One group of a convolution. Output (i, j) reads rows i * stride - pad_y + u and columns
+ * j * stride - pad_x + v of the input; rows outside it are skipped, columns outside it must be
+ * there as zeros: x points at column -pad_x of row 0. */
 typedef struct ct_conv_geometry {
     int c_in, c_out;         /* channels of the group */
     int kh, kw;              /* taps */
     int stride;              /* input pixels from output to output */
+    int pad_y, pad_x;        /* zeros above and to the left */
+    int h_in, w_in;          /* input pixels, without zeros */
     int h_out, w_out;        /* output pixels */
     size_t x_channel, x_row; /* floats from plane to plane and from row to row of the input */
     size_t y_channel, y_row, y_pixel; /* and of the output */

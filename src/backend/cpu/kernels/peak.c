@@ -10,6 +10,7 @@ double KERNEL(multiply_adds)(long n_rounds, float *out) {
     const vf a = vset(0.999f), b = vset(0.001f);
     for (int i = 0; i < N_CHAINS; i++) chain[i] = vset((float)i);
     for (long k = 0; k < n_rounds; k++)
+#pragma GCC unroll 24
         for (int i = 0; i < N_CHAINS; i++) chain[i] = chain[i] * a + b;
     vf sum = vzero();
     for (int i = 0; i < N_CHAINS; i++) sum += chain[i];
