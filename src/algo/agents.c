@@ -51,8 +51,10 @@ static ct_status init_cross(ct_agents *a, const ct_graph *graph) {
     return CT_OK;
 }
 
-ct_status ct_agents_init(ct_agents *a, const ct_graph *graph, int n) {
+ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
+    int n = a->topology->n;
     a->n = n;
+    a->n_agents = n / a->n_seeds;
     CT_TRY(init_routes(a));
     CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->x));
     CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->g));

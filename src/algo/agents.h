@@ -1,4 +1,5 @@
-/* All agents of this process at one moment of training, and the verbs an algorithm is written in:
+/* All agents of this process at one moment of training (of all seeds: their worlds are rows of the
+ * same banks and never meet), and the verbs an algorithm is written in:
  *   ct_agents_exchange  neighbours' rows arrive
  *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL) + weight decay
  *   SET / ct_agents_apply  assignments over whole banks (backend.h), mixing with W among them */
@@ -26,8 +27,10 @@ typedef struct ct_agents {
     ct_transport *transport;
     ct_plan *plan;
     const ct_source *source;
-    const ct_topology *topology;
-    const ct_sparse *w; /* mixing weights of the topology */
+    const ct_topology *graphs; /* [n_seeds] who talks to whom, in each seed's world */
+    int n_seeds;
+    const ct_topology *topology; /* the graphs side by side: rows of all seeds */
+    const ct_sparse *w;          /* its mixing weights, block by block */
     ct_hyper hyper;
     ct_loss_spec loss;
     int max_batch;
@@ -41,7 +44,8 @@ typedef struct ct_agents {
     size_t loss_column;
 
     /* state */
-    int n;           /* agents */
+    int n;           /* rows: agents of all seeds, seed by seed */
+    int n_agents;    /* of one seed */
     ct_bank x;       /* parameters */
     ct_bank g;       /* gradients */
     ct_bank running; /* batchnorm's running statistics; no columns without batchnorm */
@@ -62,7 +66,7 @@ typedef struct ct_agents {
 } ct_agents;
 
 /* Takes all memory of the training steps. The caller has filled the first part. */
-ct_status ct_agents_init(ct_agents *a, const ct_graph *graph, int n);
+ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
 void ct_agents_free(ct_agents *a);
 
 /* A named bank of the algorithm: n_rows rows as wide as x, zero at first. The agents own it. */

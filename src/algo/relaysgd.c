@@ -13,7 +13,7 @@
 #include "util/memory.h"
 
 typedef struct relay_state {
-    ct_topology tree;
+    ct_topology tree;    /* of every seed's graph, side by side */
     ct_routes routes;    /* along directed tree edges e = (i, j) */
     ct_bank *momentum;   /* [n] */
     ct_bank *start;      /* [n] x of iteration 0 */
@@ -95,28 +95,41 @@ static void free_relay(void *state) {
     ct_free(relay);
 }
 
-static ct_status create(ct_agents *a, void **state) {
+static ct_status create_tree(relay_state *relay, const ct_agents *a) {
+    ct_topology *trees = ct_new(ct_topology, (size_t)a->n_seeds);
+    if (trees == NULL) return ct_fail(CT_NOMEM, "no memory for %d trees", a->n_seeds);
+    ct_status status = CT_OK;
     bool was_tree = true;
+    for (int s = 0; s < a->n_seeds && status == CT_OK; s++)
+        status = ct_topology_spanning_tree(&a->graphs[s], &trees[s], &was_tree);
+    if (status == CT_OK && !was_tree)
+        ct_note("relaysgd relays along a spanning tree of '%s' (%d of its %d edges)",
+                a->graphs[0].name, a->n_agents - 1, a->graphs[0].begin[a->n_agents] / 2);
+    if (status == CT_OK) status = ct_topology_join(trees, a->n_seeds, &relay->tree);
+    for (int s = 0; s < a->n_seeds; s++) ct_topology_free(&trees[s]);
+    ct_free(trees);
+    return status;
+}
+
+static ct_status create(ct_agents *a, void **state) {
     relay_state *relay = ct_alloc(1, sizeof *relay);
     if (relay == NULL) return ct_fail(CT_NOMEM, "no memory for relaysgd");
     *state = relay;
-    CT_TRY(ct_topology_spanning_tree(a->topology, &relay->tree, &was_tree));
-    if (!was_tree)
-        ct_note("relaysgd relays along a spanning tree of '%s' (%d of its %d edges)",
-                a->topology->name, relay->tree.begin[a->n] / 2, a->topology->begin[a->n] / 2);
+    CT_TRY(create_tree(relay, a));
     CT_TRY(create_matrices(relay, a->n));
     return create_buffers(relay, a);
 }
 
 /* Counts of this iteration's messages, and what each agent still misses. */
-static void count_models(relay_state *relay, int n, const double *before, double *now) {
+static void count_models(relay_state *relay, const ct_agents *a, const double *before,
+                         double *now) {
     for (int e = 0; e < relay->routes.n; e++) {
         now[e] = 1;
         for (int k = relay->forward.begin[e]; k < relay->forward.begin[e + 1]; k++)
             now[e] += before[relay->forward.column[k]];
     }
-    for (int i = 0; i < n; i++) {
-        relay->missing.value[i] = n - 1;
+    for (int i = 0; i < a->n; i++) {
+        relay->missing.value[i] = a->n_agents - 1;
         for (int k = relay->take.begin[i]; k < relay->take.begin[i + 1]; k++)
             relay->missing.value[i] -= now[relay->take.column[k]];
     }
@@ -127,7 +140,7 @@ static ct_status step(ct_agents *a, void *state) {
     int now = (int)(a->iteration & 1), before = !now;
     ct_bank *x = &a->x, *m = relay->momentum, d = ct_temp(1), half = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, x, x));
-    count_models(relay, a->n, relay->count[before], relay->count[now]);
+    count_models(relay, a, relay->count[before], relay->count[now]);
 
     ct_update send = ct_agents_update(a);
     SET(&send, m, {a->hyper.momentum, m}, {1, &a->g});
@@ -139,7 +152,7 @@ static ct_status step(ct_agents *a, void *state) {
     CT_TRY(ct_transport_exchange(a->transport, &relay->routes, CT_TRAFFIC_PARAMETERS,
                                  relay->message[now]));
 
-    const double share = 1.0 / a->n;
+    const double share = 1.0 / a->n_agents;
     bool fill_self = strcmp(a->hyper.relay_fill, "self") == 0;
     ct_update receive = ct_agents_update(a);
     SET(&receive, &half, {1, x});

@@ -62,6 +62,14 @@ long ct_order_epoch(const ct_order *order) {
     return most;
 }
 
+/* A row's key in every draw: its seed, and its number among that seed's agents. */
+static uint64_t seed_of(const ct_order *order, int row) {
+    return order->spec.seeds[row / (order->partition->n_agents / order->spec.n_seeds)];
+}
+static uint32_t agent_of(const ct_order *order, int row) {
+    return (uint32_t)(row % (order->partition->n_agents / order->spec.n_seeds));
+}
+
 static void begin_pass(ct_order *order, int agent, long pass) {
     agent_order *mine = &order->agents[agent];
     size_t n = ct_partition_size(order->partition, agent);
@@ -70,13 +78,16 @@ static void begin_pass(ct_order *order, int agent, long pass) {
     mine->pass = pass;
     if (!order->spec.shuffle) return;
     ct_rng rng;
-    ct_rng_init(&rng, order->spec.seed, CT_RNG_SHUFFLE, (uint32_t)agent, (uint32_t)pass, 0);
+    ct_rng_init(&rng, seed_of(order, agent), CT_RNG_SHUFFLE, agent_of(order, agent), (uint32_t)pass,
+                0);
     ct_rng_shuffle(&rng, mine->samples, n);
 }
 
-static ct_crop draw_crop(const ct_order_spec *spec, int agent, long pass, uint32_t sample) {
+static ct_crop draw_crop(const ct_order *order, int agent, long pass, uint32_t sample) {
+    const ct_order_spec *spec = &order->spec;
     ct_rng rng;
-    ct_rng_init(&rng, spec->seed, CT_RNG_AUGMENT, (uint32_t)agent, (uint32_t)pass, sample);
+    ct_rng_init(&rng, seed_of(order, agent), CT_RNG_AUGMENT, agent_of(order, agent), (uint32_t)pass,
+                sample);
     uint32_t side = 2 * (uint32_t)spec->crop_padding + 1;
     ct_crop crop = {.dy = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding),
                     .dx = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding)};
@@ -102,8 +113,7 @@ ct_batch ct_order_batch(ct_order *order, int agent, long iteration) {
     ct_batch out = {.n = ct_order_batch_size(order, agent, iteration),
                     .index = mine->samples + batch_start(order, agent, iteration)};
     if (order->spec.crop_padding == 0 && !order->spec.flip) return out;
-    for (int b = 0; b < out.n; b++)
-        mine->crops[b] = draw_crop(&order->spec, agent, pass, out.index[b]);
+    for (int b = 0; b < out.n; b++) mine->crops[b] = draw_crop(order, agent, pass, out.index[b]);
     out.crop = mine->crops;
     return out;
 }

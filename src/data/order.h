@@ -12,7 +12,8 @@
 #include "util/status.h"
 
 typedef struct ct_order_spec {
-    uint64_t seed;
+    const uint64_t *seeds; /* [n_seeds] the partition's agents are rows, seed by seed */
+    int n_seeds;
     int batch_size;
     bool shuffle;     /* a new order every pass; otherwise the partition's */
     int crop_padding; /* 0: no random crop */

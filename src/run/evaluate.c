@@ -80,32 +80,39 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
 }
 
 static ct_status update_consensus(ct_run *run) {
-    ct_update u = {.n_rows = 1};
+    ct_update u = {.n_rows = run->n_worlds};
     SET(&u, &run->consensus, {1, &run->agents.x, &run->mean});
     CT_TRY(ct_update_run(run->backend, &u));
     if (run->graph.n_buffer_values == 0) return CT_OK;
-    ct_update v = {.n_rows = 1};
+    ct_update v = {.n_rows = run->n_worlds};
     SET(&v, &run->consensus_running, {1, &run->agents.running, &run->mean});
     return ct_update_run(run->backend, &v);
 }
 
-/* (1/n) sum_i |x_i - mean|^2 */
-static ct_status measure_distance(ct_run *run, double *out) {
+/* (1/n) sum_i |x_i - mean|^2 of one world */
+static ct_status measure_distance(ct_run *run, int world, float *mean, float *row, double *out) {
     size_t n = run->graph.n_weights;
-    float *mean = ct_new(float, n), *row = ct_new(float, n);
-    ct_status status = mean != NULL && row != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
+    int n_agents = run->agents.n_agents;
     double sum = 0;
-    if (status == CT_OK) status = ct_bank_read(&run->consensus, 0, 0, n, mean);
-    for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
-        status = ct_bank_read(&run->agents.x, i, 0, n, row);
+    CT_TRY(ct_bank_read(&run->consensus, world, 0, n, mean));
+    for (int i = 0; i < n_agents; i++) {
+        CT_TRY(ct_bank_read(&run->agents.x, world * n_agents + i, 0, n, row));
         for (size_t k = 0; k < n; k++) {
             double d = (double)row[k] - (double)mean[k];
             sum += d * d;
         }
     }
+    *out = sum / n_agents;
+    return CT_OK;
+}
+
+static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
+    float *mean = ct_new(float, run->graph.n_weights), *row = ct_new(float, run->graph.n_weights);
+    ct_status status = mean != NULL && row != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
+    for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
+        status = measure_distance(run, k, mean, row, &out[k].consensus_distance);
     ct_free(mean);
     ct_free(row);
-    *out = sum / run->agents.n;
     return status;
 }
 
@@ -119,25 +126,31 @@ static void summarise(const double *accuracy, int n, ct_evaluation *e) {
     }
 }
 
+/* accuracy and loss have room for every row. */
+static ct_status evaluate_all(ct_run *run, const test_set *t, double *accuracy, double *loss,
+                              ct_evaluation *out) {
+    int n = run->agents.n_agents;
+    CT_TRY(update_consensus(run));
+    CT_TRY(measure_distances(run, out));
+    CT_TRY(score_rows(run, t, &run->consensus, &run->consensus_running, 0, run->n_worlds, accuracy,
+                      loss));
+    for (int k = 0; k < run->n_worlds; k++) {
+        out[k].consensus_accuracy = accuracy[k];
+        out[k].consensus_loss = loss[k];
+    }
+    CT_TRY(
+        score_rows(run, t, &run->agents.x, &run->agents.running, 0, run->agents.n, accuracy, loss));
+    for (int k = 0; k < run->n_worlds; k++) summarise(accuracy + k * n, n, &out[k]);
+    return CT_OK;
+}
+
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
     test_set t = {0};
-    ct_evaluation e = {0};
     double *accuracy = ct_new(double, (size_t)run->agents.n);
     double *loss = ct_new(double, (size_t)run->agents.n);
     ct_status status = accuracy != NULL && loss != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
     if (status == CT_OK) status = test_set_create(run, &t);
-    if (status == CT_OK) status = update_consensus(run);
-    if (status == CT_OK) status = measure_distance(run, &e.consensus_distance);
-    if (status == CT_OK)
-        status = score_rows(run, &t, &run->consensus, &run->consensus_running, 0, 1,
-                            &e.consensus_accuracy, &e.consensus_loss);
-    if (status == CT_OK)
-        status = score_rows(run, &t, &run->agents.x, &run->agents.running, 0, run->agents.n,
-                            accuracy, loss);
-    if (status == CT_OK) {
-        summarise(accuracy, run->agents.n, &e);
-        *out = e;
-    }
+    if (status == CT_OK) status = evaluate_all(run, &t, accuracy, loss, out);
     test_set_free(&t);
     ct_free(accuracy);
     ct_free(loss);

@@ -82,10 +82,11 @@ static ct_status load_agents(ct_run *run, const char *path, float *row, float *r
     ct_tensors tensors = {0};
     CT_TRY(ct_tensors_read(path, &tensors));
     bool per_agent = tensors.n > 0 && strncmp(tensors.items[0].name, "agent.", 6) == 0;
-    ct_status status = check_extra(path, &tensors, &run->graph, per_agent ? run->agents.n : 0);
+    int n_agents = run->agents.n_agents;
+    ct_status status = check_extra(path, &tensors, &run->graph, per_agent ? n_agents : 0);
     for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
         char prefix[32] = "";
-        if (per_agent) snprintf(prefix, sizeof prefix, "agent.%d.", i);
+        if (per_agent) snprintf(prefix, sizeof prefix, "agent.%d.", i % n_agents);
         if (i == 0 || per_agent)
             status = load_row(path, &tensors, prefix, &run->graph, row, running);
         if (status == CT_OK) status = put_row(run, i, row, running);
@@ -106,10 +107,13 @@ ct_status ct_run_init_params(ct_run *run) {
         status = load_agents(run, run->config.init, row, running);
         goto done;
     }
-    ct_init_params(&run->graph, (unsigned long long)run->config.seed, row);
     ct_init_buffers(&run->graph, running);
-    for (int i = 0; i < run->agents.n && status == CT_OK; i++)
+    for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
+        /* all agents of a world start from the same values */
+        if (i % run->agents.n_agents == 0)
+            ct_init_params(&run->graph, run->seeds[i / run->agents.n_agents], row);
         status = put_row(run, i, row, running);
+    }
 done:
     ct_free(row);
     ct_free(running);
@@ -133,8 +137,8 @@ static ct_status describe(const ct_param *params, int n, const char *prefix, flo
 }
 
 /* Writes rows of a parameter bank (and of the running statistics) as one file. */
-static ct_status save(const ct_graph *g, const ct_bank *x, const ct_bank *running, int n_rows,
-                      bool with_prefix, const char *path) {
+static ct_status save(const ct_graph *g, const ct_bank *x, const ct_bank *running, int first,
+                      int n_rows, bool with_prefix, const char *path) {
     size_t per_row = (size_t)(g->n_params + g->n_buffers),
            width = g->n_weights + g->n_buffer_values;
     ct_tensor *tensors = ct_new(ct_tensor, per_row * (size_t)n_rows);
@@ -147,9 +151,9 @@ static ct_status save(const ct_graph *g, const ct_bank *x, const ct_bank *runnin
         float *row = values + width * (size_t)i;
         ct_tensor *mine = tensors + per_row * (size_t)i;
         if (with_prefix) snprintf(prefix, sizeof prefix, "agent.%d.", i);
-        status = ct_bank_read(x, i, 0, g->n_weights, row);
+        status = ct_bank_read(x, first + i, 0, g->n_weights, row);
         if (status == CT_OK && g->n_buffer_values > 0)
-            status = ct_bank_read(running, i, 0, g->n_buffer_values, row + g->n_weights);
+            status = ct_bank_read(running, first + i, 0, g->n_buffer_values, row + g->n_weights);
         if (status == CT_OK) status = describe(g->params, g->n_params, prefix, row, mine);
         if (status == CT_OK)
             status =
@@ -163,10 +167,11 @@ static ct_status save(const ct_graph *g, const ct_bank *x, const ct_bank *runnin
     return status;
 }
 
-ct_status ct_run_save_consensus(ct_run *run, const char *path) {
-    return save(&run->graph, &run->consensus, &run->consensus_running, 1, false, path);
+ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
+    return save(&run->graph, &run->consensus, &run->consensus_running, world, 1, false, path);
 }
 
-ct_status ct_run_save_agents(ct_run *run, const char *path) {
-    return save(&run->graph, &run->agents.x, &run->agents.running, run->agents.n, true, path);
+ct_status ct_run_save_agents(ct_run *run, int world, const char *path) {
+    int n = run->agents.n_agents;
+    return save(&run->graph, &run->agents.x, &run->agents.running, world * n, n, true, path);
 }

@@ -44,6 +44,7 @@ OPTION(WHOLE, batch_size, "batch-size", "batch_size", "32", 1, 65536, "samples p
 OPTION(WHOLE, epochs, "epochs", "", "auto", 1, 1e6, "passes over the data")
 OPTION(WHOLE, iterations, "iterations", "", "0", 0, 1e12, "stop after so many iterations; 0 = after the last epoch")
 OPTION(WHOLE, seed, "seed", "", "1", 0, 9e15, "of everything random")
+OPTION(TEXT, seeds, "seeds", "", "", 0, 0, "train these seeds at once, e.g. 1,2,3: --out gets a directory for each")
 GROUP("machine")
 OPTION(TEXT, device, "device", "", "auto", 0, 0, "auto, cpu, ref (slow, for checking)")
 OPTION(WHOLE, threads, "threads", "", "0", 0, 1024, "0 = one for each core; results do not depend on it")

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,21 +63,64 @@ static ct_status write_text(const char *dir, const char *name, const ct_text *te
     return status;
 }
 
-ct_status ct_output_begin(const ct_run *run) {
-    const char *dir = run->config.out;
-    CT_TRY(ct_dir_create(dir));
-    CT_TRY(each_run_file(dir, run->config.force ? delete : refuse));
+/* A world's own options: its seed and its directory. */
+static ct_config world_config(const ct_run *run, int world) {
+    ct_config c = run->config;
+    c.seed = (int64_t)run->worlds[world].seed;
+    c.seeds[0] = '\0';
+    memcpy(c.out, run->worlds[world].dir, sizeof c.out);
+    return c;
+}
+
+static ct_status write_config(const ct_config *config, const char *dir) {
     ct_text text = {0};
     ct_text_add(&text, "# crosstalk train --config this-file --out elsewhere\n");
-    ct_config_print(&run->config, &text);
+    ct_config_print(config, &text);
     ct_status status = write_text(dir, "config.txt", &text);
     ct_text_free(&text);
-    if (status != CT_OK) return status;
-    char *path = ct_path_join(dir, "partition.csv");
+    return status;
+}
+
+static ct_status claim_dir(const ct_config *c, const char *dir) {
+    CT_TRY(ct_dir_create(dir));
+    return each_run_file(dir, c->force ? delete : refuse);
+}
+
+static ct_status begin_world(const ct_run *run, int world) {
+    const ct_world *w = &run->worlds[world];
+    ct_config config = world_config(run, world);
+    CT_TRY(write_config(&config, w->dir));
+    char *path = ct_path_join(w->dir, "partition.csv");
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    status = ct_partition_write(&run->partition, path);
+    ct_status status = ct_partition_write(&w->partition, path);
     ct_free(path);
     return status;
+}
+
+static ct_status name_dirs(ct_run *run) {
+    const char *out = run->config.out;
+    for (int k = 0; k < run->n_worlds; k++) {
+        ct_world *w = &run->worlds[k];
+        int n = run->n_worlds == 1
+                    ? snprintf(w->dir, sizeof w->dir, "%s", out)
+                    : snprintf(w->dir, sizeof w->dir, "%s/seed-%" PRIu64, out, w->seed);
+        if (n < 0 || (size_t)n >= sizeof w->dir)
+            return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+    }
+    return CT_OK;
+}
+
+ct_status ct_output_begin(ct_run *run) {
+    char dir[CT_CONFIG_TEXT];
+    ct_output_dir(&run->config, dir, sizeof dir);
+    memcpy(run->config.out, dir, sizeof dir);
+    CT_TRY(name_dirs(run));
+    CT_TRY(claim_dir(&run->config, dir));
+    for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
+        CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
+    if (run->n_worlds > 1) CT_TRY(write_config(&run->config, dir));
+    for (int k = 0; k < run->n_worlds; k++) CT_TRY(begin_world(run, k));
+    return CT_OK;
 }
 
 static void add_number(ct_text *text, const char *name, double value) {
@@ -113,7 +158,7 @@ static ct_status append_line(const char *path, const ct_text *line) {
     return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
 }
 
-ct_status ct_output_epoch(const ct_run *run, const ct_epoch *e) {
+ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
     ct_text line = {0};
     ct_text_add(&line, "{\"epoch\": %ld, \"iteration\": %ld", e->epoch, e->iteration);
     add_losses(&line, e);
@@ -121,7 +166,7 @@ ct_status ct_output_epoch(const ct_run *run, const ct_epoch *e) {
     add_number(&line, "bytes_sent_per_agent", e->bytes_sent_per_agent);
     add_number(&line, "seconds", e->seconds);
     ct_text_add(&line, "}\n");
-    char *path = ct_path_join(run->config.out, "metrics.jsonl");
+    char *path = ct_path_join(run->worlds[world].dir, "metrics.jsonl");
     ct_status status = ct_text_status(&line);
     if (path == NULL) status = ct_fail(CT_NOMEM, "no memory for a path");
     if (status == CT_OK) status = append_line(path, &line);
@@ -139,17 +184,19 @@ static double compute_overhead(const ct_run *run) {
     return cross / (cross + 3 * ct_graph_macs(&run->graph, run->graph.logits));
 }
 
-static double mean_sent(const ct_run *run, ct_traffic kind) {
+/* Mean bytes that an agent of one world has sent. */
+static double mean_sent(const ct_run *run, int world, ct_traffic kind) {
     double sum = 0;
-    for (int i = 0; i < run->agents.n; i++)
-        sum += (double)ct_transport_sent(run->transport, i, kind);
-    return sum / run->agents.n;
+    int n = run->agents.n_agents;
+    for (int i = 0; i < n; i++)
+        sum += (double)ct_transport_sent(run->transport, world * n + i, kind);
+    return sum / n;
 }
 
-static void add_costs(ct_text *text, const ct_run *run, const ct_epoch *last) {
+static void add_costs(ct_text *text, const ct_run *run, int world, const ct_epoch *last) {
     double iterations = last->iteration > 0 ? (double)last->iteration : 1;
-    double parameters = mean_sent(run, CT_TRAFFIC_PARAMETERS) / iterations;
-    double sums = mean_sent(run, CT_TRAFFIC_CLASS_SUMS) / iterations;
+    double parameters = mean_sent(run, world, CT_TRAFFIC_PARAMETERS) / iterations;
+    double sums = mean_sent(run, world, CT_TRAFFIC_CLASS_SUMS) / iterations;
     add_number(text, "compute_overhead", compute_overhead(run));
     add_number(text, "bytes_sent_per_agent", last->bytes_sent_per_agent);
     add_number(text, "bytes_per_agent_per_iteration", parameters + sums);
@@ -160,9 +207,9 @@ static void add_costs(ct_text *text, const ct_run *run, const ct_epoch *last) {
     add_number(text, "seconds", last->seconds);
 }
 
-static void add_setting(ct_text *text, const ct_run *run) {
-    const ct_topology_facts *t = &run->topology_facts;
-    const ct_partition_facts *p = &run->partition_facts;
+static void add_setting(ct_text *text, const ct_run *run, const ct_world *world) {
+    const ct_topology_facts *t = &world->topology_facts;
+    const ct_partition_facts *p = &world->partition_facts;
     ct_text_add(text, ", \"topology\": {\"edges\": %d, \"diameter\": %d", t->n_edges, t->diameter);
     add_number(text, "lambda_2", t->lambda_2);
     add_number(text, "spectral_gap", t->spectral_gap);
@@ -177,34 +224,96 @@ static void add_setting(ct_text *text, const ct_run *run) {
     ct_text_add(text, ", \"threads\": %d", run->backend->n_threads);
 }
 
-static ct_status write_summary(const ct_run *run, const ct_epoch *last) {
+/* Everything of one world (of the first, with the means of all, for a run of several seeds). */
+static ct_status write_summary(const ct_run *run, int world, const ct_epoch *last,
+                               const ct_config *config, const ct_text *extra) {
     ct_text text = {0};
     ct_text_add(&text, "{\"epoch\": %ld, \"iteration\": %ld", last->epoch, last->iteration);
     add_losses(&text, last);
     add_evaluation(&text, last);
     ct_text_add(&text, ", \"parameters\": %zu, \"features\": %zu", run->graph.n_weights,
                 ct_graph_n_features(&run->graph));
-    add_costs(&text, run, last);
-    add_setting(&text, run);
+    add_costs(&text, run, world, last);
+    add_setting(&text, run, &run->worlds[world]);
+    if (extra != NULL) ct_text_add(&text, "%s", extra->chars);
     ct_text_add(&text, ", \"options\": {");
-    ct_config_print_json(&run->config, &text);
+    ct_config_print_json(config, &text);
     ct_text_add(&text, "\n}}\n");
-    ct_status status = write_text(run->config.out, "summary.json", &text);
+    ct_status status = write_text(config->out, "summary.json", &text);
     ct_text_free(&text);
     return status;
 }
 
-static ct_status save_model(ct_run *run, const char *name,
-                            ct_status (*save)(ct_run *run, const char *path)) {
-    char *path = ct_path_join(run->config.out, name);
+static ct_status save_model(ct_run *run, int world, const char *name,
+                            ct_status (*save)(ct_run *run, int world, const char *path)) {
+    char *path = ct_path_join(run->worlds[world].dir, name);
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = save(run, path);
+    ct_status status = save(run, world, path);
     ct_free(path);
     return status;
 }
 
+/* What differs from seed to seed, as offsets into ct_epoch. */
+static const struct {
+    const char *name;
+    size_t offset;
+} spread[] = {
+    {"ce", offsetof(ct_epoch, losses.ce)},
+    {"mv", offsetof(ct_epoch, losses.mv)},
+    {"dv", offsetof(ct_epoch, losses.dv)},
+    {"train_accuracy", offsetof(ct_epoch, losses.train_accuracy)},
+    {"consensus_accuracy", offsetof(ct_epoch, evaluation.consensus_accuracy)},
+    {"consensus_loss", offsetof(ct_epoch, evaluation.consensus_loss)},
+    {"local_accuracy_mean", offsetof(ct_epoch, evaluation.local_accuracy_mean)},
+    {"local_accuracy_min", offsetof(ct_epoch, evaluation.local_accuracy_min)},
+    {"local_accuracy_max", offsetof(ct_epoch, evaluation.local_accuracy_max)},
+    {"consensus_distance", offsetof(ct_epoch, evaluation.consensus_distance)},
+};
+
+static double *field(ct_epoch *e, size_t offset) {
+    return (double *)(void *)((char *)e + offset);
+}
+
+/* The mean epoch of all worlds, and ", \"seeds\": [...], \"<name>_std\": ..." (sample deviation).
+ */
+static ct_epoch mean_epoch(const ct_run *run, const ct_epoch *last, ct_text *deviations) {
+    ct_epoch mean = last[0];
+    int n = run->n_worlds;
+    ct_text_add(deviations, ", \"seeds\": [");
+    for (int k = 0; k < n; k++)
+        ct_text_add(deviations, "%s%" PRIu64, k == 0 ? "" : ", ", run->seeds[k]);
+    ct_text_add(deviations, "]");
+    for (size_t f = 0; f < sizeof spread / sizeof *spread; f++) {
+        double sum = 0, squares = 0;
+        for (int k = 0; k < n; k++) sum += *field((ct_epoch *)&last[k], spread[f].offset);
+        *field(&mean, spread[f].offset) = sum / n;
+        for (int k = 0; k < n; k++) {
+            double d = *field((ct_epoch *)&last[k], spread[f].offset) - sum / n;
+            squares += d * d;
+        }
+        char name[64];
+        snprintf(name, sizeof name, "%s_std", spread[f].name);
+        add_number(deviations, name, sqrt(squares / (n - 1)));
+    }
+    return mean;
+}
+
+static ct_status write_means(const ct_run *run, const ct_epoch *last) {
+    ct_text deviations = {0};
+    ct_epoch mean = mean_epoch(run, last, &deviations);
+    ct_status status = ct_text_status(&deviations);
+    if (status == CT_OK) status = write_summary(run, 0, &mean, &run->config, &deviations);
+    ct_text_free(&deviations);
+    return status;
+}
+
 ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
-    CT_TRY(save_model(run, "consensus.safetensors", ct_run_save_consensus));
-    if (run->config.save_agents) CT_TRY(save_model(run, "agents.safetensors", ct_run_save_agents));
-    return write_summary(run, last);
+    for (int k = 0; k < run->n_worlds; k++) {
+        ct_config config = world_config(run, k);
+        CT_TRY(save_model(run, k, "consensus.safetensors", ct_run_save_consensus));
+        if (run->config.save_agents)
+            CT_TRY(save_model(run, k, "agents.safetensors", ct_run_save_agents));
+        CT_TRY(write_summary(run, k, &last[k], &config, NULL));
+    }
+    return run->n_worlds > 1 ? write_means(run, last) : CT_OK;
 }

@@ -20,12 +20,13 @@ typedef struct ct_epoch {
     double seconds;              /* so far */
 } ct_epoch;
 
-/* Creates the directory (refused where an earlier run is, unless forced) and writes config.txt and
- * partition.csv. */
-ct_status ct_output_begin(const ct_run *run);
-/* Appends one line to metrics.jsonl. */
-ct_status ct_output_epoch(const ct_run *run, const ct_epoch *epoch);
-/* summary.json and the models. */
+/* Creates every world's directory (refused where an earlier run is, unless forced) and writes
+ * config.txt and partition.csv: --out itself for one seed, --out/seed-<s> for several. */
+ct_status ct_output_begin(ct_run *run);
+/* Appends one line to a world's metrics.jsonl. */
+ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
+/* summary.json and the models of every world; for several seeds also --out/summary.json with means
+ * and deviations. last: [n_worlds] */
 ct_status ct_output_end(ct_run *run, const ct_epoch *last);
 
 /* The run's directory: --out, or a name made of what is run. */

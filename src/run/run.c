@@ -5,6 +5,9 @@
 #include "util/memory.h"
 #include "util/text.h"
 
+/* Made-up data sets are the same for every --seed, like real ones. */
+#define DATA_SEED 1
+
 static void keep_first(ct_images *images, int64_t n) {
     if (n > 0 && (size_t)n < images->n) images->n = (size_t)n;
 }
@@ -12,46 +15,12 @@ static void keep_first(ct_images *images, int64_t n) {
 static ct_status open_dataset(ct_run *run) {
     const ct_config *c = &run->config;
     ct_dataset_options options = {.dir = c->data_dir[0] != '\0' ? c->data_dir : NULL,
-                                  .seed = (uint64_t)c->seed,
+                                  .seed = DATA_SEED,
                                   .n_train = (size_t)c->train_samples,
                                   .n_test = (size_t)c->test_samples};
     CT_TRY(ct_dataset_open(c->dataset, &options, &run->dataset));
     keep_first(&run->dataset.train, c->train_samples);
     keep_first(&run->dataset.test, c->test_samples);
-    return CT_OK;
-}
-
-static ct_status split_data(ct_run *run) {
-    const ct_config *c = &run->config;
-    const ct_images *train = &run->dataset.train;
-    ct_partition_spec spec = {.kind = c->partition,
-                              .n_agents = (int)c->agents,
-                              .alpha = c->alpha,
-                              .classes_per_agent = (int)c->classes_per_agent,
-                              .seed = (uint64_t)c->seed};
-    if (c->partition_file[0] != '\0')
-        CT_TRY(ct_partition_read(c->partition_file, (int)c->agents, train->n, &run->partition));
-    else
-        CT_TRY(ct_partition_create(&spec, train->labels, train->n, run->dataset.n_classes,
-                                   &run->partition));
-    ct_partition_measure(&run->partition, train->labels, run->dataset.n_classes, NULL,
-                         &run->partition_facts);
-    if ((size_t)c->batch_size > run->partition_facts.min_size)
-        return ct_fail(CT_INVAL,
-                       "--batch-size %lld is more than the %zu samples of the smallest agent; "
-                       "take a smaller batch or fewer agents",
-                       (long long)c->batch_size, run->partition_facts.min_size);
-    return CT_OK;
-}
-
-static ct_status connect_agents(ct_run *run) {
-    ct_config *c = &run->config;
-    CT_TRY(ct_topology_create(c->topology, (int)c->agents, (uint64_t)c->seed, &run->topology));
-    CT_TRY(ct_mixing_create(&run->topology, c->weights, &run->w));
-    CT_TRY(ct_topology_measure(&run->topology, &run->w, &run->topology_facts));
-    bool is_regular = run->topology_facts.min_degree == run->topology_facts.max_degree;
-    if (strcmp(c->weights, "auto") == 0)
-        snprintf(c->weights, sizeof c->weights, "%s", is_regular ? "uniform" : "metropolis");
     return CT_OK;
 }
 
@@ -86,13 +55,15 @@ static ct_loss_spec loss_of(const ct_config *c) {
 
 static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
-    CT_TRY(ct_transport_create((int)c->agents, &run->transport));
-    run->batches = ct_new(ct_batch, (size_t)c->agents);
+    CT_TRY(ct_transport_create(run->topology.n, &run->transport));
+    run->batches = ct_new(ct_batch, (size_t)run->topology.n);
     if (run->batches == NULL) return ct_fail(CT_NOMEM, "no memory for the batches");
     run->agents = (ct_agents){.backend = run->backend,
                               .transport = run->transport,
                               .plan = run->plan,
                               .source = run->train,
+                              .graphs = run->graphs,
+                              .n_seeds = run->n_worlds,
                               .topology = &run->topology,
                               .w = &run->w,
                               .hyper = {.momentum = c->momentum,
@@ -105,35 +76,36 @@ static ct_status create_agents(ct_run *run) {
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
                               .losses = &run->losses};
-    CT_TRY(ct_agents_init(&run->agents, &run->graph, (int)c->agents));
+    CT_TRY(ct_agents_init(&run->agents, &run->graph));
     CT_TRY(ct_run_init_params(run));
     return run->algo->create(&run->agents, &run->algo_state);
 }
 
 static ct_status create_order(ct_run *run) {
     const ct_config *c = &run->config;
-    ct_order_spec spec = {.seed = (uint64_t)c->seed,
+    ct_order_spec spec = {.seeds = run->seeds,
+                          .n_seeds = run->n_worlds,
                           .batch_size = (int)c->batch_size,
                           .shuffle = c->shuffle,
                           .crop_padding = c->augment ? run->dataset.crop_padding : 0,
                           .flip = c->augment && run->dataset.flip};
     CT_TRY(ct_order_create(&spec, &run->partition, &run->order));
     run->epoch_iterations = ct_order_epoch(run->order);
-    return ct_bank_create(run->backend, (int)c->agents, 0,
+    return ct_bank_create(run->backend, run->topology.n, 0,
                           (size_t)run->epoch_iterations * CT_LOSS_FIELDS, &run->losses);
 }
 
 static ct_status create_consensus(ct_run *run) {
-    int n = (int)run->config.agents;
-    CT_TRY(ct_bank_create(run->backend, 1, 0, run->graph.n_weights, &run->consensus));
+    int n_rows = run->topology.n, n = n_rows / run->n_worlds;
+    CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_weights, &run->consensus));
     if (run->graph.n_buffer_values > 0)
-        CT_TRY(ct_bank_create(run->backend, 1, 0, run->graph.n_buffer_values,
+        CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_buffer_values,
                               &run->consensus_running));
-    CT_TRY(ct_sparse_create(1, n, n, &run->mean));
-    run->mean.begin[1] = n;
-    for (int i = 0; i < n; i++) {
-        run->mean.column[i] = i;
-        run->mean.value[i] = 1.0 / n;
+    CT_TRY(ct_sparse_create(run->n_worlds, n_rows, n_rows, &run->mean));
+    for (int k = 0; k <= run->n_worlds; k++) run->mean.begin[k] = k * n;
+    for (int row = 0; row < n_rows; row++) {
+        run->mean.column[row] = row;
+        run->mean.value[row] = 1.0 / n;
     }
     return CT_OK;
 }
@@ -142,9 +114,9 @@ static ct_status create_consensus(ct_run *run) {
 static ct_status build(ct_run *run) {
     CT_TRY(ct_config_resolve(&run->config));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
-    CT_TRY(connect_agents(run));
+    CT_TRY(ct_run_create_worlds(run));
     CT_TRY(open_dataset(run));
-    CT_TRY(split_data(run));
+    CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
     CT_TRY(create_agents(run));
@@ -178,6 +150,7 @@ void ct_run_free(ct_run *run) {
     ct_sparse_free(&run->w);
     ct_topology_free(&run->topology);
     ct_partition_free(&run->partition);
+    ct_run_free_worlds(run);
     ct_dataset_free(&run->dataset);
     memset(run, 0, sizeof *run);
 }

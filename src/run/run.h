@@ -8,15 +8,29 @@
 #include "data/partition.h"
 #include "run/config.h"
 
+/* What belongs to one seed. The worlds of several seeds are trained at once as rows of the same
+ * banks, world by world; each gives the same bits as it would alone. */
+typedef struct ct_world {
+    uint64_t seed;
+    ct_topology graph;
+    ct_sparse w;
+    ct_topology_facts topology_facts;
+    ct_partition partition;
+    ct_partition_facts partition_facts;
+    char dir[CT_CONFIG_TEXT]; /* its run directory */
+} ct_world;
+
 /* Everything a run is made of; built in this order, freed in reverse. */
 typedef struct ct_run {
     ct_config config;
+    ct_world *worlds; /* [n_worlds] */
+    int n_worlds;
+    uint64_t *seeds;     /* [n_worlds] */
+    ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
-    ct_partition partition;
-    ct_partition_facts partition_facts;
-    ct_topology topology;
-    ct_sparse w;
-    ct_topology_facts topology_facts;
+    ct_topology topology;   /* all worlds side by side */
+    ct_sparse w;            /* likewise */
+    ct_partition partition; /* likewise: agents are rows */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -27,11 +41,11 @@ typedef struct ct_run {
     const ct_algo *algo;
     void *algo_state;
     ct_agents agents;
-    ct_batch *batches;         /* [agents] */
-    ct_bank losses;            /* [agents][epoch_iterations * CT_LOSS_FIELDS] */
-    ct_bank consensus;         /* [1] mean of all agents' parameters */
-    ct_bank consensus_running; /* [1] mean of their running statistics (batchnorm) */
-    ct_sparse mean;            /* [1 x agents] 1/n */
+    ct_batch *batches;         /* [rows] */
+    ct_bank losses;            /* [rows][epoch_iterations * CT_LOSS_FIELDS] */
+    ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
+    ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
+    ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
 } ct_run;
 
 /* Reads the data and builds everything; nothing is written yet. */
@@ -53,7 +67,8 @@ typedef struct ct_evaluation {
     double consensus_distance; /* (1/n) sum_i |x_i - mean|^2 */
 } ct_evaluation;
 
-/* Updates run->consensus and evaluates it and every agent on the test part. */
+/* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
+ * out: [n_worlds] */
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
@@ -65,7 +80,14 @@ ct_status ct_run_init_params(ct_run *run);
 /* A model file's tensors into one row; every parameter must be there with its shape, nothing else.
  */
 ct_status ct_load_model(const ct_graph *graph, const char *path, float *row, float *running);
-ct_status ct_run_save_consensus(ct_run *run, const char *path);
-ct_status ct_run_save_agents(ct_run *run, const char *path);
+ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
+ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
+
+/* ---- seeds (worlds.c) ---- */
+/* The worlds of --seeds (or --seed) with their graphs; then, once the data is read, their splits.
+ */
+ct_status ct_run_create_worlds(ct_run *run);
+ct_status ct_run_split_data(ct_run *run);
+void ct_run_free_worlds(ct_run *run);
 
 #endif

@@ -20,37 +20,51 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Sums over an epoch, weighted by samples, and the means of its last iteration. */
+/* One world's sums over an epoch, weighted by samples, and the means of its last iteration. */
 typedef struct tally {
     double sums[CT_LOSS_FIELDS];
     double samples;
     double last[CT_LOSS_FIELDS]; /* means over the agents of the last iteration read */
-    long next;                   /* first iteration not read yet */
 } tally;
 
-static ct_status diverged(const ct_run *run, int agent, long iteration, const float *fields,
+typedef struct training {
+    ct_run *run;
+    progress progress;
+    tally *tallies;   /* [n_worlds] */
+    ct_epoch *epochs; /* [n_worlds] the last one finished */
+    ct_evaluation *evaluations;
+    long next; /* first iteration whose losses are not read yet */
+} training;
+
+static ct_status diverged(const ct_run *run, int row, long iteration, const float *fields,
                           const double *last_good) {
-    return ct_fail(CT_DIVERGED,
-                   "agent %d diverged at iteration %ld (ce %g, mv %g, dv %g); the last good means "
-                   "over all agents were ce %.4g, mv %.4g, dv %.4g: lower --lr (%g)",
-                   agent, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
-                   (double)fields[CT_LOSS_DV], last_good[CT_LOSS_CE], last_good[CT_LOSS_MV],
-                   last_good[CT_LOSS_DV], run->agents.lr);
+    char seed[40] = "";
+    int n = run->agents.n_agents;
+    if (run->n_worlds > 1)
+        snprintf(seed, sizeof seed, " of seed %llu", (unsigned long long)run->seeds[row / n]);
+    return ct_fail(
+        CT_DIVERGED,
+        "agent %d%s diverged at iteration %ld (ce %g, mv %g, dv %g); the last good means "
+        "over all agents were ce %.4g, mv %.4g, dv %.4g: lower --lr (%g)",
+        row % n, seed, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
+        (double)fields[CT_LOSS_DV], last_good[CT_LOSS_CE], last_good[CT_LOSS_MV],
+        last_good[CT_LOSS_DV], run->agents.lr);
 }
 
-/* Reads one iteration's losses; NaN or Inf in an agent's ends the run. */
-static ct_status read_iteration(const ct_run *run, long iteration, tally *t) {
+/* Reads one world's losses of one iteration; NaN or Inf in an agent's ends the run. */
+static ct_status read_world(const ct_run *run, int world, long iteration, tally *t) {
     size_t column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     double mean[CT_LOSS_FIELDS] = {0};
-    for (int i = 0; i < run->agents.n; i++) {
+    int n_agents = run->agents.n_agents;
+    for (int row = world * n_agents; row < (world + 1) * n_agents; row++) {
         float fields[CT_LOSS_FIELDS];
-        double n = ct_order_batch_size(run->order, i, iteration);
-        CT_TRY(ct_bank_read(&run->losses, i, column, CT_LOSS_FIELDS, fields));
+        double n = ct_order_batch_size(run->order, row, iteration);
+        CT_TRY(ct_bank_read(&run->losses, row, column, CT_LOSS_FIELDS, fields));
         if (!isfinite(fields[CT_LOSS_CE] + fields[CT_LOSS_MV] + fields[CT_LOSS_DV]))
-            return diverged(run, i, iteration, fields, t->last);
+            return diverged(run, row, iteration, fields, t->last);
         for (int f = 0; f < CT_LOSS_FIELDS; f++) {
             t->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
-            mean[f] += (double)fields[f] / run->agents.n;
+            mean[f] += (double)fields[f] / n_agents;
         }
         t->samples += n;
     }
@@ -58,8 +72,10 @@ static ct_status read_iteration(const ct_run *run, long iteration, tally *t) {
     return CT_OK;
 }
 
-static ct_status read_until(const ct_run *run, long iteration, tally *t) {
-    for (; t->next <= iteration; t->next++) CT_TRY(read_iteration(run, t->next, t));
+static ct_status read_until(training *t, long iteration) {
+    for (; t->next <= iteration; t->next++)
+        for (int k = 0; k < t->run->n_worlds; k++)
+            CT_TRY(read_world(t->run, k, t->next, &t->tallies[k]));
     return CT_OK;
 }
 
@@ -76,9 +92,10 @@ static void show(progress *p, const ct_run *run, long iteration, const double *m
     p->shown = t;
 }
 
-static void show_epoch(const progress *p, const ct_run *run, const ct_epoch *e) {
+static void show_epoch(const progress *p, const ct_run *run, uint64_t seed, const ct_epoch *e) {
     if (p->is_quiet) return;
     if (p->is_terminal) fputs("\r\033[K", stderr);
+    if (run->n_worlds > 1) fprintf(stderr, "seed %llu  ", (unsigned long long)seed);
     fprintf(stderr, "epoch %ld/%lld  iteration %ld  %.1f s  ce %.4f", e->epoch,
             (long long)run->config.epochs, e->iteration, e->seconds, e->losses.ce);
     if (run->agents.loss.ccl) fprintf(stderr, "  mv %.4g  dv %.4g", e->losses.mv, e->losses.dv);
@@ -89,85 +106,115 @@ static void show_epoch(const progress *p, const ct_run *run, const ct_epoch *e) 
     fputc('\n', stderr);
 }
 
-static double bytes_sent(const ct_run *run) {
+static double bytes_sent(const ct_run *run, int world) {
     double sum = 0;
-    for (int i = 0; i < run->agents.n; i++)
+    int n = run->agents.n_agents;
+    for (int row = world * n; row < (world + 1) * n; row++)
         for (int kind = 0; kind < CT_N_TRAFFIC; kind++)
-            sum += (double)ct_transport_sent(run->transport, i, (ct_traffic)kind);
-    return sum / run->agents.n;
+            sum += (double)ct_transport_sent(run->transport, row, (ct_traffic)kind);
+    return sum / n;
 }
 
-static ct_status end_epoch(ct_run *run, const progress *p, const tally *t, long iteration,
-                           bool is_last, ct_epoch *e) {
-    *e = (ct_epoch){.epoch = iteration / run->epoch_iterations + 1,
-                    .iteration = iteration + 1,
-                    .lr = run->agents.lr,
-                    .losses = {t->sums[CT_LOSS_CE] / t->samples, t->sums[CT_LOSS_MV] / t->samples,
-                               t->sums[CT_LOSS_DV] / t->samples,
-                               t->sums[CT_LOSS_CORRECT] / t->samples},
-                    .bytes_sent_per_agent = bytes_sent(run)};
-    e->is_evaluated = is_last || e->epoch % run->config.eval_every == 0;
-    if (e->is_evaluated) CT_TRY(ct_run_evaluate(run, &e->evaluation));
-    e->seconds = now() - p->started;
-    CT_TRY(ct_output_epoch(run, e));
-    show_epoch(p, run, e);
-    if (e->is_evaluated &&
-        !isfinite(e->evaluation.consensus_loss + e->evaluation.consensus_distance))
-        return ct_fail(CT_DIVERGED,
-                       "the consensus model diverged by iteration %ld (last training ce %.4g): "
-                       "lower --lr (%g)",
-                       e->iteration, e->losses.ce, run->agents.lr);
+static ct_epoch summarise(const training *t, int world, long iteration) {
+    const ct_run *run = t->run;
+    const tally *sums = &t->tallies[world];
+    return (ct_epoch){.epoch = iteration / run->epoch_iterations + 1,
+                      .iteration = iteration + 1,
+                      .lr = run->agents.lr,
+                      .losses = {sums->sums[CT_LOSS_CE] / sums->samples,
+                                 sums->sums[CT_LOSS_MV] / sums->samples,
+                                 sums->sums[CT_LOSS_DV] / sums->samples,
+                                 sums->sums[CT_LOSS_CORRECT] / sums->samples},
+                      .bytes_sent_per_agent = bytes_sent(run, world)};
+}
+
+static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
+    CT_TRY(ct_output_epoch(t->run, world, e));
+    show_epoch(&t->progress, t->run, t->run->seeds[world], e);
+    memset(t->tallies[world].sums, 0, sizeof t->tallies[world].sums);
+    t->tallies[world].samples = 0;
+    double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
+    if (!e->is_evaluated || isfinite(sum)) return CT_OK;
+    return ct_fail(CT_DIVERGED,
+                   "the consensus model of seed %llu diverged by iteration %ld (last training ce "
+                   "%.4g): lower --lr (%g)",
+                   (unsigned long long)t->run->seeds[world], e->iteration, e->losses.ce,
+                   t->run->agents.lr);
+}
+
+static ct_status end_epoch(training *t, long iteration, bool is_last) {
+    ct_run *run = t->run;
+    long epoch = iteration / run->epoch_iterations + 1;
+    bool is_evaluated = is_last || epoch % run->config.eval_every == 0;
+    if (is_evaluated) CT_TRY(ct_run_evaluate(run, t->evaluations));
+    double seconds = now() - t->progress.started;
+    for (int k = 0; k < run->n_worlds; k++) {
+        ct_epoch *e = &t->epochs[k];
+        *e = summarise(t, k, iteration);
+        e->is_evaluated = is_evaluated;
+        if (is_evaluated) e->evaluation = t->evaluations[k];
+        e->seconds = seconds;
+        CT_TRY(end_world_epoch(t, k, e));
+    }
     return CT_OK;
 }
 
-static ct_status iterate(ct_run *run, progress *p, ct_epoch *last) {
-    tally t = {0};
-    for (long k = 0; k < p->n_iterations; k++) {
-        bool is_last = k + 1 == p->n_iterations;
+static ct_status iterate(training *t) {
+    ct_run *run = t->run;
+    for (long k = 0; k < t->progress.n_iterations; k++) {
+        bool is_last = k + 1 == t->progress.n_iterations;
         bool ends_epoch = is_last || (k + 1) % run->epoch_iterations == 0;
         CT_TRY(ct_run_step(run, k));
-        if (ends_epoch || (k + 1) % run->backend->poll_every == 0) CT_TRY(read_until(run, k, &t));
-        show(p, run, k, t.last);
-        if (!ends_epoch) continue;
-        CT_TRY(end_epoch(run, p, &t, k, is_last, last));
-        memset(t.sums, 0, sizeof t.sums);
-        t.samples = 0;
+        if (ends_epoch || (k + 1) % run->backend->poll_every == 0) CT_TRY(read_until(t, k));
+        show(&t->progress, run, k, t->tallies[0].last);
+        if (ends_epoch) CT_TRY(end_epoch(t, k, is_last));
     }
     return CT_OK;
 }
 
 static void introduce(const progress *p, const ct_run *run) {
     const ct_config *c = &run->config;
+    const ct_world *w = &run->worlds[0];
     if (p->is_quiet) return;
     fprintf(stderr,
-            "%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s with %s\n"
+            "%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights\n"
             "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s on %d thread%s -> %s\n",
-            c->algorithm, c->dataset, run->agents.n, run->topology.name,
-            run->topology_facts.diameter, run->topology_facts.spectral_gap, c->loss, c->weights,
-            c->model, run->graph.n_weights, run->partition_facts.classes_per_agent,
+            c->algorithm, c->dataset, run->agents.n_agents, run->topology.name,
+            w->topology_facts.diameter, w->topology_facts.spectral_gap, c->loss, c->weights,
+            c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
             (long long)c->batch_size, c->device, run->backend->n_threads,
             run->backend->n_threads == 1 ? "" : "s", c->out);
+    if (run->n_worlds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_worlds, c->seeds);
+}
+
+static ct_status train(training *t) {
+    ct_run *run = t->run;
+    size_t n = (size_t)run->n_worlds;
+    t->tallies = ct_new(tally, n);
+    t->epochs = ct_new(ct_epoch, n);
+    t->evaluations = ct_new(ct_evaluation, n);
+    if (t->tallies == NULL || t->epochs == NULL || t->evaluations == NULL)
+        return ct_fail(CT_NOMEM, "no memory for the metrics of %zu seeds", n);
+    CT_TRY(ct_output_begin(run));
+    introduce(&t->progress, run);
+    CT_TRY(iterate(t));
+    return ct_output_end(run, t->epochs);
 }
 
 ct_status ct_train(const ct_config *config) {
     ct_run run;
-    ct_epoch last = {0};
     CT_TRY(ct_run_create(config, &run));
-    char dir[CT_CONFIG_TEXT];
-    ct_output_dir(&run.config, dir, sizeof dir);
-    memcpy(run.config.out, dir, sizeof dir);
-    ct_status status = ct_output_begin(&run);
-    progress p = {.is_quiet = run.config.quiet,
-                  .is_terminal = isatty(STDERR_FILENO) == 1,
-                  .started = now(),
-                  .n_iterations = (long)run.config.epochs * run.epoch_iterations};
-    if (run.config.iterations > 0 && run.config.iterations < p.n_iterations)
-        p.n_iterations = (long)run.config.iterations;
-    if (status == CT_OK) {
-        introduce(&p, &run);
-        status = iterate(&run, &p, &last);
-    }
-    if (status == CT_OK) status = ct_output_end(&run, &last);
+    training t = {.run = &run,
+                  .progress = {.is_quiet = run.config.quiet,
+                               .is_terminal = isatty(STDERR_FILENO) == 1,
+                               .started = now(),
+                               .n_iterations = (long)run.config.epochs * run.epoch_iterations}};
+    if (run.config.iterations > 0 && run.config.iterations < t.progress.n_iterations)
+        t.progress.n_iterations = (long)run.config.iterations;
+    ct_status status = train(&t);
+    ct_free(t.tallies);
+    ct_free(t.epochs);
+    ct_free(t.evaluations);
     ct_run_free(&run);
     return status;
 }

@@ -53,6 +53,9 @@ typedef struct ct_topology_facts {
 
 ct_status ct_topology_measure(const ct_topology *t, const ct_sparse *w, ct_topology_facts *out);
 
+/* Graphs side by side, agents numbered on from one to the next; no edge joins two of them. */
+ct_status ct_topology_join(const ct_topology *parts, int n_parts, ct_topology *out);
+
 /* A breadth-first spanning tree from agent 0 (neighbours ascending); of a ring, the chain
  * 0-1-...-(n-1). A tree is returned unchanged. *was_tree says which. */
 ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool *was_tree);

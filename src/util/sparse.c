@@ -38,3 +38,29 @@ double ct_sparse_get(const ct_sparse *matrix, int row, int column) {
     }
     return 0.0;
 }
+
+ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out) {
+    int n_rows = 0, n_cols = 0, n_entries = 0;
+    for (int p = 0; p < n_parts; p++) {
+        n_rows += parts[p].n_rows;
+        n_cols += parts[p].n_cols;
+        n_entries += parts[p].begin[parts[p].n_rows];
+    }
+    ct_sparse joined;
+    CT_TRY(ct_sparse_create(n_rows, n_cols, n_entries, &joined));
+    int row = 0, col = 0, entry = 0;
+    for (int p = 0; p < n_parts; p++) {
+        const ct_sparse *part = &parts[p];
+        int n = part->begin[part->n_rows];
+        for (int i = 0; i < part->n_rows; i++) joined.begin[row++] = entry + part->begin[i];
+        for (int e = 0; e < n; e++) {
+            joined.column[entry + e] = col + part->column[e];
+            joined.value[entry + e] = part->value[e];
+        }
+        entry += n;
+        col += part->n_cols;
+    }
+    joined.begin[n_rows] = n_entries;
+    *out = joined;
+    return CT_OK;
+}

@@ -1,0 +1,133 @@
+/* Several seeds in one run: each is a world of its own (split, graph, start values, order of
+ * samples), and all of them are rows of the same banks. */
+#include <string.h>
+
+#include "run/run.h"
+#include "util/memory.h"
+#include "util/text.h"
+
+#define MAX_WORLDS 1024
+
+static ct_status add_seed(void *context, const char *field) {
+    ct_run *run = context;
+    int64_t seed = 0;
+    if (!ct_parse_i64(field, &seed) || seed < 0)
+        return ct_fail(CT_INVAL, "--seeds: '%s' is not a whole number from 0 on", field);
+    for (int k = 0; k < run->n_worlds; k++)
+        if (run->seeds[k] == (uint64_t)seed)
+            return ct_fail(CT_INVAL, "--seeds: %s is there twice", field);
+    if (run->n_worlds == MAX_WORLDS)
+        return ct_fail(CT_INVAL, "--seeds: at most %d seeds", MAX_WORLDS);
+    run->seeds[run->n_worlds++] = (uint64_t)seed;
+    return CT_OK;
+}
+
+static ct_status connect_agents(ct_world *world, ct_config *c) {
+    CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
+    CT_TRY(ct_mixing_create(&world->graph, c->weights, &world->w));
+    return ct_topology_measure(&world->graph, &world->w, &world->topology_facts);
+}
+
+static void name_weights(ct_config *c, const ct_topology_facts *facts) {
+    bool is_regular = facts->min_degree == facts->max_degree;
+    if (strcmp(c->weights, "auto") == 0)
+        snprintf(c->weights, sizeof c->weights, "%s", is_regular ? "uniform" : "metropolis");
+}
+
+/* The worlds' mixing matrices as one. */
+static ct_status join_weights(ct_run *run) {
+    ct_sparse *parts = ct_new(ct_sparse, (size_t)run->n_worlds);
+    if (parts == NULL) return ct_fail(CT_NOMEM, "no memory for %d seeds", run->n_worlds);
+    for (int k = 0; k < run->n_worlds; k++) parts[k] = run->worlds[k].w;
+    ct_status status = ct_sparse_join(parts, run->n_worlds, &run->w);
+    ct_free(parts);
+    return status;
+}
+
+ct_status ct_run_create_worlds(ct_run *run) {
+    ct_config *c = &run->config;
+    run->seeds = ct_new(uint64_t, MAX_WORLDS);
+    if (run->seeds == NULL) return ct_fail(CT_NOMEM, "no memory for the seeds");
+    if (c->seeds[0] != '\0')
+        CT_TRY(ct_split(c->seeds, add_seed, run));
+    else
+        run->seeds[run->n_worlds++] = (uint64_t)c->seed;
+    if (run->n_worlds == 0) return ct_fail(CT_INVAL, "--seeds names no seed");
+    if (c->agents * run->n_worlds > CT_MAX_AGENTS)
+        return ct_fail(CT_INVAL, "%d seeds of %lld agents are more than %d rows", run->n_worlds,
+                       (long long)c->agents, CT_MAX_AGENTS);
+    run->worlds = ct_new(ct_world, (size_t)run->n_worlds);
+    run->graphs = ct_new(ct_topology, (size_t)run->n_worlds);
+    if (run->worlds == NULL || run->graphs == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %d seeds", run->n_worlds);
+    for (int k = 0; k < run->n_worlds; k++) {
+        run->worlds[k].seed = run->seeds[k];
+        CT_TRY(connect_agents(&run->worlds[k], c));
+        run->graphs[k] = run->worlds[k].graph;
+    }
+    name_weights(c, &run->worlds[0].topology_facts);
+    CT_TRY(join_weights(run));
+    return ct_topology_join(run->graphs, run->n_worlds, &run->topology);
+}
+
+static ct_status split_world(const ct_run *run, ct_world *world) {
+    const ct_config *c = &run->config;
+    const ct_images *train = &run->dataset.train;
+    ct_partition_spec spec = {.kind = c->partition,
+                              .n_agents = (int)c->agents,
+                              .alpha = c->alpha,
+                              .classes_per_agent = (int)c->classes_per_agent,
+                              .seed = world->seed};
+    if (c->partition_file[0] != '\0')
+        CT_TRY(ct_partition_read(c->partition_file, (int)c->agents, train->n, &world->partition));
+    else
+        CT_TRY(ct_partition_create(&spec, train->labels, train->n, run->dataset.n_classes,
+                                   &world->partition));
+    ct_partition_measure(&world->partition, train->labels, run->dataset.n_classes, NULL,
+                         &world->partition_facts);
+    if ((size_t)c->batch_size <= world->partition_facts.min_size) return CT_OK;
+    return ct_fail(CT_INVAL,
+                   "--batch-size %lld is more than the %zu samples of the smallest agent; take a "
+                   "smaller batch or fewer agents",
+                   (long long)c->batch_size, world->partition_facts.min_size);
+}
+
+static ct_status join_partitions(ct_run *run) {
+    int n = (int)run->config.agents;
+    size_t n_samples = 0;
+    for (int k = 0; k < run->n_worlds; k++) n_samples += run->worlds[k].partition.begin[n];
+    ct_partition *all = &run->partition;
+    all->n_agents = n * run->n_worlds;
+    all->begin = ct_new(size_t, (size_t)all->n_agents + 1);
+    all->index = ct_new(uint32_t, n_samples);
+    if (all->begin == NULL || all->index == NULL)
+        return ct_fail(CT_NOMEM, "no memory for the splits of %d seeds", run->n_worlds);
+    size_t at = 0;
+    for (int k = 0; k < run->n_worlds; k++) {
+        const ct_partition *p = &run->worlds[k].partition;
+        for (int i = 0; i < n; i++) all->begin[k * n + i] = at + p->begin[i];
+        memcpy(all->index + at, p->index, p->begin[n] * sizeof *p->index);
+        at += p->begin[n];
+    }
+    all->begin[all->n_agents] = at;
+    return CT_OK;
+}
+
+ct_status ct_run_split_data(ct_run *run) {
+    for (int k = 0; k < run->n_worlds; k++) CT_TRY(split_world(run, &run->worlds[k]));
+    return join_partitions(run);
+}
+
+void ct_run_free_worlds(ct_run *run) {
+    for (int k = 0; run->worlds != NULL && k < run->n_worlds; k++) {
+        ct_topology_free(&run->worlds[k].graph);
+        ct_sparse_free(&run->worlds[k].w);
+        ct_partition_free(&run->worlds[k].partition);
+    }
+    ct_free(run->worlds);
+    ct_free(run->graphs);
+    ct_free(run->seeds);
+    run->worlds = NULL;
+    run->graphs = NULL;
+    run->seeds = NULL;
+}
