@@ -37,6 +37,10 @@ int main(void) { return puts("") < 0; }' | links; }
 has_zlib() { echo '#include <zlib.h>
 int main(void) { return zlibVersion() == 0; }' | links -lz; }
 
+has_header() { echo "#include <stdio.h>
+#include <$1>
+int main(void) { return 0; }" | links; }
+
 has_cmake() {
     have cmake || return 1
     version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p')
@@ -57,6 +61,9 @@ look() {
     has_zlib || need "zlib with its headers" zlib1g-dev
     has_cmake || need "CMake 3.20 or later" cmake
     have ninja || have make || need "ninja or make" ninja-build
+    has_header jpeglib.h || optional="$optional libjpeg-dev"
+    has_header png.h || optional="$optional libpng-dev"
+    has_header curl/curl.h || optional="$optional libcurl4-openssl-dev"
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then
         have python3 || optional="$optional python3"

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "data/dataset.h"
-#include "run/config.h"
+#include "run/run.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -71,13 +71,8 @@ ct_status ct_cli_partition(int n_args, char **args) {
     int n_words;
     ct_config_init(&c);
     CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
-    ct_dataset_options options = {.dir = c.data_dir[0] != '\0' ? c.data_dir : NULL,
-                                  .seed = (uint64_t)c.seed,
-                                  .n_train = (size_t)c.train_samples,
-                                  .n_test = (size_t)c.test_samples};
-    ct_status status = ct_dataset_open(c.dataset, &options, &d);
-    if (status == CT_OK && c.train_samples > 0 && (size_t)c.train_samples < d.train.n)
-        d.train.n = (size_t)c.train_samples;
+    CT_TRY(ct_run_name_data(&c));
+    ct_status status = ct_run_open_data(&c, &d);
     if (status == CT_OK) status = split(&c, &d, &p);
     if (status == CT_OK) status = report(&c, &d, &p);
     ct_partition_free(&p);

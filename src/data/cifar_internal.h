@@ -7,7 +7,9 @@
 #define CT_CIFAR_MAX_FILES 5
 
 typedef struct ct_cifar_layout {
-    const char *subdir; /* where the archive unpacks to: DIR/subdir works as DIR */
+    const char *archive; /* the official .tar.gz: DIR with it, or its path itself, works too */
+    const char *subdir;  /* where the archive unpacks to: DIR/subdir works as DIR */
+    const char *names;   /* text file of class names beside the data; NULL: none */
     const char *train[CT_CIFAR_MAX_FILES]; /* file names; NULL after the last */
     const char *test;
     int n_label_bytes; /* 1, or 2: coarse then fine */
@@ -15,6 +17,9 @@ typedef struct ct_cifar_layout {
     int n_classes;
     float mean[3], std[3];
 } ct_cifar_layout;
+
+/* The layout's files lie in `dir`, or its archive, or dir is the archive. */
+bool ct_cifar_probe(const ct_cifar_layout *layout, const char *dir);
 
 /* Everything but the name. Augmentation: crops after a border of 4 pixels, and flips. */
 ct_status ct_cifar_open(const ct_cifar_layout *layout, const ct_dataset_options *options,

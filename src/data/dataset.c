@@ -1,7 +1,7 @@
 #include "data/dataset.h"
 
 #include "data/dataset_internal.h"
-#include "util/file.h"
+#include "data/pictures.h"
 #include "util/memory.h"
 #include "util/text.h"
 
@@ -11,10 +11,11 @@
 typedef struct kind {
     const char *name, *text;
     ct_status (*open)(const ct_dataset_options *options, ct_dataset *out);
+    bool (*probe)(const char *dir);
 } kind;
 
 static const kind kinds[] = {
-#define DATASET(id, name, text) {name, text, ct_dataset_open_##id},
+#define DATASET(id, name, probe, text) {name, text, ct_dataset_open_##id, ct_dataset_probe_##probe},
 #include "data/dataset_list.h"
 #undef DATASET
 };
@@ -36,8 +37,28 @@ static ct_status unknown(const char *name) {
     return status;
 }
 
+bool ct_dataset_probe_never(const char *dir) {
+    (void)dir;
+    return false;
+}
+
+ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **name) {
+    if (options->dir == NULL)
+        return ct_fail(CT_INVAL, "say which directory holds the data with --data-dir DIR");
+    for (size_t k = 0; k < n_kinds; k++) {
+        if (!kinds[k].probe(options->dir)) continue;
+        *name = kinds[k].name;
+        return CT_OK;
+    }
+    return ct_fail(CT_IO,
+                   "%s: no data that is known here: neither IDX, CIFAR or .npy files nor folders "
+                   "of pictures; crosstalk list datasets",
+                   options->dir);
+}
+
 ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, ct_dataset *out) {
     const kind *found = NULL;
+    if (strcmp(name, "auto") == 0) CT_TRY(ct_dataset_recognise(options, &name));
     for (size_t k = 0; k < n_kinds; k++)
         if (strcmp(kinds[k].name, name) == 0) found = &kinds[k];
     if (found == NULL) return unknown(name);
@@ -54,8 +75,11 @@ ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, c
 }
 
 void ct_dataset_free(ct_dataset *dataset) {
+    ct_pictures_free(&dataset->test_pictures);
+    ct_pictures_free(&dataset->train_pictures);
     ct_images_free(&dataset->test);
     ct_images_free(&dataset->train);
+    ct_free(dataset->class_names);
     *dataset = (ct_dataset){0};
 }
 
@@ -78,41 +102,6 @@ void ct_images_free(ct_images *images) {
     *images = (ct_images){0};
 }
 
-/* dir/name or, if that is not there, dir/name.gz; NULL in *out if neither is. */
-static ct_status look_for(const char *dir, const char *name, char **out) {
-    static const char *const endings[] = {"", ".gz"};
-    *out = NULL;
-    for (int k = 0; k < 2; k++) {
-        char file[128];
-        snprintf(file, sizeof file, "%s%s", name, endings[k]);
-        char *path = ct_path_join(dir, file);
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-        if (ct_file_exists(path)) {
-            *out = path;
-            return CT_OK;
-        }
-        ct_free(path);
-    }
-    return CT_OK;
-}
-
-bool ct_data_exists(const char *dir, const char *name) {
-    char *path = NULL;
-    bool there = look_for(dir, name, &path) == CT_OK && path != NULL;
-    ct_free(path);
-    return there;
-}
-
-ct_status ct_data_find(const char *dir, const char *name, const char *hint, char **out) {
-    if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory; %s", dir, hint);
-    char *path = NULL;
-    CT_TRY(look_for(dir, name, &path));
-    if (path == NULL)
-        return ct_fail(CT_IO, "%s: neither %s nor %s.gz is there; %s", dir, name, name, hint);
-    *out = path;
-    return CT_OK;
-}
-
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes) {
     for (size_t i = 0; i < n; i++)
         if (labels[i] < 0 || labels[i] >= n_classes)
@@ -121,11 +110,9 @@ ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int
     return CT_OK;
 }
 
-ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *options,
-                      const char *usual, const char *hint, const char **out) {
-    const char *dir = options->dir != NULL ? options->dir : usual;
-    if (dir == NULL)
-        return ct_fail(CT_INVAL, "data set %s has no usual place; %s", dataset->name, hint);
-    *out = dir;
-    return CT_OK;
+const char *ct_dataset_class_name(const ct_dataset *dataset, int label) {
+    const char *name = dataset->class_names;
+    if (name == NULL || label < 0 || label >= dataset->n_classes) return "";
+    for (int k = 0; k < label; k++) name += strlen(name) + 1;
+    return name;
 }

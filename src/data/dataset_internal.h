@@ -4,10 +4,11 @@
 
 #include "data/dataset.h"
 
-/* One opener for each line of dataset_list.h. `out` is zeroed and has its name; what an opener
- * leaves in it when it fails is freed by the caller. */
-#define DATASET(id, name, text)                                                                    \
-    ct_status ct_dataset_open_##id(const ct_dataset_options *options, ct_dataset *out);
+/* One opener and one probe for each line of dataset_list.h. `out` is zeroed and has its name; what
+ * an opener leaves in it when it fails is freed by the caller. A probe never fails: it looks. */
+#define DATASET(id, name, probe, text)                                                             \
+    ct_status ct_dataset_open_##id(const ct_dataset_options *options, ct_dataset *out);            \
+    bool ct_dataset_probe_##probe(const char *dir);
 #include "data/dataset_list.h"
 #undef DATASET
 
@@ -22,6 +23,24 @@ void ct_images_free(ct_images *images);
 ct_status ct_data_find(const char *dir, const char *name, const char *hint, char **out);
 /* Is dir/name or dir/name.gz there? */
 bool ct_data_exists(const char *dir, const char *name);
+
+/* Is dir/name there, a plain file or a folder? */
+bool ct_data_has(const char *dir, const char *name);
+/* dir/subdir where `name` (or name.gz) lies there but not in dir itself; otherwise dir. ct_free()
+ * it. */
+ct_status ct_data_inner(const char *dir, const char *subdir, const char *name, char **out);
+/* The last part of a path contains `word`. */
+bool ct_path_suggests(const char *path, const char *word);
+
+/* Mean and standard deviation of every channel of images in memory. */
+void ct_images_measure(const ct_images *images, float *mean, float *std);
+/* Moves a random share of every class (at least one sample of each that has two) of `all` to *test
+ * and leaves the rest in *train. Takes `all`. */
+ct_status ct_images_split(ct_images *all, int n_classes, double test_fraction, uint64_t seed,
+                          ct_images *train, ct_images *test);
+/* is_test[i] of samples with these labels, as ct_images_split draws them. */
+ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double test_fraction,
+                        uint64_t seed, bool *is_test);
 
 /* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);

@@ -1,9 +1,17 @@
-/* Every data set: DATASET(id, "name", "one line of help"). No include guard on purpose. */
-DATASET(shapes, "shapes", "ten kinds of drawn shapes, 1x28x28, made up on the spot from the seed")
-DATASET(noise, "noise", "random pixels and labels, 3x32x32, 10 classes, for measuring speed")
-DATASET(fashion_mnist, "fashion-mnist", "Fashion-MNIST, 1x28x28, 10 classes (IDX files)")
-DATASET(mnist, "mnist", "MNIST digits, 1x28x28, 10 classes (IDX files)")
-DATASET(idx, "idx", "any grey images and labels in four IDX files named like MNIST's")
-DATASET(cifar10, "cifar10", "CIFAR-10, 3x32x32, 10 classes (binary version)")
-DATASET(cifar100, "cifar100", "CIFAR-100, 3x32x32, 100 fine classes (binary version)")
-DATASET(miniimagenet, "miniimagenet", "mini-ImageNet, 3x32x32, 100 classes (as cifar100)")
+/* Every data set: DATASET(id, "name", probe, "one line of help"). The probe tells from a folder
+ * whether this set lies there (--dataset auto asks them in this order, the special before the
+ * general); `never` is for sets that cannot be told. No include guard on purpose. */
+DATASET(shapes, "shapes", never,
+        "ten kinds of drawn shapes, 1x28x28, made up on the spot from the seed")
+DATASET(noise, "noise", never, "random pixels and labels, 3x32x32, 10 classes, for measuring speed")
+DATASET(fashion_mnist, "fashion-mnist", fashion_mnist,
+        "Fashion-MNIST, 1x28x28, 10 classes (IDX files)")
+DATASET(mnist, "mnist", never, "MNIST digits, 1x28x28, 10 classes (IDX files)")
+DATASET(idx, "idx", idx, "any grey images and labels in four IDX files named like MNIST's")
+DATASET(cifar10, "cifar10", cifar10,
+        "CIFAR-10, 3x32x32, 10 classes (binary version, or its .tar.gz)")
+DATASET(miniimagenet, "miniimagenet", miniimagenet,
+        "mini-ImageNet, 3x32x32, 100 classes (as cifar100)")
+DATASET(cifar100, "cifar100", cifar100,
+        "CIFAR-100, 3x32x32, 100 fine or 20 coarse classes (binary version, or its .tar.gz)")
+DATASET(npy, "npy", npy, "NumPy arrays: {train,test}_{images,labels}.npy or {x,y}_{train,test}.npy")

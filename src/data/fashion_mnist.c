@@ -12,3 +12,8 @@ ct_status ct_dataset_open_fashion_mnist(const ct_dataset_options *options, ct_da
     out->std[0] = 0.5f;
     return CT_OK;
 }
+
+/* Its files are named like MNIST's: only the folder's name tells. */
+bool ct_dataset_probe_fashion_mnist(const char *dir) {
+    return ct_dataset_probe_idx(dir) && ct_path_suggests(dir, "fashion");
+}

@@ -123,3 +123,8 @@ ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out
     out->std[0] = 0.5f;
     return CT_OK;
 }
+
+bool ct_dataset_probe_idx(const char *dir) {
+    return ct_data_exists(dir, "train-images-idx3-ubyte") &&
+           ct_data_exists(dir, "train-labels-idx1-ubyte");
+}

@@ -5,10 +5,17 @@
  * kind: TEXT, WHOLE (integer), REAL, FLAG (on|off), SWITCH (on when named).
  * default "auto": chosen from the data set, model and algorithm (resolve.c). */
 GROUP("data")
-OPTION(TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "data set (see: crosstalk list datasets)")
+OPTION(TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "data set (see: crosstalk list datasets); auto = what lies in --data-dir")
 OPTION(TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "where its files are, if not where the system keeps them")
 OPTION(WHOLE, train_samples, "train-samples", "", "0", 0, 1e9, "use only the first N training samples; 0 = all")
 OPTION(WHOLE, test_samples, "test-samples", "", "0", 0, 1e9, "use only the first N test samples; 0 = all")
+OPTION(TEXT, labels, "labels", "", "fine", 0, 0, "cifar100: fine (100 classes) or coarse (20)")
+OPTION(REAL, test_fraction, "test-fraction", "", "0", 0, 0.9, "share of every class to test on, where the data has no test part")
+OPTION(WHOLE, image_size, "image-size", "", "0", 0, 4096, "pixels a side of pictures from folders; 0 = the set's own")
+OPTION(SWITCH, strict, "strict", "", "off", 0, 0, "a picture that cannot be read is an error, not left out")
+OPTION(TEXT, cache, "cache", "", "", 0, 0, "directory that keeps decoded pictures for the next run")
+OPTION(WHOLE, memory, "memory", "", "1024", 1, 1e9, "MiB for pictures; folders that need more are streamed from disk")
+OPTION(WHOLE, workers, "workers", "", "0", 0, 1024, "threads that decode pictures; 0 = one for each core")
 OPTION(TEXT, partition, "partition", "", "dirichlet", 0, 0, "how samples are split over agents: dirichlet, iid, shards")
 OPTION(REAL, alpha, "alpha", "skew", "0.1", 1e-6, 1e6, "dirichlet: the smaller, the more the agents' classes differ")
 OPTION(WHOLE, classes_per_agent, "classes-per-agent", "", "2", 1, 65536, "shards: classes an agent gets")

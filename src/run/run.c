@@ -5,25 +5,6 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-/* Made-up data sets are the same for every --seed, like real ones. */
-#define DATA_SEED 1
-
-static void keep_first(ct_images *images, int64_t n) {
-    if (n > 0 && (size_t)n < images->n) images->n = (size_t)n;
-}
-
-static ct_status open_dataset(ct_run *run) {
-    const ct_config *c = &run->config;
-    ct_dataset_options options = {.dir = c->data_dir[0] != '\0' ? c->data_dir : NULL,
-                                  .seed = DATA_SEED,
-                                  .n_train = (size_t)c->train_samples,
-                                  .n_test = (size_t)c->test_samples};
-    CT_TRY(ct_dataset_open(c->dataset, &options, &run->dataset));
-    keep_first(&run->dataset.train, c->train_samples);
-    keep_first(&run->dataset.test, c->test_samples);
-    return CT_OK;
-}
-
 static ct_status build_model(ct_run *run) {
     ct_config *c = &run->config;
     const ct_dataset *d = &run->dataset;
@@ -112,10 +93,11 @@ static ct_status create_consensus(ct_run *run) {
 
 /* The names are checked before the data is read: a typing error costs no time. */
 static ct_status build(ct_run *run) {
+    CT_TRY(ct_run_name_data(&run->config));
     CT_TRY(ct_config_resolve(&run->config));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
     CT_TRY(ct_run_create_worlds(run));
-    CT_TRY(open_dataset(run));
+    CT_TRY(ct_run_open_data(&run->config, &run->dataset));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));

@@ -48,6 +48,12 @@ typedef struct ct_run {
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
 } ct_run;
 
+/* ---- data (data.c) ---- */
+/* With --dataset auto, the config gets the name of what lies in --data-dir. */
+ct_status ct_run_name_data(ct_config *config);
+/* The data set that the options name, cut to --train-samples and --test-samples. */
+ct_status ct_run_open_data(const ct_config *config, ct_dataset *out);
+
 /* Reads the data and builds everything; nothing is written yet. */
 ct_status ct_run_create(const ct_config *config, ct_run *out);
 void ct_run_free(ct_run *run);
