@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "run/run.h"
@@ -15,29 +14,23 @@ void ct_cli_eval_help(FILE *out) {
           out);
 }
 
-/* The model under test is the only agent; how data was split does not matter here. */
-static ct_status prepare(ct_config *config, const char *run_dir) {
-    if (run_dir != NULL) {
-        char *path = ct_path_join(run_dir, "config.txt");
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-        ct_status status = ct_config_read(config, path);
-        ct_free(path);
-        if (status != CT_OK) return status;
-        if (!config->given[CT_OPT_init] || strstr(config->init, "consensus") == NULL)
-            snprintf(config->init, sizeof config->init, "%s/consensus.safetensors", run_dir);
-    }
-    if (config->init[0] == '\0')
-        return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
-    config->agents = 1;
-    config->batch_size = 1;
-    snprintf(config->topology, sizeof config->topology, "chain");
-    snprintf(config->partition, sizeof config->partition, "iid");
-    snprintf(config->weights, sizeof config->weights, "auto");
-    snprintf(config->algorithm, sizeof config->algorithm, "dsgd");
-    snprintf(config->loss, sizeof config->loss, "ce");
-    config->lambda_m = config->lambda_d = 0;
-    config->partition_file[0] = '\0';
-    return CT_OK;
+/* The model under test is the only agent; how it was trained does not matter here. */
+static const char *const fixed[][2] = {
+    {"agents", "1"},     {"topology", "chain"}, {"weights", "auto"},  {"partition", "iid"},
+    {"loss", "ce"},      {"lambda-m", "0"},     {"lambda-d", "0"},    {"partition-file", ""},
+    {"batch-size", "2"}, {"seeds", ""},         {"algorithm", "dsgd"}};
+
+/* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
+static ct_status read_run(ct_config *config, const char *dir) {
+    bool has_model = config->given[CT_OPT_init];
+    char *options = ct_path_join(dir, "config.txt");
+    char *model = ct_path_join(dir, "consensus.safetensors");
+    ct_status status = options != NULL && model != NULL ? ct_config_read(config, options)
+                                                        : ct_fail(CT_NOMEM, "no memory for a path");
+    if (status == CT_OK && !has_model) status = ct_config_set(config, "init", model);
+    ct_free(options);
+    ct_free(model);
+    return status;
 }
 
 ct_status ct_cli_eval(int n_args, char **args) {
@@ -49,11 +42,11 @@ ct_status ct_cli_eval(int n_args, char **args) {
     ct_config_init(&config);
     CT_TRY(ct_cli_options(n_args, args, &config, &dir, 1, &n_words));
     ct_log_quiet(config.quiet);
-    bool has_model = config.given[CT_OPT_init];
-    char model[CT_CONFIG_TEXT];
-    memcpy(model, config.init, sizeof model);
-    CT_TRY(prepare(&config, dir));
-    if (has_model) memcpy(config.init, model, sizeof model);
+    if (dir != NULL) CT_TRY(read_run(&config, dir));
+    if (config.init[0] == '\0')
+        return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        CT_TRY(ct_config_set(&config, fixed[i][0], fixed[i][1]));
     CT_TRY(ct_run_create(&config, &run));
     ct_status status = ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss);
     if (status == CT_OK)
