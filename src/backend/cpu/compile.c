@@ -1,5 +1,5 @@
 /* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
- * first computes: conv or linear + relu, norm + add. */
+ * first computes: conv or linear + relu, conv + relu + 2x2 max pooling, norm + add. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "util/memory.h"
@@ -25,6 +25,16 @@ static bool takes_relu(const ct_graph *g, int i) {
     ct_op op = g->nodes[i].op;
     return (op == CT_OP_CONV || op == CT_OP_LINEAR) && is_inner(g, i) &&
            g->nodes[i + 1].op == CT_OP_RELU && g->nodes[i + 1].in[0] == i;
+}
+
+/* A relu node i between a convolution and a pooling of 2x2 windows without a remainder. */
+static bool takes_pool(const ct_graph *g, int i) {
+    const ct_node *pool = &g->nodes[i + 1];
+    ct_shape s = g->nodes[i].shape;
+    return g->nodes[i - 1].op == CT_OP_CONV && g->nodes[i - 1].groups == 1 &&
+           g->nodes[i - 1].stride == 1 && is_inner(g, i) && pool->op == CT_OP_MAXPOOL &&
+           pool->in[0] == i && pool->kernel == 2 && pool->stride == 2 && pool->pad == 0 &&
+           s.h % 2 == 0 && s.w % 2 == 0;
 }
 
 static bool takes_add(const ct_graph *g, int i) {
@@ -56,7 +66,10 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
         step->winograd = !exact_conv && suits_winograd(node, step->from);
         if (takes_relu(g, i)) {
             step->relu = true;
+            step->inner = i;
             step->out = ++i;
+            step->pool = !step->winograd && takes_pool(g, i);
+            if (step->pool) step->out = ++i;
         } else if (takes_add(g, i)) {
             const ct_node *next = &g->nodes[i + 1];
             step->residual = next->in[0] == i ? next->in[1] : next->in[0];

@@ -16,8 +16,8 @@ static bool is_pointwise(const cpu_step *step) {
 
 /* ---- the input as a kernel reads it ---- */
 
-/* Pads columns (kernels skip rows outside the picture), or keeps only the pixels that a 1x1 kernel
- * with a stride reads. */
+/* Pads columns (and rows for the kernel that pools; others skip rows outside the picture), or keeps
+ * only the pixels that a 1x1 kernel with a stride reads. */
 typedef struct source {
     bool is_copy;
     int step;
@@ -30,6 +30,10 @@ static source source_of(const cpu_step *step) {
     source s = {.is_copy = node->pad > 0, .step = 1, .h = step->from.h, .w = step->from.w};
     s.padding = (ct_padding){.before_x = node->pad, .after_x = node->pad};
     s.w += 2 * node->pad;
+    if (step->pool) {
+        s.padding.before_y = s.padding.after_y = node->pad;
+        s.h += 2 * node->pad;
+    }
     if (is_pointwise(step) && node->stride > 1)
         s = (source){.is_copy = true, .step = node->stride, .h = step->to.h, .w = step->to.w};
     return s;
@@ -49,7 +53,7 @@ static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
                           .kh = node->kernel,
                           .kw = node->kernel,
                           .stride = node->stride / s->step,
-                          .pad_y = node->pad,
+                          .pad_y = step->pool ? 0 : node->pad,
                           .pad_x = node->pad,
                           .h_in = s->h,
                           .w_in = s->w - 2 * node->pad,
@@ -64,6 +68,34 @@ static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
 }
 
 /* ---- forward ---- */
+
+static ct_shape pooled(ct_shape s) {
+    return (ct_shape){s.c, s.h / 2, s.w / 2};
+}
+
+static uint8_t *winners(const cpu_call *c, const cpu_step *step) {
+    return (uint8_t *)(c->worker->arena + c->layout->stats[step->out]);
+}
+
+static void pool_forward(const cpu_call *c, const cpu_step *step) {
+    const ct_node *node = step->node;
+    const source s = source_of(step);
+    const size_t size = cpu_tensor_floats(pooled(step->to));
+    ct_conv_geometry g = geometry(step, &s);
+    const ptrdiff_t taps = node->kernel * node->kernel;
+    const ptrdiff_t steps[4] = {g.c_in * taps, taps, node->kernel, 1};
+    g.y_channel = plane(g.h_out / 2, g.w_out / 2);
+    g.y_row = plane(1, g.w_out / 2);
+    float *packed = c->worker->scratch;
+    float *copy = packed + cpu_round(c->k->conv_pack_size(&g));
+    c->k->conv_pack(&g, cpu_param(c, node->weight), steps, packed);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
+        c->k->conv_pool(&g, read_source(c, step, &s, x, copy), packed, cpu_param(c, node->bias),
+                        cpu_value(c, step->out) + b * size,
+                        c->mode == CPU_TRAIN ? winners(c, step) + b * size : NULL);
+    }
+}
 
 static void direct_forward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
@@ -106,8 +138,15 @@ static void winograd_forward(const cpu_call *c, const cpu_step *step) {
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
+    else if (step->pool)
+        pool_forward(c, step);
     else
         direct_forward(c, step);
+}
+
+/* The gradient at the convolution's output. */
+static float *output_grad(const cpu_call *c, const cpu_step *step) {
+    return cpu_grad(c, step->pool ? step->inner : step->out);
 }
 
 /* ---- data gradient ---- */
@@ -196,7 +235,7 @@ static void direct_data_gradient(const cpu_call *c, const cpu_step *step, bool a
     float *packed = c->worker->scratch;
     float *copy = packed + cpu_round(c->plan->base.graph->params[node->weight].count);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const float *dy = cpu_grad(c, step->out) + b * to;
+        const float *dy = output_grad(c, step) + b * to;
         float *dx = cpu_grad(c, step->in) + b * from;
         if (is_padded) {
             c->k->pad(dy, step->to.c, step->to.h, step->to.w, 1, &pad, copy);
@@ -220,8 +259,8 @@ static void winograd_data_gradient(const cpu_call *c, const cpu_step *step, bool
     float *scratch = u + cpu_round(c->k->winograd_weights_size(c_in, c_out));
     c->k->winograd_weights(cpu_param(c, step->node->weight), c_in, c_out, true, u);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->winograd_conv(cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), u, c_in,
-                            c_out, step->to.h, step->to.w,
+        c->k->winograd_conv(output_grad(c, step) + b * cpu_tensor_floats(step->to), u, c_in, c_out,
+                            step->to.h, step->to.w,
                             cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from), accumulate,
                             scratch);
 }
@@ -235,7 +274,7 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
     const size_t from = cpu_tensor_floats(step->from), to = cpu_tensor_floats(step->to);
     const size_t per_group = (size_t)(g.c_in * g.c_out) * (size_t)(g.kh * g.kw);
     const size_t copied = (size_t)step->from.c * g.x_channel;
-    const float *x = cpu_value(c, step->in), *dy = cpu_grad(c, step->out);
+    const float *x = cpu_value(c, step->in), *dy = output_grad(c, step);
     float *copy = c->worker->scratch;
     for (size_t b = 0; s.is_copy && b < (size_t)c->n_blocks; b++)
         read_source(c, step, &s, x + b * from, copy + b * copied);
@@ -258,7 +297,7 @@ static void pointwise_weight_gradient(const cpu_call *c, const cpu_step *step) {
     bool accumulate = false;
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
         const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
-        const float *dy = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to);
+        const float *dy = output_grad(c, step) + b * cpu_tensor_floats(step->to);
         x = read_source(c, step, &s, x, copy);
         for (int p = 0; p < n_pixels; p += CHUNK) {
             int n = n_pixels - p < CHUNK ? n_pixels - p : CHUNK;
@@ -277,13 +316,23 @@ static void winograd_weight_gradient(const cpu_call *c, const cpu_step *step) {
     c->k->winograd_wgrad_begin(c_in, c_out, acc);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++)
         c->k->winograd_wgrad_add(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from),
-                                 cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), c_in,
+                                 output_grad(c, step) + b * cpu_tensor_floats(step->to), c_in,
                                  c_out, step->to.h, step->to.w, acc, scratch);
     c->k->winograd_wgrad_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
 }
 
+/* The gradient at the pooled output, back at the convolution's. */
+static void unpool(const cpu_call *c, const cpu_step *step) {
+    const size_t size = cpu_tensor_floats(pooled(step->to));
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
+        c->k->conv_unpool(cpu_grad(c, step->out) + b * size, winners(c, step) + b * size,
+                          step->to.c, step->to.h, step->to.w,
+                          cpu_grad(c, step->inner) + b * cpu_tensor_floats(step->to));
+}
+
 void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
+    if (step->pool) unpool(c, step);
     if (step->winograd)
         winograd_weight_gradient(c, step);
     else if (is_pointwise(step))
@@ -291,7 +340,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     else
         direct_weight_gradient(c, step);
     if (node->bias != CT_NO_PARAM)
-        c->k->channel_sums(cpu_grad(c, step->out), cpu_tensor_floats(step->to), c->n_blocks,
+        c->k->channel_sums(output_grad(c, step), cpu_tensor_floats(step->to), c->n_blocks,
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;

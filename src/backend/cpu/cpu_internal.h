@@ -24,13 +24,15 @@ typedef struct cpu_backend {
     size_t n_terms;
 } cpu_backend;
 
-/* One or several nodes run as one: conv or linear + relu, norm + add. */
+/* One or several nodes run as one: conv or linear + relu, conv + relu + pooling, norm + add. */
 typedef struct cpu_step {
     ct_op op;
     const ct_node *node; /* whose parameters it uses */
     int in, residual;    /* nodes read: the input, and what is added to the output (-1: nothing) */
     int out;             /* node whose value it leaves */
     bool relu;           /* of the sum, before it is stored */
+    bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
+    int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     bool winograd;
     ct_shape from, to;
 } cpu_step;
@@ -118,6 +120,8 @@ void ct_cpu_conv_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_conv_backward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
+/* input.c: the pictures of a batch in lanes */
+void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float *x);
 /* run.c */
 ct_status ct_cpu_features(ct_plan *plan, const ct_work *work, ct_bank *features,
                           ct_bank *class_sums);

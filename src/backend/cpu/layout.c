@@ -27,10 +27,12 @@ static void use_at(life *l, int time) {
 
 /* What the backward pass of a step reads of the forward values. */
 static void keep_for_backward(const lives *all, const cpu_step *step, int time) {
-    bool reads_out = step->relu || step->op == CT_OP_RELU || step->op == CT_OP_MAXPOOL;
+    bool reads_out =
+        (step->relu && !step->pool) || step->op == CT_OP_RELU || step->op == CT_OP_MAXPOOL;
     bool reads_in = step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
     if (reads_in) use_at(&all->value[step->in], time);
     if (reads_out) use_at(&all->value[step->out], time);
+    if (step->pool) use_at(&all->grad[step->inner], time);
     use_at(&all->stats[step->out], time);
 }
 
@@ -63,6 +65,8 @@ static size_t stats_floats(const cpu_plan *plan, int out) {
         const cpu_step *step = &plan->steps[s];
         if (step->out != out) continue;
         size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+        if (step->pool) /* a byte per pooled value */
+            return cpu_round(n_blocks * cpu_tensor_floats(step->to) / 4 / sizeof(float));
         if (step->op == CT_OP_BATCHNORM) return cpu_round(2 * (size_t)step->to.c);
         if (step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
             step->op == CT_OP_GROUPNORM)

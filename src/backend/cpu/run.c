@@ -21,16 +21,6 @@ static const cpu_backend *backend_of(const cpu_plan *plan) {
 
 /* ---- between lanes and plain arrays ---- */
 
-static void load_pictures(const cpu_call *c, const ct_work *work, const ct_batch *batch) {
-    const size_t size = cpu_tensor_floats(c->plan->base.graph->nodes[0].shape);
-    float *x = cpu_value(c, 0);
-    if (c->n % CT_LANES != 0) memset(x + (size_t)(c->n_blocks - 1) * size, 0, size * sizeof *x);
-    for (int b = 0; b < c->n; b++)
-        ct_host_sample(work->source, batch, b, CT_LANES,
-                       x + (size_t)(b / CT_LANES) * size + (size_t)(b % CT_LANES));
-    ct_host_labels(work->source, batch, c->worker->labels);
-}
-
 static void from_lanes(const cpu_call *c, int node, float *out) {
     const size_t r = ct_shape_size(c->plan->base.graph->nodes[node].shape);
     const float *x = cpu_value(c, node);
@@ -66,7 +56,8 @@ static cpu_call begin_job(const task *t, const ct_job *job, int worker, cpu_mode
                   .n_blocks = (batch->n + CT_LANES - 1) / CT_LANES,
                   .params = ct_host_row(t->work->params, job->model)};
     if (t->work->buffers != NULL) c.buffers = ct_host_row(t->work->buffers, job->model);
-    load_pictures(&c, t->work, batch);
+    ct_cpu_load_pictures(t->work->source, batch, cpu_value(&c, 0));
+    ct_host_labels(t->work->source, batch, c.worker->labels);
     return c;
 }
 

@@ -127,7 +127,7 @@ void ct_cpu_step_forward(const cpu_call *c, const cpu_step *step) {
 
 void ct_cpu_step_backward(const cpu_call *c, const cpu_step *step) {
     if (!c->worker->has_grad[c->plan->root[step->out]]) return; /* nothing depends on it */
-    if (step->relu) {
+    if (step->relu && !step->pool) {
         float *dy = cpu_grad(c, step->out);
         size_t size = cpu_tensor_floats(step->to) * (size_t)c->n_blocks;
         c->k->relu_backward(cpu_value(c, step->out), dy, size, dy);

@@ -11,19 +11,13 @@
 /* Accumulators, pixels and a weight must fit the registers: 32 with AVX-512, 16 elsewhere. */
 enum { MAX_OC = VL == 4 ? 4 : 6, MAX_PX = VL == 16 ? 4 : VL == 8 ? 3 : 2 };
 
-/* Channels of a tile: what divides c_out, else the largest. */
-static int tile_channels(int c_out) {
-    if (c_out % MAX_OC == 0 || c_out < 4) return MAX_OC;
-    return c_out % 4 == 0 ? 4 : MAX_OC;
-}
-
 size_t KERNEL(conv_pack_size)(const ct_conv_geometry *g) {
     return (size_t)g->c_out * (size_t)g->c_in * (size_t)(g->kh * g->kw);
 }
 
 void KERNEL(conv_pack)(const ct_conv_geometry *g, const float *w, const ptrdiff_t step[4],
                        float *packed) {
-    const int tile = tile_channels(g->c_out);
+    const int tile = ct_conv_tile(g->c_out, VL);
     for (int first = 0; first < g->c_out; first += tile) {
         int n = g->c_out - first < tile ? g->c_out - first : tile;
         for (int c = 0; c < g->c_in; c++)
@@ -41,10 +35,12 @@ typedef struct taps {
 } taps;
 
 INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
-                      const float *bias, int flags, float *y, const int OC, const int PX) {
+                      const float *bias, int flags, float *y, const int OC, const int PX,
+                      const int KW) {
     vf acc[MAX_OC][MAX_PX];
     const size_t pixel = (size_t)g->stride * CT_LANES, row = g->x_row;
-    const size_t n_columns = (size_t)(t->v1 - t->v0), w_row = (size_t)g->kw * (size_t)OC;
+    const size_t n_columns = KW > 0 ? (size_t)KW : (size_t)(t->v1 - t->v0),
+                 w_row = (size_t)g->kw * (size_t)OC;
     const int n_rows = t->u1 - t->u0;
     w += (size_t)t->u0 * w_row + (size_t)(t->v0 * OC);
     x += (size_t)t->v0 * CT_LANES;
@@ -58,6 +54,7 @@ INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, 
         const float *xu = x, *wu = w;
         for (int u = 0; u < n_rows; u++, xu += row, wu += w_row) {
             const float *xv = xu, *wv = wu;
+#pragma GCC unroll 5
             for (size_t v = 0; v < n_columns; v++, xv += CT_LANES, wv += OC) {
                 vf in[MAX_PX];
 #pragma GCC unroll 8
@@ -87,6 +84,16 @@ INLINE void clip_columns(const ct_conv_geometry *g, int j, int n, taps *t) {
     if (t->v1 < t->v0) t->v1 = t->v0;
 }
 
+/* The usual kernel widths have a loop of their own, unrolled. */
+INLINE void full_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
+                      const float *bias, int flags, float *y, const int OC, const int PX) {
+    switch (t->v1 - t->v0) {
+    case 5: conv_tile(g, t, x, w, bias, flags, y, OC, PX, 5); break;
+    case 3: conv_tile(g, t, x, w, bias, flags, y, OC, PX, 3); break;
+    default: conv_tile(g, t, x, w, bias, flags, y, OC, PX, 0); break;
+    }
+}
+
 /* One row of output, OC channels of a tile. */
 INLINE void conv_row(const ct_conv_geometry *g, taps t, const float *x, const float *w,
                      const float *bias, int flags, float *y, const int OC) {
@@ -95,15 +102,15 @@ INLINE void conv_row(const ct_conv_geometry *g, taps t, const float *x, const fl
     int j = 0;
     for (; j + PX <= g->w_out; j += PX) {
         clip_columns(g, j, PX, &t);
-        conv_tile(g, &t, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
+        full_tile(g, &t, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
     }
     x += (size_t)j * pixel;
     y += (size_t)j * g->y_pixel;
     clip_columns(g, j, g->w_out - j, &t);
     switch (g->w_out - j) {
-    case 3: conv_tile(g, &t, x, w, bias, flags, y, OC, MAX_PX < 3 ? MAX_PX : 3); break;
-    case 2: conv_tile(g, &t, x, w, bias, flags, y, OC, 2); break;
-    case 1: conv_tile(g, &t, x, w, bias, flags, y, OC, 1); break;
+    case 3: conv_tile(g, &t, x, w, bias, flags, y, OC, MAX_PX < 3 ? MAX_PX : 3, 0); break;
+    case 2: conv_tile(g, &t, x, w, bias, flags, y, OC, 2, 0); break;
+    case 1: conv_tile(g, &t, x, w, bias, flags, y, OC, 1, 0); break;
     default: break;
     }
 }
@@ -124,7 +131,7 @@ static void row_of_tile(const ct_conv_geometry *g, const taps *t, const float *x
 
 void KERNEL(conv)(const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
                   int flags, float *y) {
-    const int tile = tile_channels(g->c_out);
+    const int tile = ct_conv_tile(g->c_out, VL);
     const size_t per_channel = (size_t)g->c_in * (size_t)(g->kh * g->kw);
     for (int i = 0; i < g->h_out; i++) {
         const int top = i * g->stride - g->pad_y; /* input row of the kernel's first */

@@ -33,6 +33,14 @@ KERNEL_FN(void, conv_pack,
 KERNEL_FN(void, conv,
           (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
            int flags, float *y))
+/* The same with relu and 2x2 max pooling: x padded on all sides, h_out and w_out even, y's steps
+ * those of the pooled output. index (may be NULL) says which pixel of a window won, laid out as y,
+ * for conv_unpool: the gradient dx [c][h_out][w_out][16] at the convolution's output. */
+KERNEL_FN(void, conv_pool,
+          (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
+           float *y, uint8_t *index))
+KERNEL_FN(void, conv_unpool,
+          (const float *dy, const uint8_t *index, int c, int h_out, int w_out, float *dx))
 /* dw [c_out][c_in][kh][kw] = the sum over the blocks; dy is dense, [c_out][h_out][w_out][16]. */
 KERNEL_FN(void, conv_wgrad,
           (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,

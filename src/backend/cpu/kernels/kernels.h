@@ -24,6 +24,13 @@ typedef struct ct_conv_geometry {
     size_t y_channel, y_row, y_pixel; /* and of the output */
 } ct_conv_geometry;
 
+/* Output channels of a tile of packed weights: what divides c_out, else the most that fits the
+ * registers. */
+static inline int ct_conv_tile(int c_out, int vector_length) {
+    const int most = vector_length == 4 ? 4 : 6;
+    return c_out % most == 0 || c_out % 4 != 0 ? most : 4;
+}
+
 enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
 
 typedef struct ct_padding {

@@ -121,15 +121,25 @@ void KERNEL(add)(const float *a, const float *b, size_t n, float *y) {
     for (size_t i = 0; i < n; i += VL) vstore(y + i, vload(a + i) + vload(b + i));
 }
 
-/* Sums stay in registers, so a target that is one of its terms is read before it is written. */
-void KERNEL(lincomb)(size_t n, int n_terms, const float *coef, const float *const *x, float *y) {
-    for (size_t i = 0; i < n; i += CT_LANES) {
-        vf sum[CT_LANES / VL];
-        for (int p = 0; p < CT_LANES / VL; p++) sum[p] = vzero();
-        for (int k = 0; k < n_terms; k++) {
-            vf weight = vset(coef[k]);
-            for (int p = 0; p < CT_LANES / VL; p++) sum[p] += weight * vload(x[k] + i + p * VL);
-        }
-        for (int p = 0; p < CT_LANES / VL; p++) vstore(y + i + p * VL, sum[p]);
+/* N vectors of the sum; they stay in registers, so a target that is one of its terms is read before
+ * it is written. */
+INLINE void lincomb_at(size_t i, int n_terms, const float *coef, const float *const *x, float *y,
+                       const int N) {
+    vf sum[8];
+#pragma GCC unroll 8
+    for (int p = 0; p < N; p++) sum[p] = vzero();
+    for (int k = 0; k < n_terms; k++) {
+        const vf weight = vset(coef[k]);
+        const float *term = x[k] + i;
+#pragma GCC unroll 8
+        for (int p = 0; p < N; p++) sum[p] += weight * vload(term + p * VL);
     }
+#pragma GCC unroll 8
+    for (int p = 0; p < N; p++) vstore(y + i + p * VL, sum[p]);
+}
+
+void KERNEL(lincomb)(size_t n, int n_terms, const float *coef, const float *const *x, float *y) {
+    size_t i = 0;
+    for (; i + 8 * VL <= n; i += 8 * VL) lincomb_at(i, n_terms, coef, x, y, 8);
+    for (; i < n; i += VL) lincomb_at(i, n_terms, coef, x, y, 1);
 }
