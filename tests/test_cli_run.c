@@ -1,0 +1,364 @@
+/* What a training run leaves behind, and that the same options leave the same. */
+#include "program.h"
+
+#include "util/safetensors.h"
+
+/* mlp:8 on 6x6 pixels and 4 classes */
+enum { N_PARAMETERS = 8 * 36 + 8 + 4 * 8 + 4, BYTES_CE = 2 * 4 * N_PARAMETERS };
+enum { BYTES_CCL = BYTES_CE + 2 * 4 * 4 * (8 + 1) };
+
+static const char *const epoch_keys[] = {"epoch",
+                                         "iteration",
+                                         "lr",
+                                         "ce",
+                                         "mv",
+                                         "dv",
+                                         "consensus_accuracy",
+                                         "consensus_loss",
+                                         "local_accuracy_mean",
+                                         "local_accuracy_min",
+                                         "local_accuracy_max",
+                                         "consensus_distance",
+                                         "bytes_sent_per_agent",
+                                         "seconds"};
+enum { N_EPOCH_KEYS = sizeof epoch_keys / sizeof *epoch_keys };
+
+static void check_numbers(const ct_json *json) {
+    for (int k = 0; k < N_EPOCH_KEYS; k++) {
+        if (!isfinite(number_of(json, epoch_keys[k]))) printf("    %s\n", epoch_keys[k]);
+        CHECK(isfinite(number_of(json, epoch_keys[k])));
+    }
+    double mean = number_of(json, "local_accuracy_mean");
+    CHECK(number_of(json, "local_accuracy_min") <= mean + 1e-12);
+    CHECK(number_of(json, "local_accuracy_max") >= mean - 1e-12);
+    CHECK(number_of(json, "local_accuracy_min") >= 0);
+    CHECK(number_of(json, "local_accuracy_max") <= 1);
+    CHECK(number_of(json, "consensus_distance") >= 0);
+}
+
+static void a_run_directory_holds_all_its_files(void) {
+    static const char *const files[] = {
+        "config.txt",   "partition.csv",         "metrics.jsonl",
+        "summary.json", "consensus.safetensors", "agents.safetensors"};
+    succeeds(TINY);
+    CHECK(n_files("run") == 5);
+    for (int k = 0; k < 5; k++) {
+        char path[64];
+        snprintf(path, sizeof path, "run/%s", files[k]);
+        CHECK(ct_file_exists(path));
+    }
+    CHECK(said.out[0] == '\0' && said.err[0] == '\0'); /* quiet */
+    remove_dir("run");
+    succeeds(TINY "--save-agents");
+    CHECK(n_files("run") == 6 && ct_file_exists("run/agents.safetensors"));
+    remove_dir("run");
+}
+
+static void metrics_have_one_object_for_each_epoch(void) {
+    succeeds(TINY "--epochs 3 --lr-milestones 0.5 --lr-decay 0.25");
+    for (int e = 0; e < 3; e++) {
+        ct_json *json = read_json("run/metrics.jsonl", e);
+        REQUIRE(json != NULL && json->kind == CT_JSON_OBJECT);
+        check_numbers(json);
+        CHECK_NEAR(number_of(json, "epoch"), e + 1, 0);
+        CHECK_NEAR(number_of(json, "iteration"), 4 * (e + 1), 0); /* 30 samples in eights */
+        CHECK_NEAR(number_of(json, "lr"), e < 2 ? 0.05 : 0.0125, 1e-12);
+        CHECK_NEAR(number_of(json, "bytes_sent_per_agent"), 4.0 * (e + 1) * BYTES_CCL, 0);
+        CHECK(number_of(json, "mv") > 0 || e == 0);
+        CHECK(number_of(json, "dv") > 0);
+        ct_json_free(&json);
+    }
+    CHECK(read_json("run/metrics.jsonl", 3) == NULL);
+    remove_dir("run");
+}
+
+static void the_summary_tells_results_costs_and_options(void) {
+    static const char *const options[] = {
+#define GROUP(name)
+#define OPTION(kind, field, name, aliases, value, lowest, highest, help) name,
+#include "run/options_list.h"
+#undef OPTION
+#undef GROUP
+    };
+    succeeds(TINY "--algorithm qg-dsgdm");
+    ct_json *json = read_json("run/summary.json", -1);
+    REQUIRE(json != NULL);
+    check_numbers(json);
+    CHECK_NEAR(number_of(json, "parameters"), N_PARAMETERS, 0);
+    CHECK_NEAR(number_of(json, "compute_overhead"), 0, 0);
+    CHECK_NEAR(number_of(json, "bytes_per_agent_per_iteration"), BYTES_CE, 0);
+    CHECK(number_of(json, "peak_memory_bytes") > 1e5 && number_of(json, "seconds") > 0);
+    const ct_json *given = ct_json_get(json, "options");
+    REQUIRE(given != NULL && given->kind == CT_JSON_OBJECT);
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        bool is_how = strcmp(options[k], "force") == 0 || strcmp(options[k], "quiet") == 0;
+        if ((ct_json_get(given, options[k]) != NULL) == is_how) printf("    %s\n", options[k]);
+        CHECK((ct_json_get(given, options[k]) != NULL) != is_how);
+    }
+    CHECK_NEAR(number_of(given, "agents"), 5, 0);
+    CHECK_NEAR(number_of(given, "lr"), 0.05, 0);
+    ct_json_free(&json);
+    remove_dir("run");
+    succeeds(TINY "--algorithm ccl");
+    json = read_json("run/summary.json", -1);
+    CHECK_NEAR(number_of(json, "bytes_per_agent_per_iteration"), BYTES_CCL, 0);
+    /* p / (p + 3) if the features were the whole network; they are all of it but 4 x 8 */
+    CHECK_NEAR(number_of(json, "compute_overhead"), 2 * 288.0 / (2 * 288 + 3 * 320), 1e-9);
+    ct_json_free(&json);
+    remove_dir("run");
+}
+
+static void models_are_saved_under_pytorchs_names_and_the_consensus_is_their_mean(void) {
+    ct_tensors consensus = {0}, agents = {0};
+    static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+    succeeds(TINY "--save-agents --partition dirichlet --alpha 0.1 --lr 0.5");
+    REQUIRE_OK(ct_tensors_read("run/consensus.safetensors", &consensus));
+    REQUIRE_OK(ct_tensors_read("run/agents.safetensors", &agents));
+    CHECK(consensus.n == 4 && agents.n == 20);
+    for (int k = 0; k < 4; k++) {
+        const ct_tensor *mean = ct_tensors_find(&consensus, names[k]), *own[5];
+        REQUIRE(mean != NULL && mean->n_dims == (k % 2 == 0 ? 2 : 1));
+        for (int i = 0; i < 5; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "agent.%d.%s", i, names[k]);
+            own[i] = ct_tensors_find(&agents, name);
+            REQUIRE(own[i] != NULL && own[i]->count == mean->count);
+        }
+        for (size_t v = 0; v < mean->count; v++) {
+            double sum = 0;
+            for (int i = 0; i < 5; i++) sum += (double)own[i]->values[v];
+            CHECK_NEAR(mean->values[v], sum / 5, 1e-6);
+        }
+        CHECK(memcmp(own[0]->values, own[1]->values, mean->count * sizeof(float)) != 0);
+    }
+    ct_tensors_free(&consensus);
+    ct_tensors_free(&agents);
+    remove_dir("run");
+}
+
+/* A config file without the line that names its directory. */
+static char *config_of(const char *path) {
+    ct_blob blob = {0};
+    CHECK_OK(ct_file_read(path, 1 << 20, &blob));
+    if (blob.bytes == NULL) return ct_strdup(path);
+    char *text = ct_strdup((const char *)blob.bytes), *line = strstr(text, "\nout = ");
+    ct_blob_free(&blob);
+    CHECK(line != NULL);
+    if (line != NULL) {
+        size_t n = strcspn(line + 1, "\n");
+        memmove(line, line + 1 + n, strlen(line + 1 + n) + 1);
+    }
+    return text;
+}
+
+static bool same_configs(const char *a, const char *b) {
+    char *x = config_of(a), *y = config_of(b);
+    bool same = strcmp(x, y) == 0;
+    if (!same) printf("%s:\n%s\n%s:\n%s\n", a, x, b, y);
+    ct_free(x);
+    ct_free(y);
+    return same;
+}
+
+static void a_saved_config_gives_the_identical_run(void) {
+    succeeds("train --quiet" DATA "--model mlp:5 --agents 4 --topology star --partition dirichlet "
+             "--alpha 0.3 --algorithm dsgdm --loss ccl --lambda-m 0.3 --ccl-distance cosine --lr "
+             "0.123456789012345 --momentum 0.85 --nesterov off --weight-decay 0.00123 --epochs 3 "
+             "--batch-size 7 --seed 12345678901 --lr-milestones 0.4 --out first");
+    succeeds("train --quiet --config first/config.txt --out second");
+    CHECK(same_files("first/consensus.safetensors", "second/consensus.safetensors"));
+    CHECK(same_files("first/partition.csv", "second/partition.csv"));
+    CHECK(same_configs("first/config.txt", "second/config.txt"));
+    succeeds("train --quiet --config first/config.txt --out third --seed 3");
+    CHECK(!same_files("first/consensus.safetensors", "third/consensus.safetensors"));
+    char *text = config_of("third/config.txt");
+    CHECK(strstr(text, "\nseed = 3\n") != NULL && strstr(text, "\nagents = 4\n") != NULL);
+    ct_free(text);
+    remove_dir("first");
+    remove_dir("second");
+    remove_dir("third");
+}
+
+static void threads_and_repetition_do_not_change_a_bit(void) {
+    static const char *const models[] = {"mlp:8", "resnet20"};
+    for (int m = 0; m < 2; m++) {
+        for (int k = 0; k < 4; k++) {
+            char words[512], a[64], b[64];
+            snprintf(words, sizeof words,
+                     TINY "--device cpu --algorithm ccl --lambda-m 1 --iterations 5 --save-agents "
+                          "--model %s --threads %d --out run%d",
+                     models[m], k == 3 ? 2 : k + 1, k);
+            succeeds(words);
+            snprintf(a, sizeof a, "run%d/consensus.safetensors", k);
+            snprintf(b, sizeof b, "run%d/agents.safetensors", k);
+            CHECK(same_files("run0/consensus.safetensors", a));
+            CHECK(same_files("run0/agents.safetensors", b));
+        }
+        ct_json *one = read_json("run0/metrics.jsonl", 0),
+                *two = read_json("run1/metrics.jsonl", 0);
+        for (int k = 0; k < N_EPOCH_KEYS - 1; k++) /* all but the seconds */
+            CHECK_NEAR(number_of(one, epoch_keys[k]), number_of(two, epoch_keys[k]), 0);
+        ct_json_free(&one);
+        ct_json_free(&two);
+        for (int k = 0; k < 4; k++) {
+            char dir[16];
+            snprintf(dir, sizeof dir, "run%d", k);
+            remove_dir(dir);
+        }
+    }
+}
+
+static void the_authors_spellings_mean_the_same(void) {
+    succeeds("train --quiet --threads 1 --partition dirichlet --epochs 1 --batch-size 8" DATA
+             "--agents 6 --topology chain --alpha 0.5 --model mlp:3 --lambda-m 0.2 --lambda-d 0.1 "
+             "--weight-decay 0.002 --algorithm qg-dsgdm --out proper");
+    succeeds("train --quiet --threads 1 --partition dirichlet --epochs 1 --batch-size 8" DATA
+             "--world_size 6 --graph chain --skew 0.5 --arch mlp:3 --lambda_m 0.2 --lambda_d 0.1 "
+             "--weight_decay 0.002 --qgm=1 --out authors");
+    CHECK(same_configs("proper/config.txt", "authors/config.txt"));
+    CHECK(same_files("proper/consensus.safetensors", "authors/consensus.safetensors"));
+    remove_dir("authors");
+    succeeds("train --quiet --threads 1 --partition=dirichlet --epochs=1 --batch-size=8" DATA
+             "--world_size=6 --graph=chain --skew=0.5 --arch=mlp:3 --lambda_m=0.2 --lambda_d=0.1 "
+             "--weight_decay=0.002 --qgm 1 --out=authors");
+    CHECK(same_configs("proper/config.txt", "authors/config.txt"));
+    remove_dir("authors");
+    remove_dir("proper");
+}
+
+static void eval_finds_what_the_summary_says(void) {
+    char accuracy[32], loss[32];
+    succeeds(TINY "--epochs 6 --lr 0.3 --algorithm ccl --topology star --agents 5");
+    ct_json *json = read_json("run/summary.json", -1);
+    snprintf(accuracy, sizeof accuracy, "accuracy %.4f", number_of(json, "consensus_accuracy"));
+    snprintf(loss, sizeof loss, "loss %.6f", number_of(json, "consensus_loss"));
+    CHECK(number_of(json, "consensus_accuracy") > 0.3); /* four classes: it has learnt something */
+    ct_json_free(&json);
+    succeeds("eval run");
+    CHECK(strstr(said.out, accuracy) != NULL && strstr(said.out, loss) != NULL);
+    CHECK(strstr(said.out, "20 test samples") != NULL);
+    succeeds("eval --init run/consensus.safetensors --model mlp:8" DATA);
+    CHECK(strstr(said.out, accuracy) != NULL && strstr(said.out, loss) != NULL);
+    succeeds("show run");
+    CHECK(n_lines(said.out) == 2 && strstr(said.out, "qg-dsgdm") != NULL);
+    remove_dir("run");
+}
+
+static void batchnorm_models_are_saved_and_tested_with_their_statistics(void) {
+    char loss[32];
+    succeeds(TINY "--model resnet20 --norm batchnorm --iterations 3 --lr 0.1");
+    ct_json *json = read_json("run/summary.json", -1);
+    snprintf(loss, sizeof loss, "loss %.6f", number_of(json, "consensus_loss"));
+    ct_json_free(&json);
+    succeeds("eval run");
+    CHECK(strstr(said.out, loss) != NULL);
+    remove_dir("run");
+}
+
+static void iterations_stop_within_an_epoch_and_still_evaluate(void) {
+    succeeds(TINY "--epochs 50 --iterations 6");
+    ct_json *json = read_json("run/metrics.jsonl", 1);
+    REQUIRE(json != NULL);
+    check_numbers(json);
+    CHECK_NEAR(number_of(json, "iteration"), 6, 0);
+    CHECK_NEAR(number_of(json, "epoch"), 2, 0);
+    ct_json_free(&json);
+    CHECK(read_json("run/metrics.jsonl", 2) == NULL);
+    json = read_json("run/summary.json", -1);
+    CHECK_NEAR(number_of(json, "iteration"), 6, 0);
+    ct_json_free(&json);
+    remove_dir("run");
+}
+
+static void epochs_between_evaluations_have_none_and_the_last_always_has(void) {
+    succeeds(TINY "--epochs 5 --eval-every 2");
+    for (int e = 0; e < 5; e++) {
+        ct_json *json = read_json("run/metrics.jsonl", e);
+        const ct_json *accuracy = json != NULL ? ct_json_get(json, "consensus_accuracy") : NULL;
+        REQUIRE(accuracy != NULL);
+        CHECK(accuracy->kind == (e == 0 || e == 2 ? CT_JSON_NULL : CT_JSON_NUMBER));
+        CHECK(isfinite(number_of(json, "ce")));
+        ct_json_free(&json);
+    }
+    remove_dir("run");
+}
+
+/* The order of samples is the only use of the seed left once start and split are given. */
+static void without_shuffling_samples_come_in_the_order_of_the_partition(void) {
+#define GIVEN TINY "--partition-file fixtures/partition.csv --init fixtures/init.safetensors "
+    succeeds(GIVEN "--shuffle off --seed 1 --out a");
+    succeeds(GIVEN "--shuffle off --seed 2 --out b");
+    succeeds(GIVEN "--shuffle on --seed 1 --out c");
+    succeeds(GIVEN "--shuffle on --seed 2 --out d");
+    CHECK(same_files("a/consensus.safetensors", "b/consensus.safetensors"));
+    CHECK(!same_files("a/consensus.safetensors", "c/consensus.safetensors"));
+    CHECK(!same_files("c/consensus.safetensors", "d/consensus.safetensors"));
+    /* a run's partition.csv is its visiting order, whatever order the agents came in */
+    succeeds(TINY "--init fixtures/init.safetensors --shuffle off --out e --partition-file "
+                  "a/partition.csv");
+    CHECK(same_files("a/consensus.safetensors", "e/consensus.safetensors"));
+    CHECK(same_files("a/partition.csv", "e/partition.csv"));
+    for (char dir[] = "a"; dir[0] <= 'e'; dir[0]++) remove_dir(dir);
+}
+
+static void agents_with_fewer_samples_begin_again(void) {
+    ct_text split = {0};
+    ct_text_add(&split, "index,agent\n");
+    for (int i = 0; i < 20; i++) ct_text_add(&split, "%d,0\n", i);
+    for (int i = 20; i < 28; i++) ct_text_add(&split, "%d,1\n", i);
+    for (int i = 28; i < 39; i++) ct_text_add(&split, "%d,2\n", i);
+    put("uneven.csv", split.chars);
+    ct_text_free(&split);
+    succeeds(TINY "--agents 3 --partition-file uneven.csv --shuffle off --save-agents");
+    CHECK(same_files("uneven.csv", "run/partition.csv"));
+    ct_json *json = read_json("run/metrics.jsonl", 1);
+    CHECK_NEAR(number_of(json, "iteration"), 2 * 3, 0); /* 20 samples in eights, twice */
+    ct_json_free(&json);
+    remove_dir("run");
+    unlink("uneven.csv");
+}
+
+static void progress_goes_to_stderr_in_plain_lines(void) {
+    succeeds("train --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 --epochs 2 "
+             "--lr 0.05 --out run" DATA);
+    CHECK(said.out[0] == '\0' && strchr(said.err, '\r') == NULL &&
+          strchr(said.err, '\033') == NULL);
+    CHECK(strstr(said.err, "epoch 1/2") != NULL && strstr(said.err, "epoch 2/2") != NULL);
+    remove_dir("run");
+}
+
+static void without_out_the_directory_is_named_after_the_run(void) {
+    succeeds(TRAIN DATA "--epochs 1 --seed 7");
+    CHECK(ct_dir_exists("runs"));
+    DIR *runs = opendir("runs");
+    char path[512] = "";
+    for (struct dirent *e = NULL; runs != NULL && (e = readdir(runs)) != NULL;)
+        if (e->d_name[0] != '.') snprintf(path, sizeof path, "runs/%s", e->d_name);
+    if (runs != NULL) closedir(runs);
+    CHECK(strstr(path, "idx") != NULL && strstr(path, "ring5") != NULL &&
+          strstr(path, "s7") != NULL);
+    CHECK(n_files(path) == 5);
+    remove_dir(path);
+    rmdir("runs");
+}
+
+int main(void) {
+    if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
+    TEST(a_run_directory_holds_all_its_files);
+    TEST(metrics_have_one_object_for_each_epoch);
+    TEST(the_summary_tells_results_costs_and_options);
+    TEST(models_are_saved_under_pytorchs_names_and_the_consensus_is_their_mean);
+    TEST(a_saved_config_gives_the_identical_run);
+    TEST(threads_and_repetition_do_not_change_a_bit);
+    TEST(the_authors_spellings_mean_the_same);
+    TEST(eval_finds_what_the_summary_says);
+    TEST(batchnorm_models_are_saved_and_tested_with_their_statistics);
+    TEST(iterations_stop_within_an_epoch_and_still_evaluate);
+    TEST(epochs_between_evaluations_have_none_and_the_last_always_has);
+    TEST(without_shuffling_samples_come_in_the_order_of_the_partition);
+    TEST(agents_with_fewer_samples_begin_again);
+    TEST(progress_goes_to_stderr_in_plain_lines);
+    TEST(without_out_the_directory_is_named_after_the_run);
+    leave_folder();
+    return test_report();
+}
