@@ -64,15 +64,34 @@ static void run_outer(work *b) {
                     b->stats, row, true, b->dw, (size_t)b->l.c_in);
     }
 }
-static void run_linear(work *b) {
+/* A linear layer on two blocks, or a 1x1 convolution; back: its data gradient. */
+static ct_linear_geometry product(const work *b, bool back) {
     size_t n = (size_t)b->l.c_in, m = (size_t)b->l.c_out;
-    b->k->linear(b->w, n, 1, b->l.c_out, b->l.c_in, b->x, n * CT_LANES, 2, b->packed, CT_RELU, b->y,
-                 m * CT_LANES);
+    ct_linear_geometry g = {.n_out = b->l.c_out, .n_in = b->l.c_in, .out_step = n, .in_step = 1};
+    g.n_columns = 2;
+    g.x_row = g.y_row = CT_LANES;
+    g.x_column = n * CT_LANES;
+    g.y_column = m * CT_LANES;
+    if (!back) return g;
+    return (ct_linear_geometry){b->l.c_in, b->l.c_out,   1,        n,           2,
+                                CT_LANES,  m * CT_LANES, CT_LANES, n * CT_LANES};
+}
+static void run_linear(work *b) {
+    ct_linear_geometry g = product(b, false);
+    b->k->linear(&g, b->w, b->x, b->packed, CT_RELU, b->y);
 }
 static void run_linear_data(work *b) {
-    size_t n = (size_t)b->l.c_in, m = (size_t)b->l.c_out;
-    b->k->linear(b->w, 1, n, b->l.c_in, b->l.c_out, b->y, m * CT_LANES, 2, NULL, 0, b->x,
-                 n * CT_LANES);
+    ct_linear_geometry g = product(b, true);
+    b->k->linear(&g, b->w, b->y, NULL, 0, b->x);
+}
+static void run_pointwise(work *b) {
+    const int n_pixels = b->h_out * b->w_out;
+    ct_linear_geometry g = product(b, false);
+    g.n_columns = n_pixels;
+    g.x_row = b->g.x_channel;
+    g.y_row = b->g.y_channel;
+    g.x_column = g.y_column = CT_LANES;
+    b->k->linear(&g, b->w, b->x, b->packed, CT_RELU, b->y);
 }
 static void run_linear_weights(work *b) {
     size_t n = (size_t)b->l.c_in, row = (n + 15) / 16 * 16;
@@ -126,7 +145,8 @@ static void bench_layer(work *b, double seconds) {
     double flops =
         2.0 * l->kernel * l->kernel * l->c_in * l->c_out * b->h_out * b->w_out * CT_LANES;
     double weights = (double)l->kernel * l->kernel * l->c_in * l->c_out;
-    double pack = best_s(run_pack, b, seconds), conv = best_s(run_conv, b, seconds);
+    double pack = best_s(run_pack, b, seconds),
+           conv = best_s(l->kernel == 1 ? run_pointwise : run_conv, b, seconds);
     double back = best_s(l->kernel == 1 ? run_outer : run_wgrad, b, seconds);
     printf("%-16s %8.1f GFLOP/s forward %8.1f weight gradient   packing %.2f ns a weight\n",
            l->name, 1e-9 * flops / conv, 1e-9 * flops / back, 1e9 * pack / weights);

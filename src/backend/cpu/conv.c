@@ -14,6 +14,12 @@ static bool is_pointwise(const cpu_step *step) {
     return step->node->kernel == 1 && step->node->pad == 0 && step->node->groups == 1;
 }
 
+static bool is_depthwise(const cpu_step *step) {
+    const ct_node *node = step->node;
+    return node->kernel == 3 && node->pad == 1 && node->stride <= 2 && node->groups > 1 &&
+           node->groups == step->from.c && node->groups == step->to.c;
+}
+
 /* ---- the input as a kernel reads it ---- */
 
 /* Pads columns (and rows for the kernel that pools; others skip rows outside the picture), or keeps
@@ -140,6 +146,10 @@ void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
         winograd_forward(c, step);
     else if (step->pool)
         pool_forward(c, step);
+    else if (is_depthwise(step))
+        ct_cpu_depthwise_forward(c, step);
+    else if (is_pointwise(step) && step->node->stride == 1)
+        ct_cpu_pointwise_forward(c, step);
     else
         direct_forward(c, step);
 }
@@ -285,30 +295,6 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
                          cpu_dparam(c, node->weight) + i * per_group);
 }
 
-/* Pixels transposed at a time: 256 rows of channels stay in the second-level cache. */
-enum { CHUNK = 16 };
-
-/* A 1x1 kernel's weight gradient is a product of matrices over samples and pixels. */
-static void pointwise_weight_gradient(const cpu_call *c, const cpu_step *step) {
-    const source s = source_of(step);
-    const int n_pixels = step->to.h * step->to.w, c_in = step->from.c, c_out = step->to.c;
-    const size_t channel = plane(step->to.h, step->to.w), row = cpu_round((size_t)c_in);
-    float *turned = c->worker->scratch, *copy = turned + CHUNK * CT_LANES * row;
-    bool accumulate = false;
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
-        const float *dy = output_grad(c, step) + b * cpu_tensor_floats(step->to);
-        x = read_source(c, step, &s, x, copy);
-        for (int p = 0; p < n_pixels; p += CHUNK) {
-            int n = n_pixels - p < CHUNK ? n_pixels - p : CHUNK;
-            c->k->transpose(x + p * CT_LANES, channel, c_in, n, turned, row);
-            c->k->outer(c_out, c_in, 1, n * CT_LANES, dy + p * CT_LANES, channel, 0, turned, row,
-                        accumulate, cpu_dparam(c, step->node->weight), (size_t)c_in);
-            accumulate = true;
-        }
-    }
-}
-
 static void winograd_weight_gradient(const cpu_call *c, const cpu_step *step) {
     const int c_in = step->from.c, c_out = step->to.c;
     float *acc = c->worker->scratch;
@@ -335,8 +321,10 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     if (step->pool) unpool(c, step);
     if (step->winograd)
         winograd_weight_gradient(c, step);
+    else if (is_depthwise(step))
+        ct_cpu_depthwise_weights(c, step);
     else if (is_pointwise(step))
-        pointwise_weight_gradient(c, step);
+        ct_cpu_pointwise_weights(c, step);
     else
         direct_weight_gradient(c, step);
     if (node->bias != CT_NO_PARAM)
@@ -347,6 +335,10 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
     if (step->winograd)
         winograd_data_gradient(c, step, *has_grad);
+    else if (is_depthwise(step))
+        ct_cpu_depthwise_data(c, step, *has_grad);
+    else if (is_pointwise(step) && node->stride == 1)
+        ct_cpu_pointwise_data(c, step, *has_grad);
     else
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
@@ -374,6 +366,6 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     size_t copy = s.is_copy ? (size_t)c_in * plane(s.h, s.w) : 0;
     size_t dy =
         (size_t)c_out * plane(h + pad.before_y + pad.after_y, w + pad.before_x + pad.after_x);
-    size_t turned = CHUNK * CT_LANES * cpu_round((size_t)c_in);
-    return larger(larger(weights + copy, weights + dy), larger(n_blocks * copy, turned + copy));
+    size_t direct = larger(larger(weights + copy, weights + dy), n_blocks * copy);
+    return is_pointwise(step) ? larger(direct, ct_cpu_pointwise_scratch(step)) : direct;
 }

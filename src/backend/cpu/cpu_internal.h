@@ -118,6 +118,14 @@ void ct_cpu_step_backward(const cpu_call *call, const cpu_step *step);
 size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step);
 void ct_cpu_conv_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_conv_backward(const cpu_call *call, const cpu_step *step);
+/* separable.c: 1x1 convolutions of stride 1 (the weight gradient: of any) and depthwise 3x3 ones */
+size_t ct_cpu_pointwise_scratch(const cpu_step *step);
+void ct_cpu_pointwise_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_pointwise_data(const cpu_call *call, const cpu_step *step, bool accumulate);
+void ct_cpu_pointwise_weights(const cpu_call *call, const cpu_step *step);
+void ct_cpu_depthwise_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_depthwise_data(const cpu_call *call, const cpu_step *step, bool accumulate);
+void ct_cpu_depthwise_weights(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
 /* input.c: the pictures of a batch in lanes */

@@ -25,11 +25,35 @@ static size_t linear_scratch(const cpu_plan *plan, const cpu_step *step) {
 }
 
 static void linear_forward(const cpu_call *c, const cpu_step *step) {
-    int n_in = (int)ct_shape_size(step->from), n_out = step->to.c;
-    c->k->linear(cpu_param(c, step->node->weight), (size_t)n_in, 1, n_out, n_in,
-                 cpu_value(c, step->in), cpu_tensor_floats(step->from), c->n_blocks,
-                 cpu_param(c, step->node->bias), step->relu ? CT_RELU : 0, cpu_value(c, step->out),
-                 cpu_tensor_floats(step->to));
+    const size_t n_in = ct_shape_size(step->from);
+    const ct_linear_geometry g = {.n_out = step->to.c,
+                                  .n_in = (int)n_in,
+                                  .out_step = n_in,
+                                  .in_step = 1,
+                                  .n_columns = c->n_blocks,
+                                  .x_row = CT_LANES,
+                                  .x_column = cpu_tensor_floats(step->from),
+                                  .y_row = CT_LANES,
+                                  .y_column = cpu_tensor_floats(step->to)};
+    c->k->linear(&g, cpu_param(c, step->node->weight), cpu_value(c, step->in),
+                 cpu_param(c, step->node->bias), step->relu ? CT_RELU : 0, cpu_value(c, step->out));
+}
+
+static void linear_data_gradient(const cpu_call *c, const cpu_step *step) {
+    const size_t n_in = ct_shape_size(step->from);
+    const ct_linear_geometry g = {.n_out = (int)n_in,
+                                  .n_in = step->to.c,
+                                  .out_step = 1,
+                                  .in_step = n_in,
+                                  .n_columns = c->n_blocks,
+                                  .x_row = CT_LANES,
+                                  .x_column = cpu_tensor_floats(step->to),
+                                  .y_row = CT_LANES,
+                                  .y_column = cpu_tensor_floats(step->from)};
+    bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
+    c->k->linear(&g, cpu_param(c, step->node->weight), cpu_grad(c, step->out), NULL,
+                 *has_grad ? CT_ACCUMULATE : 0, cpu_grad(c, step->in));
+    *has_grad = true;
 }
 
 static void linear_backward(const cpu_call *c, const cpu_step *step) {
@@ -45,11 +69,7 @@ static void linear_backward(const cpu_call *c, const cpu_step *step) {
                 cpu_dparam(c, step->node->weight), (size_t)n_in);
     if (step->node->bias != CT_NO_PARAM)
         c->k->channel_sums(dy, to, c->n_blocks, n_out, 1, cpu_dparam(c, step->node->bias));
-    if (step->in == 0) return;
-    bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
-    c->k->linear(cpu_param(c, step->node->weight), 1, (size_t)n_in, n_in, n_out, dy, to,
-                 c->n_blocks, NULL, *has_grad ? CT_ACCUMULATE : 0, cpu_grad(c, step->in), from);
-    *has_grad = true;
+    if (step->in != 0) linear_data_gradient(c, step);
 }
 
 /* ---- pooling, relu, addition ---- */

@@ -45,6 +45,9 @@ INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, 
     w += (size_t)t->u0 * w_row + (size_t)(t->v0 * OC);
     x += (size_t)t->v0 * CT_LANES;
     for (int o = 0; o < OC; o++)
+        for (int p = 0; p < PX; p++) /* fetched while the sum runs: the stores would wait for it */
+            __builtin_prefetch(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel, 1);
+    for (int o = 0; o < OC; o++)
         for (int p = 0; p < PX; p++) {
             acc[o][p] = bias != NULL ? vset(bias[o]) : vzero();
             if (flags & CT_ACCUMULATE)

@@ -46,12 +46,22 @@ KERNEL_FN(void, conv_wgrad,
           (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
            size_t dy_block, int n_blocks, float *dw))
 
+/* --- depthwise 3x3 convolution; w [c][3][3], flip: turned by half a circle --- */
+KERNEL_FN(void, depthwise,
+          (const ct_depthwise_geometry *g, const float *x, const float *w, bool flip,
+           const float *bias, int flags, float *y))
+KERNEL_FN(void, depthwise_data,
+          (const ct_depthwise_geometry *g, const float *dy, const float *w, int flags, float *dx))
+KERNEL_FN(void, depthwise_weights,
+          (const ct_depthwise_geometry *g, const float *x, size_t x_block, const float *dy,
+           size_t dy_block, int n_blocks, float *dw))
+
 /* --- products of matrices --- */
-/* y[o] = sum_i w[o * out_step + i * in_step] x[i]: a linear layer or, with the steps exchanged, its
- * data gradient. One of the steps is 1. */
+/* y[o] = bias[o] + sum_i w(o, i) x[i] for every column: a linear layer, a 1x1 convolution or, with
+ * the steps of w exchanged, their data gradient. */
 KERNEL_FN(void, linear,
-          (const float *w, size_t out_step, size_t in_step, int n_out, int n_in, const float *x,
-           size_t x_block, int n_blocks, const float *bias, int flags, float *y, size_t y_block))
+          (const ct_linear_geometry *g, const float *w, const float *x, const float *bias,
+           int flags, float *y))
 /* c[i][j] (+)= sum_k a(i, k) b[k][j], i < m, j < n: the weight gradient of linear layers and 1x1
  * convolutions. k runs through n_segments segments of `segment`; a(i, .) of one segment is
  * contiguous, a_row from i to i, a_segment from segment to segment. b is aligned, b_row a multiple

@@ -33,6 +33,21 @@ static inline int ct_conv_tile(int c_out, int vector_length) {
 
 enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
 
+/* Depthwise 3x3, pad 1, stride 1 or 2. */
+typedef struct ct_depthwise_geometry {
+    int c, h, w, h_out, w_out, stride;
+} ct_depthwise_geometry;
+
+/* A product of weights w(o, i) = w[o * out_step + i * in_step] with columns of vectors; one of the
+ * steps is 1. A linear layer's columns are blocks, a 1x1 convolution's are pixels. */
+typedef struct ct_linear_geometry {
+    int n_out, n_in;
+    size_t out_step, in_step;
+    int n_columns;
+    size_t x_row, x_column; /* floats from input to input and from column to column */
+    size_t y_row, y_column;
+} ct_linear_geometry;
+
 typedef struct ct_padding {
     int before_y, after_y, before_x, after_x;
 } ct_padding;

@@ -1,6 +1,7 @@
-/* Products of matrices: linear layers, and weight gradients of linear layers and 1x1 convolutions.
+/* Products of matrices: linear layers and 1x1 convolutions, and their weight gradients.
  *   linear: y[o][lane] = b[o] + sum_i w(o, i) x[i][lane]; 2 n_in flops per output and sample.
- *           Tile: M outputs x 2 vectors of samples in registers.
+ *           Tile: M outputs x 2 vectors of samples (of two blocks or pixels) in registers; weights
+ *           are read where they are.
  *   outer:  c[i][j] = sum_k a(i, k) b[k][j]; 2 flops per (i, j, k). Tile: M rows x 2 vectors of j.
  * In the weight gradient the sum runs over samples, so x is transposed first (samples become rows):
  * a vector is then 16 inputs, and no sum across lanes is left. */
@@ -13,23 +14,39 @@ enum { TILE_M = VL == 16 ? 12 : VL == 8 ? 6 : 4 }; /* 2 M accumulators: 24 of 32
  * that all of them fit the general registers. */
 #define ROW(base, m, step) ((base)[(m) / 4] + (size_t)((m) % 4) * (step))
 
-INLINE void linear_tile(const float *w, const size_t out_step, const size_t in_step, int n_in,
-                        const float *x0, const float *x1, const float *bias, int flags, float *y0,
-                        float *y1, const int M, const bool two) {
+typedef struct linear_args {
+    const float *w;
+    size_t out_step, in_step;
+    int n_in;
+    const float *bias;
+    int flags;
+    size_t x_row, y_row;
+    bool fetch; /* a large output, not in the cache yet */
+} linear_args;
+
+/* M outputs for one or two vectors of samples; w, bias and y are at the first output. */
+INLINE void linear_tile(const linear_args *a, const float *w, const size_t out_step,
+                        const size_t in_step, const float *bias, const float *x0, const float *x1,
+                        float *y0, float *y1, const int M, const bool two) {
     vf a0[TILE_M], a1[TILE_M];
+    const size_t y_row = a->y_row, x_row = a->x_row;
     const float *base[3] = {w, w + (M > 4 ? 4 * out_step : 0), w + (M > 8 ? 8 * out_step : 0)};
+    for (int m = 0; m < M && a->fetch; m++) { /* while the sum runs: the stores would wait for it */
+        __builtin_prefetch(y0 + (size_t)m * y_row, 1);
+        if (two) __builtin_prefetch(y1 + (size_t)m * y_row, 1);
+    }
 #pragma GCC unroll 12
     for (int m = 0; m < M; m++) {
         a0[m] = bias != NULL ? vset(bias[m]) : vzero();
         a1[m] = a0[m];
-        if (flags & CT_ACCUMULATE) {
-            a0[m] += vload(y0 + m * CT_LANES);
-            if (two) a1[m] += vload(y1 + m * CT_LANES);
+        if (a->flags & CT_ACCUMULATE) {
+            a0[m] += vload(y0 + (size_t)m * y_row);
+            if (two) a1[m] += vload(y1 + (size_t)m * y_row);
         }
     }
-    for (int i = 0; i < n_in; i++) {
-        vf v0 = vload(x0 + (size_t)i * CT_LANES), v1 = vzero();
-        if (two) v1 = vload(x1 + (size_t)i * CT_LANES);
+    for (int i = 0; i < a->n_in; i++, x0 += x_row, x1 += x_row) {
+        vf v0 = vload(x0), v1 = vzero();
+        if (two) v1 = vload(x1);
 #pragma GCC unroll 12
         for (int m = 0; m < M; m++) {
             vf weight = vset(*ROW(base, m, out_step));
@@ -40,60 +57,53 @@ INLINE void linear_tile(const float *w, const size_t out_step, const size_t in_s
     }
 #pragma GCC unroll 12
     for (int m = 0; m < M; m++) {
-        vf out0 = flags & CT_RELU ? vmax(a0[m], vzero()) : a0[m];
-        vf out1 = flags & CT_RELU ? vmax(a1[m], vzero()) : a1[m];
-        vstore(y0 + m * CT_LANES, out0);
-        if (two) vstore(y1 + m * CT_LANES, out1);
+        vf out0 = a->flags & CT_RELU ? vmax(a0[m], vzero()) : a0[m];
+        vf out1 = a->flags & CT_RELU ? vmax(a1[m], vzero()) : a1[m];
+        vstore(y0 + (size_t)m * y_row, out0);
+        if (two) vstore(y1 + (size_t)m * y_row, out1);
     }
 }
 
-typedef struct linear_args {
-    const float *w;
-    size_t out_step, in_step;
-    int n_out, n_in;
-    const float *bias;
-    int flags;
-} linear_args;
-
-INLINE void linear_rows(const linear_args *a, int o, const float *x0, const float *x1, float *y0,
+INLINE void linear_pair(const linear_args *a, int o, const float *x0, const float *x1, float *y0,
                         float *y1, const int M, const bool two) {
     const float *w = a->w + (size_t)o * a->out_step;
     const float *bias = a->bias != NULL ? a->bias + o : NULL;
-    y0 += (size_t)o * CT_LANES;
-    y1 += (size_t)o * CT_LANES;
+    y0 += (size_t)o * a->y_row;
+    y1 += (size_t)o * a->y_row;
     if (a->in_step == 1)
-        linear_tile(w, a->out_step, 1, a->n_in, x0, x1, bias, a->flags, y0, y1, M, two);
+        linear_tile(a, w, a->out_step, 1, bias, x0, x1, y0, y1, M, two);
     else
-        linear_tile(w, 1, a->in_step, a->n_in, x0, x1, bias, a->flags, y0, y1, M, two);
+        linear_tile(a, w, 1, a->in_step, bias, x0, x1, y0, y1, M, two);
 }
 
-/* All outputs for one or two vectors of samples. */
-INLINE void linear_columns(const linear_args *a, const float *x0, const float *x1, float *y0,
-                           float *y1, const bool two) {
-    int o = 0;
-    for (; o + TILE_M <= a->n_out; o += TILE_M) linear_rows(a, o, x0, x1, y0, y1, TILE_M, two);
-    for (; o + 4 <= a->n_out; o += 4) linear_rows(a, o, x0, x1, y0, y1, 4, two);
-    for (; o < a->n_out; o++) linear_rows(a, o, x0, x1, y0, y1, 1, two);
-}
-
-void KERNEL(linear)(const float *w, size_t out_step, size_t in_step, int n_out, int n_in,
-                    const float *x, size_t x_block, int n_blocks, const float *bias, int flags,
-                    float *y, size_t y_block) {
-    const linear_args a = {w, out_step, in_step, n_out, n_in, bias, flags};
-    const int n_parts = CT_LANES / VL, n_columns = n_blocks * n_parts;
+/* M outputs, all columns: their weights stay in the first-level cache. */
+INLINE void linear_rows(const linear_args *a, int o, const float *x, size_t x_column, int n_columns,
+                        float *y, size_t y_column, const int M) {
+    const int n_parts = CT_LANES / VL, n = n_columns * n_parts;
     int k = 0;
-    for (; k + 2 <= n_columns; k += 2) {
+    for (; k + 2 <= n; k += 2) {
         size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
         size_t b1 = (size_t)((k + 1) / n_parts), p1 = (size_t)((k + 1) % n_parts * VL);
-        linear_columns(&a, x + b0 * x_block + p0, x + b1 * x_block + p1, y + b0 * y_block + p0,
-                       y + b1 * y_block + p1, true);
+        linear_pair(a, o, x + b0 * x_column + p0, x + b1 * x_column + p1, y + b0 * y_column + p0,
+                    y + b1 * y_column + p1, M, true);
     }
-    if (k < n_columns) {
-        size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
-        const float *x0 = x + b0 * x_block + p0;
-        float *y0 = y + b0 * y_block + p0;
-        linear_columns(&a, x0, x0, y0, y0, false);
-    }
+    if (k == n) return;
+    size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
+    const float *x0 = x + b0 * x_column + p0;
+    float *y0 = y + b0 * y_column + p0;
+    linear_pair(a, o, x0, x0, y0, y0, M, false);
+}
+
+void KERNEL(linear)(const ct_linear_geometry *g, const float *w, const float *x, const float *bias,
+                    int flags, float *y) {
+    const linear_args a = {w,     g->out_step, g->in_step, g->n_in,          bias,
+                           flags, g->x_row,    g->y_row,   g->n_columns > 16};
+    int o = 0;
+    for (; o + TILE_M <= g->n_out; o += TILE_M)
+        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, TILE_M);
+    for (; o + 4 <= g->n_out; o += 4)
+        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, 4);
+    for (; o < g->n_out; o++) linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, 1);
 }
 
 /* The first n floats of a vector, to an address that may end there. */
