@@ -17,6 +17,7 @@ typedef struct ct_hyper {
     double weight_decay;
     const char *variant;    /* qg-dsgdm: paper, atc, wacv24 */
     const char *relay_fill; /* relaysgd: init, self */
+    double gut_mu;          /* gut: how much of what was tracked counts */
 } ct_hyper;
 
 #define CT_MAX_BUFFERS 8
@@ -31,6 +32,7 @@ typedef struct ct_agents {
     int n_seeds;
     const ct_topology *topology; /* the graphs side by side: rows of all seeds */
     const ct_sparse *w;          /* its mixing weights, block by block */
+    double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
     int max_batch;

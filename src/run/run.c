@@ -1,9 +1,9 @@
 #include "run/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "util/memory.h"
-#include "util/text.h"
 
 static ct_status build_model(ct_run *run) {
     ct_config *c = &run->config;
@@ -34,6 +34,13 @@ static ct_loss_spec loss_of(const ct_config *c) {
                                                                             : CT_REDUCE_MEAN};
 }
 
+static double smallest_eigenvalue(const ct_run *run) {
+    double smallest = 1;
+    for (int k = 0; k < run->n_worlds; k++)
+        smallest = fmin(smallest, run->worlds[k].topology_facts.lambda_min);
+    return smallest;
+}
+
 static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
     CT_TRY(ct_transport_create(run->topology.n, &run->transport));
@@ -47,12 +54,14 @@ static ct_status create_agents(ct_run *run) {
                               .n_seeds = run->n_worlds,
                               .topology = &run->topology,
                               .w = &run->w,
+                              .lambda_min = smallest_eigenvalue(run),
                               .hyper = {.momentum = c->momentum,
                                         .nesterov = c->nesterov,
                                         .gamma = c->gamma,
                                         .weight_decay = c->weight_decay,
                                         .variant = c->variant,
-                                        .relay_fill = c->relay_fill},
+                                        .relay_fill = c->relay_fill,
+                                        .gut_mu = c->gut_mu},
                               .loss = loss_of(c),
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
@@ -95,6 +104,7 @@ static ct_status create_consensus(ct_run *run) {
 static ct_status build(ct_run *run) {
     CT_TRY(ct_run_name_data(&run->config));
     CT_TRY(ct_config_resolve(&run->config));
+    CT_TRY(ct_lr_schedule_create(&run->config, &run->lr));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
     CT_TRY(ct_run_create_worlds(run));
     CT_TRY(ct_run_open_data(&run->config, &run->dataset));
@@ -137,36 +147,11 @@ void ct_run_free(ct_run *run) {
     memset(run, 0, sizeof *run);
 }
 
-typedef struct decay {
-    double epoch, epochs, lr, factor;
-} decay;
-
-static ct_status apply_milestone(void *context, const char *field) {
-    decay *d = context;
-    double milestone = 0;
-    if (!ct_parse_double(field, &milestone) || milestone < 0 || milestone > 1)
-        return ct_fail(CT_INVAL, "--lr-milestones: '%s' is not a part of all epochs from 0 to 1",
-                       field);
-    if (d->epoch >= milestone * d->epochs) d->lr *= d->factor;
-    return CT_OK;
-}
-
-double ct_run_lr(const ct_config *config, long epoch) {
-    decay d = {.epoch = (double)epoch,
-               .epochs = (double)config->epochs,
-               .lr = config->lr,
-               .factor = config->lr_decay};
-    if (strcmp(config->lr_milestones, "none") != 0)
-        ct_split(config->lr_milestones, apply_milestone, &d);
-    return d.lr;
-}
-
 ct_status ct_run_step(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
-    double lr = ct_run_lr(&run->config, iteration / run->epoch_iterations);
+    a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
-        iteration == 0 ? lr : ct_run_lr(&run->config, (iteration - 1) / run->epoch_iterations);
-    a->lr = lr;
+        iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);
     a->iteration = iteration;
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     for (int i = 0; i < a->n; i++) run->batches[i] = ct_order_batch(run->order, i, iteration);

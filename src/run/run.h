@@ -7,6 +7,7 @@
 #include "data/order.h"
 #include "data/partition.h"
 #include "run/config.h"
+#include "run/schedule.h"
 
 /* What belongs to one seed. The worlds of several seeds are trained at once as rows of the same
  * banks, world by world; each gives the same bits as it would alone. */
@@ -23,6 +24,7 @@ typedef struct ct_world {
 /* Everything a run is made of; built in this order, freed in reverse. */
 typedef struct ct_run {
     ct_config config;
+    ct_lr_schedule lr;
     ct_world *worlds; /* [n_worlds] */
     int n_worlds;
     uint64_t *seeds;     /* [n_worlds] */
@@ -60,8 +62,6 @@ void ct_run_free(ct_run *run);
 
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
 ct_status ct_run_step(ct_run *run, long iteration);
-/* eta of an epoch (from 0): decays at every milestone m with epoch >= m * epochs. */
-double ct_run_lr(const ct_config *config, long epoch);
 
 /* Trains as the options say and writes the run directory. */
 ct_status ct_train(const ct_config *config);

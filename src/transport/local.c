@@ -51,6 +51,10 @@ ct_status ct_transport_exchange(ct_transport *t, const ct_routes *routes, ct_tra
     return CT_OK;
 }
 
+void ct_transport_count(ct_transport *t, int agent, ct_traffic kind, uint64_t bytes) {
+    t->sent[agent * CT_N_TRAFFIC + (int)kind] += bytes;
+}
+
 uint64_t ct_transport_sent(const ct_transport *t, int agent, ct_traffic kind) {
     return t->sent[agent * CT_N_TRAFFIC + (int)kind];
 }

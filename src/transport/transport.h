@@ -30,6 +30,8 @@ void ct_transport_free(ct_transport **transport);
 ct_status ct_transport_exchange(ct_transport *transport, const ct_routes *routes, ct_traffic kind,
                                 ct_bank *bank);
 
+/* Enters bytes into the ledger that no exchange carries (an all-reduce). */
+void ct_transport_count(ct_transport *transport, int agent, ct_traffic kind, uint64_t bytes);
 /* Bytes an agent has sent so far. */
 uint64_t ct_transport_sent(const ct_transport *transport, int agent, ct_traffic kind);
 

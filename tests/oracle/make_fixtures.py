@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [nets] (both when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [nets] (all when none is named)."""
 
 import os
 import sys
@@ -12,10 +12,13 @@ def main(parts):
         import sensitivity
         cases.write(FIXTURES)
         sensitivity.report(FIXTURES)
+    if "related" in parts:
+        import related
+        related.write(FIXTURES)
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "nets"])
+    main(sys.argv[1:] or ["cases", "related", "nets"])

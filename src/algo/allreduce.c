@@ -1,0 +1,82 @@
+/* Centralized reference: parallel SGD, every agent steps with the mean gradient of all (the same
+ * total batch as the decentralized methods), so that all hold the same model.
+ *   gbar = (1/n) sum_i g_i                                                     [seeds x P]
+ *   m = beta m + gbar;  d = gbar + beta m (Nesterov) or m;  x+ = x - eta d     [n x P]
+ * The ledger counts a ring all-reduce: 2 (n - 1) / n rows an agent. */
+#include "algo/algo.h"
+
+#include "util/memory.h"
+
+typedef struct reduce_state {
+    ct_bank *mean;     /* [seeds] gbar of each seed's agents */
+    ct_bank *momentum; /* [n] */
+    ct_sparse gather;  /* [seeds x n] 1/n where a row belongs to the seed */
+    ct_sparse spread;  /* [n x seeds] 1 at a row's seed */
+} reduce_state;
+
+static ct_status create_matrices(reduce_state *reduce, const ct_agents *a) {
+    CT_TRY(ct_sparse_create(a->n_seeds, a->n, a->n, &reduce->gather));
+    CT_TRY(ct_sparse_create(a->n, a->n_seeds, a->n, &reduce->spread));
+    for (int i = 0; i < a->n; i++) {
+        reduce->gather.column[i] = i;
+        reduce->gather.value[i] = 1.0 / a->n_agents;
+        reduce->spread.column[i] = i / a->n_agents;
+        reduce->spread.value[i] = 1.0;
+        reduce->spread.begin[i + 1] = i + 1;
+    }
+    for (int k = 0; k < a->n_seeds; k++) reduce->gather.begin[k + 1] = (k + 1) * a->n_agents;
+    return CT_OK;
+}
+
+/* Appends bank = the mean over each seed's agents, in every row. */
+static void add_mean(const reduce_state *reduce, ct_update *u, ct_bank *bank) {
+    SET(u, reduce->mean, {1, bank, &reduce->gather});
+    SET(u, bank, {1, reduce->mean, &reduce->spread});
+}
+
+static void count_bytes(const ct_agents *a) {
+    uint64_t n = (uint64_t)a->n_agents, bytes = 2 * (n - 1) * a->g.n * sizeof(float) / n;
+    for (int i = 0; i < a->n; i++)
+        ct_transport_count(a->transport, i, CT_TRAFFIC_PARAMETERS, bytes);
+}
+
+static ct_status create(ct_agents *a, void **state) {
+    reduce_state *reduce = ct_new(reduce_state, 1);
+    if (reduce == NULL) return ct_fail(CT_NOMEM, "no memory for allreduce");
+    *state = reduce;
+    CT_TRY(create_matrices(reduce, a));
+    CT_TRY(ct_agents_buffer(a, "mean", a->n_seeds, &reduce->mean));
+    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &reduce->momentum));
+    /* One model for all from the start, also where --init gave each its own. */
+    ct_update u = ct_agents_update(a);
+    add_mean(reduce, &u, &a->x);
+    return ct_agents_apply(a, &u);
+}
+
+static ct_status step(ct_agents *a, void *state) {
+    reduce_state *reduce = state;
+    ct_bank *x = &a->x, *m = reduce->momentum, d = ct_temp(1);
+    CT_TRY(ct_agents_gradient(a, x, x));
+    count_bytes(a);
+    ct_update u = ct_agents_update(a);
+    add_mean(reduce, &u, &a->g);
+    SET(&u, m, {a->hyper.momentum, m}, {1, &a->g});
+    ct_agents_direction(a, &u, m, &d);
+    SET(&u, x, {1, x}, {-a->lr, &d});
+    return ct_agents_apply(a, &u);
+}
+
+static void free_reduce(void *state) {
+    reduce_state *reduce = state;
+    ct_sparse_free(&reduce->gather);
+    ct_sparse_free(&reduce->spread);
+    ct_free(reduce);
+}
+
+const ct_algo ct_algo_allreduce = {
+    .name = "allreduce",
+    .text = "centralized reference: parallel SGD with the mean gradient of all agents",
+    .create = create,
+    .step = step,
+    .free = free_reduce,
+};

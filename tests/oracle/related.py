@@ -1,0 +1,188 @@
+"""The methods of the paper's related work in float64, each from its own paper's equations.
+
+As in oracle.py nothing is shared with the C code, and the forms are the papers' own even where the
+C code uses another one: D2 with two models, GUT with the tracked y sent along, SGP with its
+numerators, CGA's quadratic program by trying every active set.
+Writes tests/fixtures/related: cases.txt, expected.txt, expected/ (see README.md).
+"""
+
+import os
+
+import torch
+
+import cases
+import files
+import oracle
+from cases import CCL, CE, COMMON, DECAY, DIFFERENT, SAME, join_options
+
+
+class GradientTracking:
+    """y tracks the mean gradient; x and y are both mixed. beta = 0 is the original."""
+
+    def __init__(self, x, mix, options):
+        self.mix, self.beta, self.nesterov = mix, options.momentum, options.nesterov == "on"
+        self.y, self.g, self.m = None, None, torch.zeros_like(x)
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        self.y = g if self.y is None else self.y + g - self.g
+        self.g = g
+        self.m = self.beta * self.m + self.y
+        d = self.y + self.beta * self.m if self.nesterov else self.m
+        x = self.mix(x) - lr * d
+        self.y = self.mix(self.y)
+        return x, losses
+
+
+class MomentumTracking:
+    def __init__(self, x, mix, options):
+        self.mix, self.beta = mix, options.momentum
+        self.u, self.c = torch.zeros_like(x), torch.zeros_like(x)
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        self.u = self.beta * self.u + g
+        x = self.mix(x) - lr * (self.u - self.c)
+        self.c = self.mix(self.c - self.u) + self.u
+        return x, losses
+
+
+class DSquared:
+    """x+ = W(2 x - x_prev - eta (g - g_prev)); with (x_prev - x) / eta_prev kept when eta moves."""
+
+    def __init__(self, x, mix, options):
+        n = len(x)
+        w = mix(torch.eye(n, dtype=torch.float64))
+        smallest = float(torch.linalg.eigvalsh((w + w.T) / 2)[0])
+        self.mix = mix if smallest > -1 / 3 + 1e-9 else lambda v: (v + mix(v)) / 2
+        self.before = None
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        half = x - lr * g
+        if self.before is not None:
+            x_prev, g_prev, lr_prev = self.before
+            half = x + lr * (x - x_prev) / lr_prev - lr * (g - g_prev)
+        self.before = (x, g, lr)
+        return self.mix(half), losses
+
+
+class GlobalUpdateTracking:
+    """y and the gradients of the step before are simply kept; beta = 0 is GUT, else QG-GUTm."""
+
+    def __init__(self, x, mix, options):
+        self.mix, self.beta, self.mu = mix, options.momentum, options.gut_mu
+        self.before, self.m_hat = None, torch.zeros_like(x)
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        y = g + (x - self.mix(x)) / lr
+        if self.before is not None:
+            y_prev, g_prev = self.before
+            y = y + self.mu * (self.mix(y_prev) - g_prev)
+        self.before = (y, g)
+        x_next = x - lr * (self.beta * self.m_hat + y)
+        self.m_hat = self.beta * self.m_hat + (1 - self.beta) * (x - x_next) / lr
+        return x_next, losses
+
+
+class AllReduce:
+    """One model, one gradient: the mean of all agents'. All start from the mean of the starts."""
+
+    def __init__(self, x, mix, options):
+        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.m = torch.zeros_like(x[0])
+        self.x = x.mean(0)
+
+    def step(self, x, gradients, lr):
+        same = self.x.expand_as(x)
+        g, losses = gradients(same, same)
+        self.m, d = self.momentum.accumulate(self.m, g.mean(0))
+        self.x = self.x - lr * d
+        return self.x.repeat(len(x), 1), losses
+
+
+class Local(oracle.Dsgdm):
+    """Nobody talks to anybody."""
+
+    def __init__(self, x, mix, options):
+        super().__init__(x, torch.eye(len(x), dtype=torch.float64),
+                         oracle.Momentum(options.momentum, options.nesterov == "on"))
+
+
+METHODS = {"gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
+           "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local}
+
+
+# --------------------------------------------------------------------------- cases
+
+def case_list():
+    result = []
+
+    def add(name, algorithm, *parts):
+        result.append((name, join_options("--algorithm " + algorithm, "--topology ring", COMMON,
+                                          SAME, *parts)))
+
+    beta = " --momentum 0.9"
+    add("gt-ce-plain", "gt --momentum 0", CE)
+    add("gt-ce-nesterov-agents", "gt" + beta, CE, DIFFERENT, "--nesterov on")
+    add("gt-ccl-chain-gamma", "gt" + beta, CCL, "--nesterov off --topology chain --gamma 0.9")
+    add("gt-ce-lrdecay", "gt --momentum 0", CE, DECAY)
+    add("mt-ce", "mt" + beta, CE)
+    add("mt-ccl-agents-gamma", "mt" + beta, CCL, DIFFERENT, "--gamma 0.9 --topology star")
+    add("mt-ce-lrdecay", "mt --momentum 0.5", CE, DECAY)
+    add("d2-ce", "d2", CE, DIFFERENT)
+    add("d2-ccl-chain", "d2", CCL, "--topology chain")
+    add("d2-ce-lrdecay", "d2", CE, DECAY, DIFFERENT)
+    add("gut-ce-plain", "gut --momentum 0 --gut-mu 0.6", CE)
+    add("gut-ce-momentum-agents", "gut --gut-mu 0.3" + beta, CE, DIFFERENT)
+    add("gut-ccl-chain-gamma", "gut --gut-mu 0.5" + beta, CCL, "--topology chain --gamma 0.9")
+    add("gut-ce-lrdecay", "gut --gut-mu 0.3 --momentum 0.5", CE, DECAY)
+    add("allreduce-ce", "allreduce" + beta, CE, "--nesterov on")
+    add("allreduce-ccl-heavyball-agents", "allreduce" + beta, CCL, DIFFERENT, "--nesterov off")
+    add("local-ce", "local" + beta, CE, "--nesterov on")
+    add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
+    return result
+
+
+def option_parser():
+    p = oracle.option_parser()
+    p.add_argument("--gut-mu", type=float, default=0.3)
+    return p
+
+
+def mixing(options, neighbours):
+    """v -> v + gamma (W v - v)"""
+    w = oracle.mixing_matrix(neighbours)
+    return lambda v: v + options.gamma * oracle.residual(w, v)
+
+
+def run(problem, options):
+    net, n = problem.net, cases.N_AGENTS
+    neighbours = oracle.neighbour_lists(oracle.graph_edges(options.topology, n), n)
+    objective = oracle.Objective(net, neighbours, cases.N_CLASSES, options)
+    x = problem.start(options.init)
+    method = METHODS[options.algorithm](x, mixing(options, neighbours), options)
+    per_epoch = -(-cases.PER_AGENT // options.batch_size)
+    losses = None
+    for t in range(cases.ITERATIONS):
+        batches = [oracle.batch_at(problem.images, problem.labels, s, options.batch_size,
+                                   t % per_epoch) for s in problem.lists]
+        x, losses = method.step(x, lambda at, sent: objective.gradients(at, sent, batches),
+                                oracle.step_size(options, t // per_epoch))
+    return x, losses
+
+
+def write(fixtures):
+    folder = os.path.join(fixtures, "related")
+    os.makedirs(os.path.join(folder, "expected"), exist_ok=True)
+    problem = cases.Problem(fixtures)
+    with open(os.path.join(folder, "cases.txt"), "w") as listing, \
+            open(os.path.join(folder, "expected.txt"), "w") as expected:
+        for name, text in case_list():
+            x, losses = run(problem, option_parser().parse_args(text.split()))
+            assert torch.isfinite(x).all(), name
+            files.write_safetensors(os.path.join(folder, "expected", name + ".safetensors"),
+                                    cases.agent_tensors(problem.net, x))
+            listing.write(name + " " + text + "\n")
+            expected.write("%s %.9g %.9g %.9g\n" % ((name,) + losses))

@@ -1,0 +1,293 @@
+/* The related work's methods against an independent float64 computation (tests/oracle/related.py),
+ * and what each promises: its invariant, its bytes, no memory taken in a step. */
+#include "runs.h"
+
+#include <unistd.h>
+
+#include "util/file.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/safetensors.h"
+
+#define MAX_CASES 60
+#define N_STEPS   5
+
+typedef struct fixture {
+    char name[64];
+    char options[CT_CONFIG_TEXT];
+    double losses[3]; /* ce, mv, dv of the last iteration, means over the agents */
+} fixture;
+
+static fixture fixtures[MAX_CASES];
+static int n_fixtures;
+
+static void read_cases(void) {
+    ct_blob cases = {0};
+    char *save = NULL;
+    REQUIRE_OK(ct_file_read("related/cases.txt", 1 << 20, &cases));
+    for (char *line = strtok_r((char *)cases.bytes, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        size_t n = strcspn(line, " ");
+        REQUIRE(n_fixtures < MAX_CASES && n < sizeof fixtures[0].name && line[n] == ' ');
+        fixture *f = &fixtures[n_fixtures++];
+        snprintf(f->name, sizeof f->name, "%.*s", (int)n, line);
+        snprintf(f->options, sizeof f->options, "%s", line + n + 1);
+    }
+    ct_blob_free(&cases);
+}
+
+static void read_losses(void) {
+    ct_blob expected = {0};
+    REQUIRE_OK(ct_file_read("related/expected.txt", 1 << 20, &expected));
+    char *at = (char *)expected.bytes;
+    for (int i = 0; i < n_fixtures; i++) {
+        int used = 0;
+        char name[64];
+        double *l = fixtures[i].losses;
+        REQUIRE(sscanf(at, "%63s %lf %lf %lf %n", name, &l[0], &l[1], &l[2], &used) == 4);
+        REQUIRE(strcmp(name, fixtures[i].name) == 0);
+        at += used;
+    }
+    ct_blob_free(&expected);
+}
+
+/* What test_algorithms checks already. */
+static bool is_elsewhere(const char *name) {
+    static const char *const names[] = {"dsgd", "dsgdm", "qg-dsgdm", "relaysgd"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(name, names[k]) == 0) return true;
+    return false;
+}
+
+static void find_cases(void *context, const char *name, const char *text) {
+    (void)context, (void)text;
+    bool with_ce = is_elsewhere(name), with_ccl = with_ce;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "--algorithm %s ", name);
+    for (int i = 0; i < n_fixtures; i++) {
+        if (strstr(fixtures[i].options, wanted) == NULL) continue;
+        if (strstr(fixtures[i].options, "--loss ccl") != NULL)
+            with_ccl = true;
+        else
+            with_ce = true;
+    }
+    if (!with_ce || !with_ccl) printf("    %s is not computed with both losses\n", name);
+    CHECK(with_ce && with_ccl);
+}
+
+static void every_algorithm_has_an_independent_computation_with_ce_and_ccl(void) {
+    read_cases();
+    read_losses();
+    REQUIRE(n_fixtures > 0);
+    ct_algo_each(find_cases, NULL);
+}
+
+/* |got - expected| / |expected - start| of one agent; NaN if a tensor is missing. */
+static double relative_error(const ct_graph *g, const ct_tensors *expected, int agent,
+                             const float *got, const float *start) {
+    double error = 0, moved = 0;
+    for (int p = 0; p < g->n_params; p++) {
+        char name[128];
+        snprintf(name, sizeof name, "agent.%d.%s", agent, g->params[p].name);
+        const ct_tensor *t = ct_tensors_find(expected, name);
+        if (t == NULL || t->count != g->params[p].count) return NAN;
+        for (size_t k = 0; k < t->count; k++) {
+            size_t at = g->params[p].offset + k;
+            double e = (double)got[at] - (double)t->values[k];
+            double m = (double)t->values[k] - (double)start[at];
+            error += e * e;
+            moved += m * m;
+        }
+    }
+    return sqrt(error / moved);
+}
+
+static double mean_loss(const ct_run *run, int field) {
+    return column_mean(&run->losses, run->agents.loss_column + (size_t)field);
+}
+
+static void check_case(const char *device, const fixture *f, double tolerance) {
+    static ct_run run;
+    static float start[5][RUN_MAX_COLUMNS], got[RUN_MAX_COLUMNS];
+    ct_tensors expected = {0};
+    char path[128];
+    bool failed_before = test_failed;
+    test_failed = false;
+    snprintf(path, sizeof path, "related/expected/%s.safetensors", f->name);
+    REQUIRE_OK(ct_tensors_read(path, &expected));
+    REQUIRE_OK(run_create(device, RUN_ORACLE, f->options, &run));
+    size_t n = run.graph.n_weights;
+    REQUIRE(n <= RUN_MAX_COLUMNS && run.agents.n == 5);
+    for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, start[i]));
+    run_steps(&run, 0, N_STEPS);
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
+        CHECK_NEAR(relative_error(&run.graph, &expected, i, got, start[i]), 0, tolerance);
+    }
+    static const int fields[] = {CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV};
+    for (int k = 0; k < 3; k++)
+        CHECK_NEAR(mean_loss(&run, fields[k]), f->losses[k], tolerance * fabs(f->losses[k]) + 1e-7);
+    ct_run_free(&run);
+    ct_tensors_free(&expected);
+    if (test_failed) printf("    in case %s on %s\n", f->name, device);
+    test_failed = test_failed || failed_before;
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle_on_ref(void) {
+    /* parameters are rounded to float after every step, trackers too: measured 2e-6 */
+    for (int i = 0; i < n_fixtures; i++) check_case("ref", &fixtures[i], 2e-5);
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle_on_cpu(void) {
+    for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
+}
+
+/* ---- invariants ---- */
+
+#define APART "--init init-agents.safetensors --weight-decay 0.01 --lr 0.1 --loss ce --batch-size 9"
+
+/* After every step the mean of a buffer over the agents is that of the gradients (times `factor`),
+ * to the rounding of float sums. */
+static void check_mean(const char *options, const char *buffer, double factor) {
+    static ct_run run;
+    REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART, options, &run));
+    const ct_bank *y = run_buffer(&run, buffer);
+    REQUIRE(y != NULL);
+    for (long t = 0; t < 6; t++) {
+        run_steps(&run, t, 1);
+        for (size_t k = 0; k < run.graph.n_weights; k += 13)
+            CHECK_NEAR(column_mean(y, k), factor * column_mean(&run.agents.g, k), 1e-6);
+    }
+    ct_run_free(&run);
+}
+
+static void gradient_trackers_have_the_mean_of_the_gradients(void) {
+    check_mean("--algorithm gt --topology ring", "tracker", 1);
+    check_mean("--algorithm gt --topology star --gamma 0.7", "tracker", 1);
+}
+
+static void momentum_corrections_cancel_over_the_agents(void) {
+    check_mean("--algorithm mt --topology ring", "correction", 0);
+    check_mean("--algorithm mt --topology chain --gamma 0.7", "correction", 0);
+}
+
+/* Without momentum an agent moves by -eta y, and the mean of y is the mean of g. */
+static void global_updates_move_the_mean_model_by_the_mean_gradient(void) {
+    static ct_run run;
+    static double before[RUN_MAX_COLUMNS];
+    REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART,
+                          "--algorithm gut --gut-mu 0.6 --momentum 0 --topology star", &run));
+    for (long t = 0; t < 6; t++) {
+        size_t n = run.graph.n_weights;
+        for (size_t k = 0; k < n; k += 13) before[k] = column_mean(&run.agents.x, k);
+        run_steps(&run, t, 1);
+        for (size_t k = 0; k < n; k += 13)
+            CHECK_NEAR(column_mean(&run.agents.x, k) - before[k],
+                       -0.1 * column_mean(&run.agents.g, k), 1e-6);
+    }
+    ct_run_free(&run);
+}
+
+static void all_reduced_agents_hold_one_model(void) {
+    static ct_run run;
+    static float first[RUN_MAX_COLUMNS], other[RUN_MAX_COLUMNS];
+    REQUIRE_OK(run_create("cpu", RUN_ORACLE " " APART, "--algorithm allreduce", &run));
+    run_steps(&run, 0, 4);
+    size_t n = run.graph.n_weights;
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, first));
+    for (int i = 1; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, other));
+        CHECK(memcmp(first, other, n * sizeof *first) == 0);
+    }
+    ct_run_free(&run);
+}
+
+static void d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it(void) {
+    static ct_run run;
+    float before[4], after[4];
+    /* a ring of 4 with weights 1/3: its smallest eigenvalue is -1/3 */
+    REQUIRE_OK(run_create("ref", RUN_PLAIN " --agents 4 --topology ring --weight-decay 0",
+                          "--algorithm d2 --lr 1e-12", &run));
+    for (int i = 0; i < 4; i++) {
+        float value = i == 0 ? 1.0f : 0.0f;
+        CHECK_OK(ct_bank_write(&run.agents.x, i, 0, 1, &value));
+        before[i] = value;
+    }
+    run_steps(&run, 0, 1);
+    for (int i = 0; i < 4; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, 1, &after[i]));
+    CHECK_NEAR(after[0], before[0] / 2 + before[0] / 6, 1e-6);
+    CHECK_NEAR(after[1], before[0] / 6, 1e-6);
+    CHECK_NEAR(after[2], 0, 1e-6);
+    CHECK_NEAR(after[3], before[0] / 6, 1e-6);
+    ct_run_free(&run);
+}
+
+/* ---- the ledger ---- */
+
+/* Rows and class sums that agent 1 of a ring of 4 sends in an iteration. */
+static void check_bytes(const char *options, double n_models, double n_sums) {
+    static ct_run run;
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --topology ring", options, &run));
+    run_steps(&run, 0, 3);
+    double row = 4.0 * (double)run.graph.n_weights;
+    double sums = 4.0 * run.graph.n_classes * (double)(ct_graph_n_features(&run.graph) + 1);
+    double sent = (double)ct_transport_sent(run.transport, 1, CT_TRAFFIC_PARAMETERS) / 3;
+    CHECK_NEAR(sent / row, n_models, 1e-3);
+    sent = (double)ct_transport_sent(run.transport, 1, CT_TRAFFIC_CLASS_SUMS) / 3;
+    CHECK_NEAR(sent / sums, n_sums, 0);
+    ct_run_free(&run);
+}
+
+static void the_ledger_shows_what_each_method_sends(void) {
+    check_bytes("--algorithm gt", 4, 0);
+    check_bytes("--algorithm gt --loss ccl", 4, 2);
+    check_bytes("--algorithm mt", 4, 0);
+    check_bytes("--algorithm mt --loss ccl", 4, 2);
+    check_bytes("--algorithm d2", 2, 0);
+    check_bytes("--algorithm d2 --loss ccl", 4, 2);
+    check_bytes("--algorithm gut", 2, 0);
+    check_bytes("--algorithm gut --loss ccl", 2, 2);
+    check_bytes("--algorithm allreduce", 1.5, 0);
+    check_bytes("--algorithm local", 0, 0);
+    check_bytes("--algorithm local --loss ccl", 2, 2);
+}
+
+/* ---- memory ---- */
+
+static void count_allocations(void *context, const char *name, const char *text) {
+    (void)text;
+    static ct_run run;
+    char options[256];
+    snprintf(options, sizeof options, "--algorithm %s --agents 6 --loss %s --lambda-m 0.1", name,
+             (const char *)context);
+    if (strcmp(context, "ce") == 0)
+        snprintf(options, sizeof options, "--algorithm %s --agents 6", name);
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, options, &run));
+    run_steps(&run, 0, 2);
+    uint64_t before = ct_alloc_count();
+    run_steps(&run, 2, 4);
+    if (ct_alloc_count() != before) printf("    with %s\n", options);
+    CHECK(ct_alloc_count() == before);
+    ct_run_free(&run);
+}
+
+static void a_step_takes_no_memory(void) {
+    ct_algo_each(count_allocations, "ce");
+    ct_algo_each(count_allocations, "ccl");
+}
+
+int main(void) {
+    if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
+    ct_log_quiet(true);
+    TEST(every_algorithm_has_an_independent_computation_with_ce_and_ccl);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_ref);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_cpu);
+    TEST(gradient_trackers_have_the_mean_of_the_gradients);
+    TEST(momentum_corrections_cancel_over_the_agents);
+    TEST(global_updates_move_the_mean_model_by_the_mean_gradient);
+    TEST(all_reduced_agents_hold_one_model);
+    TEST(d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it);
+    TEST(the_ledger_shows_what_each_method_sends);
+    TEST(a_step_takes_no_memory);
+    return test_report();
+}
