@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "util/log.h"
 #include "util/memory.h"
 #include "util/text.h"
 
@@ -28,12 +29,42 @@ void ct_backend_each(void (*each)(void *context, const char *name, const char *t
     for (int i = 0; i < N_BACKENDS; i++) each(context, backends[i].name, backends[i].text);
 }
 
+ct_status ct_precision_parse(const char *name, ct_precision *out) {
+    static const char *const names[] = {"auto", "fp32", "tf32", "bf16"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *out = (ct_precision)i;
+        return CT_OK;
+    }
+    return ct_fail(CT_INVAL, "no precision '%s'; known: auto, fp32, tf32, bf16", name);
+}
+
+static ct_status check_precision(const char *name, const ct_backend_options *options) {
+    if (options->precision <= CT_PRECISION_FP32 || strcmp(name, "cuda") == 0) return CT_OK;
+    return ct_fail(CT_INVAL, "--device %s computes in fp32; tf32 and bf16 need --device cuda",
+                   name);
+}
+
+/* The first entry of the list that works; the last one tried says why nothing does. */
+static ct_status create_auto(const ct_backend_options *options, ct_backend **out) {
+    ct_status status = backends[0].create(options, out);
+    if (status == CT_OK) {
+        ct_note("--device auto: %s", backends[0].name);
+        return CT_OK;
+    }
+    if (options->precision > CT_PRECISION_FP32) return status;
+    if (status != CT_NOTBUILT) ct_note("--device auto: %s, as %s", backends[1].name, ct_message());
+    ct_clear_message();
+    return backends[1].create(options, out);
+}
+
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out) {
-    if (strcmp(name, "auto") == 0) return backends[0].create(options, out);
+    if (strcmp(name, "auto") == 0) return create_auto(options, out);
     ct_text known = {0};
     for (int i = 0; i < N_BACKENDS; i++) {
         if (strcmp(name, backends[i].name) == 0) {
             ct_text_free(&known);
+            CT_TRY(check_precision(name, options));
             return backends[i].create(options, out);
         }
         ct_text_add(&known, ", %s", backends[i].name);

@@ -163,12 +163,26 @@ struct ct_plan {
     size_t workspace_bytes;
 };
 
+/* How factors of convolutions and linear layers are rounded; sums are fp32 or better. Only GPUs
+ * have anything but fp32. */
+typedef enum ct_precision {
+    CT_PRECISION_AUTO, /* the backend's own: tf32 on cuda, else fp32 */
+    CT_PRECISION_FP32,
+    CT_PRECISION_TF32,
+    CT_PRECISION_BF16,
+} ct_precision;
+
+/* auto, fp32, tf32, bf16; others: CT_INVAL. */
+ct_status ct_precision_parse(const char *name, ct_precision *out);
+
 typedef struct ct_backend_options {
     int n_threads;   /* 0 = as many as the process may use */
     bool exact_conv; /* direct convolutions instead of Winograd's */
+    ct_precision precision;
 } ct_backend_options;
 
-/* By name: auto, cpu, ref. Unknown: CT_INVAL with the known ones. */
+/* By name: auto (cuda if a GPU works, else cpu; says which), cpu, cuda, ref. Unknown: CT_INVAL with
+ * the known ones. */
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out);
 void ct_backend_free(ct_backend **backend);
 void ct_backend_each(void (*each)(void *context, const char *name, const char *text),

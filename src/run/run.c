@@ -13,6 +13,7 @@ static ct_status build_model(ct_run *run) {
                           .n_classes = d->n_classes,
                           .norm = c->norm};
     ct_backend_options options = {.n_threads = (int)c->threads, .exact_conv = c->exact_conv};
+    CT_TRY(ct_precision_parse(c->precision, &options.precision));
     CT_TRY(ct_graph_create(&spec, &run->graph));
     CT_TRY(ct_backend_create(c->device, &options, &run->backend));
     snprintf(c->device, sizeof c->device, "%s", run->backend->ops->name);

@@ -1,0 +1,128 @@
+/* The steps of a plan, backward: gradients by node, parameters' into the gradient rows. */
+#include "backend/cuda/cuda_internal.h"
+
+typedef struct pass {
+    const cuda_plan *plan;
+    const cuda_run *run;
+    const cuda_workspace *w;
+} pass;
+
+static float *value(const pass *p, int node) {
+    return cuda_tensor(p->run, p->w, p->plan->train.value[node]);
+}
+
+static float *grad(const pass *p, int node) {
+    return cuda_tensor(p->run, p->w, p->plan->train.grad[p->plan->root[node]]);
+}
+
+static size_t size_of(const pass *p, int node) {
+    return ct_shape_size(p->plan->base.graph->nodes[node].shape);
+}
+
+/* Gradients of a convolution whose output's gradient is d. */
+static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
+    const cuda_conv *conv = &step->conv;
+    const float *x = value(p, step->in);
+    size_t weight = p->plan->base.graph->params[step->node->weight].offset;
+    if (step->node->bias != CT_NO_PARAM)
+        CT_TRY(ct_cuda_bias_sums(p->run, conv->co, conv->ho * conv->wo, d, step->sums));
+    if (conv->groups > 1) {
+        CT_TRY(ct_cuda_grouped_wgrad(p->run, conv, x, d, weight));
+        if (step->in == 0) return CT_OK;
+        return ct_cuda_grouped_dgrad(p->run, conv, d, weight, step->add_in, grad(p, step->in));
+    }
+    if (step->tile_wgrad)
+        CT_TRY(ct_cuda_tile_wgrad(p->run, conv, x, d, weight));
+    else
+        CT_TRY(ct_cuda_conv_wgrad(p->run, conv, x, d, weight));
+    if (step->in == 0) return CT_OK;
+    if (step->tile_dgrad) {
+        cuda_tile_conv tile = ct_cuda_tile_backward(conv);
+        return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, grad(p, step->in));
+    }
+    return ct_cuda_conv_dgrad(p->run, conv, d, step->backward, step->add_in, grad(p, step->in));
+}
+
+static ct_status run_conv(const pass *p, const cuda_step *step) {
+    float *d = grad(p, step->out);
+    const float *stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]);
+    if (step->norm != NULL) {
+        float *inner = grad(p, step->inner);
+        CT_TRY(ct_cuda_evonorm_backward(p->run, &step->norm_shape, value(p, step->inner), stats, d,
+                                        step->sums, inner));
+        return conv_backward(p, step, inner);
+    }
+    if (step->relu)
+        CT_TRY(
+            ct_cuda_relu_backward(p->run, size_of(p, step->out), value(p, step->out), d, false, d));
+    return conv_backward(p, step, d);
+}
+
+static ct_status run_norm(const pass *p, const cuda_step *step) {
+    const cuda_norm *norm = &step->norm_shape;
+    const float *x = value(p, step->in), *dy = grad(p, step->out);
+    const float *stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]);
+    float *own = step->in > 0 ? grad(p, step->in) : NULL;
+    float *dx = step->add_in || own == NULL ? cuda_tensor(p->run, p->w, p->plan->train.spare) : own;
+    if (step->op == CT_OP_BATCHNORM)
+        CT_TRY(ct_cuda_batchnorm_backward(p->run, norm, x, stats, dy, dx));
+    else if (step->op == CT_OP_GROUPNORM)
+        CT_TRY(ct_cuda_groupnorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
+    else
+        CT_TRY(ct_cuda_evonorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
+    return step->add_in && own != NULL ? ct_cuda_add(p->run, size_of(p, step->in), own, dx, own)
+                                       : CT_OK;
+}
+
+static ct_status run_pool(const pass *p, const cuda_step *step) {
+    ct_shape from = p->plan->base.graph->nodes[step->in].shape, to = step->node->shape;
+    cuda_window window = {.c = from.c,
+                          .hi = from.h,
+                          .wi = from.w,
+                          .ho = to.h,
+                          .wo = to.w,
+                          .kernel = step->node->kernel,
+                          .stride = step->node->stride,
+                          .pad = step->node->pad};
+    if (step->op == CT_OP_AVGPOOL)
+        return ct_cuda_avgpool_backward(p->run, from.c, from.h * from.w, grad(p, step->out),
+                                        step->add_in, grad(p, step->in));
+    return ct_cuda_maxpool_backward(p->run, &window, value(p, step->in), grad(p, step->out),
+                                    step->add_in, grad(p, step->in));
+}
+
+/* The residual's share of the sum's gradient, unless both lie in the same place. */
+static ct_status pass_residual(const pass *p, const cuda_step *step) {
+    if (step->residual <= 0 || !step->copy_residual) return CT_OK;
+    float *to = grad(p, step->residual);
+    return ct_cuda_add(p->run, size_of(p, step->residual), step->add_residual ? to : NULL,
+                       grad(p, step->out), to);
+}
+
+static ct_status run_step(const pass *p, const cuda_step *step) {
+    CT_TRY(pass_residual(p, step));
+    switch (step->op) {
+    case CT_OP_CONV: return run_conv(p, step);
+    case CT_OP_EVONORM:
+    case CT_OP_EVONORM_S0:
+    case CT_OP_GROUPNORM:
+    case CT_OP_BATCHNORM: return run_norm(p, step);
+    case CT_OP_RELU:
+        if (step->in == 0) return CT_OK;
+        return ct_cuda_relu_backward(p->run, size_of(p, step->out), value(p, step->out),
+                                     grad(p, step->out), step->add_in, grad(p, step->in));
+    case CT_OP_ADD:
+        if (step->in == 0 || p->plan->root[step->in] == p->plan->root[step->out]) return CT_OK;
+        return ct_cuda_add(p->run, size_of(p, step->in), step->add_in ? grad(p, step->in) : NULL,
+                           grad(p, step->out), grad(p, step->in));
+    case CT_OP_MAXPOOL:
+    case CT_OP_AVGPOOL: return step->in == 0 ? CT_OK : run_pool(p, step);
+    default: return CT_OK;
+    }
+}
+
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w) {
+    pass p = {.plan = plan, .run = run, .w = w};
+    for (int s = plan->n_steps - 1; s >= 0; s--) CT_TRY(run_step(&p, &plan->steps[s]));
+    return ct_cuda_sum_samples(run, plan->sums_dev, plan->n_sums, plan->n_sum_blocks);
+}

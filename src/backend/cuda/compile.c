@@ -1,0 +1,178 @@
+/* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
+ * first computes: conv or linear + relu, norm + add, and, where a kernel keeps whole samples in
+ * shared memory, conv + EvoNorm (+ add). */
+#include "backend/cuda/cuda_internal.h"
+
+#include "util/memory.h"
+
+static int n_consumers(const ct_graph *g, int node) {
+    int n = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        n += (g->nodes[i].in[0] == node) + (g->nodes[i].in[1] == node);
+    return n;
+}
+
+static bool is_norm(ct_op op) {
+    return op == CT_OP_EVONORM || op == CT_OP_EVONORM_S0 || op == CT_OP_GROUPNORM ||
+           op == CT_OP_BATCHNORM;
+}
+
+/* Node i's value is needed by node i + 1 alone. */
+static bool is_inner(const ct_graph *g, int i) {
+    return i != g->features && i != g->logits && i + 1 < g->n_nodes && n_consumers(g, i) == 1 &&
+           (g->nodes[i + 1].in[0] == i || g->nodes[i + 1].in[1] == i);
+}
+
+static size_t offset_of(const ct_graph *g, int param) {
+    return param == CT_NO_PARAM ? CUDA_NO_PARAM : g->params[param].offset;
+}
+
+/* A linear layer is a convolution whose kernel covers the picture. */
+static cuda_conv conv_of(const ct_graph *g, const ct_node *node) {
+    ct_shape from = g->nodes[node->in[0]].shape, to = node->shape;
+    bool linear = node->op == CT_OP_LINEAR;
+    return (cuda_conv){.ci = from.c,
+                       .hi = from.h,
+                       .wi = from.w,
+                       .co = to.c,
+                       .ho = to.h,
+                       .wo = to.w,
+                       .kh = linear ? from.h : node->kernel,
+                       .kw = linear ? from.w : node->kernel,
+                       .stride = linear ? 1 : node->stride,
+                       .pad = linear ? 0 : node->pad,
+                       .groups = linear ? 1 : node->groups};
+}
+
+static cuda_norm norm_of(const ct_graph *g, const ct_node *node) {
+    return (cuda_norm){.channels = node->shape.c,
+                       .groups = node->groups,
+                       .pixels = node->shape.h * node->shape.w,
+                       .weight = offset_of(g, node->weight),
+                       .bias = offset_of(g, node->bias),
+                       .slope = offset_of(g, node->slope)};
+}
+
+cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *c) {
+    return (cuda_tile_conv){.ci = c->ci,
+                            .depth = (c->ci + 7) / 8 * 8,
+                            .hi = c->hi,
+                            .wi = c->wi,
+                            .co = c->co,
+                            .ho = c->ho,
+                            .wo = c->wo,
+                            .kernel = c->kh,
+                            .scale = c->stride,
+                            .sign = 1,
+                            .shift = -c->pad,
+                            .step = 1};
+}
+
+cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *c) {
+    return (cuda_tile_conv){.ci = c->co,
+                            .depth = (c->co + 7) / 8 * 8,
+                            .hi = c->ho,
+                            .wi = c->wo,
+                            .co = c->ci,
+                            .ho = c->hi,
+                            .wo = c->wi,
+                            .kernel = c->kh,
+                            .scale = 1,
+                            .sign = -1,
+                            .shift = c->pad,
+                            .step = c->stride};
+}
+
+static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_conv tile) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    return backend->tf32 && conv->groups == 1 && conv->kh == conv->kw &&
+           ct_cuda_tile_fits(&tile, backend->shared_limit);
+}
+
+/* Conv, EvoNorm behind it, and the addition behind that; returns the last node taken. */
+static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
+    const ct_graph *g = plan->base.graph;
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    step->op = CT_OP_CONV;
+    step->conv = conv_of(g, step->node);
+    step->tile_dgrad = has_tiles(plan, &step->conv, ct_cuda_tile_backward(&step->conv));
+    step->tile_wgrad = backend->tf32 && step->conv.groups == 1 &&
+                       ct_cuda_tile_wgrad_fits(&step->conv, backend->shared_limit);
+    if (!is_inner(g, i)) return i;
+    const ct_node *next = &g->nodes[i + 1];
+    if (next->op == CT_OP_RELU) {
+        step->relu = true;
+        return i + 1;
+    }
+    if (next->op != CT_OP_EVONORM || step->node->bias != CT_NO_PARAM ||
+        !has_tiles(plan, &step->conv, ct_cuda_tile_forward(&step->conv)))
+        return i;
+    step->norm = next;
+    step->norm_shape = norm_of(g, next);
+    step->inner = i;
+    return i + 1;
+}
+
+/* The addition behind a norm at node i. */
+static int fuse_add(const ct_graph *g, cuda_step *step, int i) {
+    if (!is_inner(g, i) || g->nodes[i + 1].op != CT_OP_ADD) return i;
+    const ct_node *next = &g->nodes[i + 1];
+    step->residual = next->in[0] == i ? next->in[1] : next->in[0];
+    return i + 1;
+}
+
+/* Which gradients are there already when a step's backward adds to them, and which nodes' gradients
+ * may lie in the same place: a residual's first gradient is that of the sum. */
+static void plan_gradients(cuda_plan *plan, bool *has) {
+    const ct_graph *g = plan->base.graph;
+    for (int i = 0; i < g->n_nodes; i++) plan->root[i] = i;
+    has[g->features] = has[g->logits] = true;
+    for (int s = plan->n_steps - 1; s >= 0; s--) {
+        cuda_step *step = &plan->steps[s];
+        if (step->op == CT_OP_ADD && step->in > 0 && !has[step->in]) {
+            plan->root[step->in] = plan->root[step->out];
+            has[step->in] = true;
+            step->copy_residual = step->residual > 0;
+            step->add_residual = step->residual > 0 && has[step->residual];
+            if (step->residual > 0) has[step->residual] = true;
+            continue;
+        }
+        if (step->residual > 0) {
+            step->copy_residual = has[step->residual] || step->op == CT_OP_ADD;
+            step->add_residual = has[step->residual];
+            if (!step->copy_residual) plan->root[step->residual] = plan->root[step->out];
+            has[step->residual] = true;
+        }
+        step->add_in = has[step->in];
+        has[step->in] = true;
+    }
+}
+
+ct_status ct_cuda_compile(cuda_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    plan->steps = ct_new(cuda_step, (size_t)g->n_nodes);
+    plan->root = ct_new(int, (size_t)g->n_nodes);
+    bool *has = ct_new(bool, (size_t)g->n_nodes);
+    if (plan->steps == NULL || plan->root == NULL || has == NULL) {
+        ct_free(has);
+        return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
+    }
+    for (int i = 1; i < g->n_nodes; i++) {
+        const ct_node *node = &g->nodes[i];
+        cuda_step *step = &plan->steps[plan->n_steps++];
+        *step = (cuda_step){
+            .op = node->op, .node = node, .in = node->in[0], .residual = node->in[1], .inner = -1};
+        if (node->op == CT_OP_CONV || node->op == CT_OP_LINEAR) {
+            i = fuse_conv(plan, step, i);
+            if (step->norm != NULL) i = fuse_add(g, step, i);
+        } else if (is_norm(node->op)) {
+            step->norm_shape = norm_of(g, node);
+            i = fuse_add(g, step, i);
+        }
+        step->out = i;
+        if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
+    }
+    plan_gradients(plan, has);
+    ct_free(has);
+    return CT_OK;
+}

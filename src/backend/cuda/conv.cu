@@ -1,0 +1,284 @@
+/* Convolutions of any shape (groups = 1) as implicit matrix products c[M x N] = a[M x K] b[K x N]:
+ *   forward   M = (sample, y, x) of the output, N = co, K = (tap, ci), a = pictures, b = weights
+ *   dgrad     M = (sample, y, x) of the input,  N = ci, K = (tap, co), a = gradients, b = weights
+ *   wgrad     M = co, N = (tap, ci), K = (sample, y, x) of the output, a = gradients, b = pictures
+ * A block computes a 64 x 64 tile, 16 of K at a time. Grid: x over M, y over N, z = job (wgrad: job
+ * and part of K, whose sums are added up by sums.cu). 2 flops for each of the M N K products; reads
+ * M K + K N values for every 64 columns and rows. fp32 runs on the FMA units, tf32 on the tensor
+ * cores with operands rounded to nearest. */
+#include "backend/cuda/device.cuh"
+
+enum { TILE = 64, DEPTH = 16, PITCH = TILE + 8, THREADS = 256 };
+enum { FORWARD, DGRAD, WGRAD };
+
+typedef struct shape {
+    cuda_conv conv;
+    int n_max;
+    int n_splits; /* wgrad */
+    const cuda_job *jobs;
+} shape;
+
+/* Where row m (or column k of wgrad) of the pixels begins: sample, and top left of its window. */
+typedef struct pixel {
+    const float *base;
+    int y, x;
+} pixel;
+
+static __device__ __forceinline__ pixel pixel_of(const float *data, int index, int h, int w,
+                                                 size_t sample_size, int scale, int shift) {
+    int b = index / (h * w), p = index - b * h * w, y = p / w;
+    return {data + (size_t)b * sample_size, y * scale + shift, (p - y * w) * scale + shift};
+}
+
+/* x[y + u][x + v][c], zero outside. */
+static __device__ __forceinline__ float forward_value(const cuda_conv &v, pixel p, int tap, int c) {
+    int u = tap / v.kw, y = p.y + u, x = p.x + tap - u * v.kw;
+    bool inside = y >= 0 && y < v.hi && x >= 0 && x < v.wi;
+    return inside ? p.base[((size_t)y * v.wi + x) * v.ci + c] : 0.0f;
+}
+
+/* d at the output pixel that input pixel (y, x) feeds through the tap, if there is one. */
+static __device__ __forceinline__ float dgrad_value(const cuda_conv &v, pixel p, int tap, int c) {
+    int u = tap / v.kw, y = p.y - u, x = p.x - (tap - u * v.kw);
+    if (y < 0 || x < 0 || y % v.stride != 0 || x % v.stride != 0) return 0.0f;
+    y /= v.stride, x /= v.stride;
+    return y < v.ho && x < v.wo ? p.base[((size_t)y * v.wo + x) * v.co + c] : 0.0f;
+}
+
+/* One DEPTH of the product, from shared tiles a[k][m], b[k][n], to this thread's sums. */
+template <bool TF32>
+static __device__ __forceinline__ void multiply(const float (*a)[PITCH], const float (*b)[PITCH],
+                                                float sums[4][4]) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    if (TF32) {
+        int g = lane >> 2, t = lane & 3, m = (warp & 3) * 16, n = (warp >> 2) * 32;
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 8) {
+            float fa[4] = {a[k + t][m + g], a[k + t][m + g + 8], a[k + t + 4][m + g],
+                           a[k + t + 4][m + g + 8]};
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                float fb[2] = {b[k + t][n + j * 8 + g], b[k + t + 4][n + j * 8 + g]};
+                mma_tf32(sums[j], fa, fb);
+            }
+        }
+    } else {
+        int n = (threadIdx.x & 15) * 4, m = (threadIdx.x >> 4) * 4;
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+            float4 va = *(const float4 *)&a[k][m], vb = *(const float4 *)&b[k][n];
+            float ra[4] = {va.x, va.y, va.z, va.w}, rb[4] = {vb.x, vb.y, vb.z, vb.w};
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) sums[i][j] = fmaf(ra[i], rb[j], sums[i][j]);
+        }
+    }
+}
+
+/* Row and column, inside the tile, of this thread's sums[i][j]. */
+template <bool TF32> static __device__ __forceinline__ int2 place(int i, int j) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    if (TF32)
+        return make_int2((warp & 3) * 16 + (lane >> 2) + (j >> 1) * 8,
+                         (warp >> 2) * 32 + i * 8 + (lane & 3) * 2 + (j & 1));
+    return make_int2((int)(threadIdx.x >> 4) * 4 + i, (int)(threadIdx.x & 15) * 4 + j);
+}
+
+/* The next DEPTH of both operands, four values each a thread. Operand 0 (pixels by depth) is read
+ * depth by depth, operand 1 (weights) column by column; wgrad reads both column by column. */
+template <int MODE, bool TF32> struct loader {
+    const shape *s;
+    const float *a, *b;
+    int n_m, n_n, n_k; /* limits */
+    pixel rows[4];     /* forward, dgrad: this thread's rows */
+    int m0, n0;
+
+    __device__ float a_value(int i, int k) const {
+        if (k >= n_k) return 0.0f;
+        const cuda_conv &v = s->conv;
+        int depth = MODE == FORWARD ? v.ci : v.co, tap = k / depth;
+        if (m0 + (int)(threadIdx.x >> 4) + 16 * i >= n_m) return 0.0f;
+        return MODE == FORWARD ? forward_value(v, rows[i], tap, k - tap * depth)
+                               : dgrad_value(v, rows[i], tap, k - tap * depth);
+    }
+    __device__ float column(const float *data, int k, int n, int limit) const {
+        return k < n_k && n < limit ? data[(size_t)k * limit + n] : 0.0f;
+    }
+    /* picture value of output pixel k under (tap, channel) n */
+    __device__ float picture(int k, int n, int n_taps_ci) const {
+        if (k >= n_k || n >= n_taps_ci) return 0.0f;
+        const cuda_conv &v = s->conv;
+        int tap = n / v.ci;
+        pixel p = pixel_of(b, k, v.ho, v.wo, (size_t)v.hi * v.wi * v.ci, v.stride, -v.pad);
+        return forward_value(v, p, tap, n - tap * v.ci);
+    }
+    __device__ void load(int k0, float ra[4], float rb[4]) const {
+        int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int k = k0 + (int)(threadIdx.x >> 6) + 4 * i;
+            ra[i] = MODE == WGRAD ? column(a, k, m0 + wide, n_m) : a_value(i, k0 + narrow);
+            rb[i] = MODE == WGRAD ? picture(k, n0 + wide, n_n) : column(b, k, n0 + wide, n_n);
+        }
+    }
+    __device__ void store(const float ra[4], const float rb[4], float (*sa)[PITCH],
+                          float (*sb)[PITCH]) const {
+        int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int k = (int)(threadIdx.x >> 6) + 4 * i;
+            float va = TF32 ? to_tf32(ra[i]) : ra[i], vb = TF32 ? to_tf32(rb[i]) : rb[i];
+            if (MODE == WGRAD)
+                sa[k][wide] = va;
+            else
+                sa[narrow][(threadIdx.x >> 4) + 16 * i] = va;
+            sb[k][wide] = vb;
+        }
+    }
+};
+
+/* What becomes of the sums. */
+typedef struct result {
+    float *data;
+    const float *bias; /* parameter bank at the bias, or NULL */
+    size_t bias_stride;
+    bool relu, accumulate;
+} result;
+
+template <int MODE, bool TF32>
+static __device__ loader<MODE, TF32> make_loader(const shape &s, const cuda_job &job, int j,
+                                                 const float *a, const float *b, size_t b_stride) {
+    const cuda_conv &v = s.conv;
+    size_t in_size = (size_t)v.hi * v.wi * v.ci, out_size = (size_t)v.ho * v.wo * v.co;
+    int taps = v.kh * v.kw;
+    loader<MODE, TF32> l;
+    l.s = &s;
+    l.m0 = (int)blockIdx.x * TILE;
+    l.n0 = (int)blockIdx.y * TILE;
+    if (MODE == WGRAD) {
+        l.a = a + (size_t)j * s.n_max * out_size;
+        l.b = b + (size_t)j * s.n_max * in_size;
+        l.n_m = v.co, l.n_n = taps * v.ci, l.n_k = job.n * v.ho * v.wo;
+        return l;
+    }
+    bool is_forward = MODE == FORWARD;
+    l.a = a + (size_t)j * s.n_max * (is_forward ? in_size : out_size);
+    l.b = b + (size_t)job.model * b_stride;
+    l.n_m = job.n * (is_forward ? v.ho * v.wo : v.hi * v.wi);
+    l.n_n = is_forward ? v.co : v.ci;
+    l.n_k = taps * (is_forward ? v.ci : v.co);
+    for (int i = 0; i < 4; i++) {
+        int m = l.m0 + (int)(threadIdx.x >> 4) + 16 * i;
+        l.rows[i] = is_forward ? pixel_of(l.a, m, v.ho, v.wo, in_size, v.stride, -v.pad)
+                               : pixel_of(l.a, m, v.hi, v.wi, out_size, 1, v.pad);
+    }
+    return l;
+}
+
+template <int MODE, bool TF32>
+static __device__ void finish(const loader<MODE, TF32> &l, const result &r, const cuda_job &job,
+                              size_t row0, const float sums[4][4]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            int2 at = place<TF32>(i, j);
+            int m = l.m0 + at.x, n = l.n0 + at.y;
+            if (m >= l.n_m || n >= l.n_n) continue;
+            float value = sums[i][j];
+            if (r.bias != NULL) value += r.bias[job.model * r.bias_stride + n];
+            if (r.relu) value = fmaxf(value, 0.0f);
+            float *to = r.data + (row0 + m) * l.n_n + n;
+            *to = r.accumulate ? *to + value : value;
+        }
+    }
+}
+
+template <int MODE, bool TF32>
+static __global__ void __launch_bounds__(THREADS)
+    product_kernel(shape s, const float *a, const float *b, size_t b_stride, result r) {
+    __shared__ __align__(16) float sa[DEPTH][PITCH], sb[DEPTH][PITCH];
+    int j = (int)blockIdx.z / s.n_splits, split = (int)blockIdx.z % s.n_splits;
+    const cuda_job job = s.jobs[j];
+    loader<MODE, TF32> l = make_loader<MODE, TF32>(s, job, j, a, b, b_stride);
+    if (l.m0 >= l.n_m) return;
+    /* wgrad: this block's part of K, whole DEPTHs */
+    int steps = (l.n_k + DEPTH - 1) / DEPTH, per = (steps + s.n_splits - 1) / s.n_splits;
+    int from = split * per * DEPTH, to = min(l.n_k, from + per * DEPTH);
+    float sums[4][4] = {}, ra[4], rb[4];
+    if (from < to) l.load(from, ra, rb);
+    for (int k = from; k < to; k += DEPTH) {
+        l.store(ra, rb, sa, sb);
+        __syncthreads();
+        if (k + DEPTH < to) l.load(k + DEPTH, ra, rb);
+        multiply<TF32>(sa, sb, sums);
+        __syncthreads(); /* the next store overwrites what slower warps still read */
+    }
+    size_t row0;
+    if (MODE == WGRAD)
+        row0 = (size_t)blockIdx.z * l.n_m;
+    else
+        row0 =
+            (size_t)j * s.n_max * (MODE == FORWARD ? s.conv.ho * s.conv.wo : s.conv.hi * s.conv.wi);
+    finish<MODE, TF32>(l, r, job, row0, sums);
+}
+
+static unsigned n_tiles(int n) {
+    return (unsigned)((n + TILE - 1) / TILE);
+}
+
+ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                               size_t packed, size_t bias, bool relu, float *y_dev) {
+    shape s = {*conv, run->n_max, 1, run->jobs_dev};
+    result r = {y_dev, bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias, run->params_stride,
+                relu, false};
+    dim3 grid(n_tiles(run->n_max * conv->ho * conv->wo), n_tiles(conv->co), (unsigned)run->n_jobs);
+    const float *w = run->packed_dev + packed;
+    if (run->tf32)
+        product_kernel<FORWARD, true>
+            <<<grid, THREADS, 0, run->stream>>>(s, x_dev, w, run->packed_stride, r);
+    else
+        product_kernel<FORWARD, false>
+            <<<grid, THREADS, 0, run->stream>>>(s, x_dev, w, run->packed_stride, r);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
+                             size_t packed, bool accumulate, float *dx_dev) {
+    shape s = {*conv, run->n_max, 1, run->jobs_dev};
+    result r = {dx_dev, NULL, 0, false, accumulate};
+    dim3 grid(n_tiles(run->n_max * conv->hi * conv->wi), n_tiles(conv->ci), (unsigned)run->n_jobs);
+    const float *w = run->packed_dev + packed;
+    if (run->tf32)
+        product_kernel<DGRAD, true>
+            <<<grid, THREADS, 0, run->stream>>>(s, d_dev, w, run->packed_stride, r);
+    else
+        product_kernel<DGRAD, false>
+            <<<grid, THREADS, 0, run->stream>>>(s, d_dev, w, run->packed_stride, r);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+/* As many parts of K as fill the machine about twice, of at least 256 pixels each. */
+int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max) {
+    int tiles = (int)(n_tiles(conv->co) * n_tiles(conv->kh * conv->kw * conv->ci)) * n_jobs;
+    long most = ((long)n_max * conv->ho * conv->wo + 255) / 256;
+    long wanted = (512 + tiles - 1) / tiles;
+    return (int)(wanted < most ? wanted : most);
+}
+
+ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                             const float *d_dev, size_t weight) {
+    int n_splits = ct_cuda_wgrad_splits(conv, run->n_jobs, run->n_max), taps = conv->kh * conv->kw;
+    shape s = {*conv, run->n_max, n_splits, run->jobs_dev};
+    result r = {run->partial_dev, NULL, 0, false, false};
+    dim3 grid(n_tiles(conv->co), n_tiles(taps * conv->ci), (unsigned)(run->n_jobs * n_splits));
+    if (run->tf32)
+        product_kernel<WGRAD, true><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
+    else
+        product_kernel<WGRAD, false><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
+    CT_CUDA_LAUNCHED();
+    return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->ci, taps, false, weight);
+}

@@ -1,0 +1,103 @@
+#include "backend/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+#include "util/memory.h"
+
+#define MIB         (1024.0 * 1024.0)
+#define OLDEST_CHIP 8 /* compute capability 8.0: tf32 on the tensor cores */
+
+ct_status ct_cuda_fail(cudaError_t error, const char *what) {
+    return ct_fail(error == cudaErrorMemoryAllocation ? CT_NOMEM : CT_IO,
+                   "the GPU failed: %s (%.*s)", cudaGetErrorString(error), (int)strcspn(what, "("),
+                   what);
+}
+
+ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out) {
+    size_t n_free = 0, total = 0;
+    CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
+    if (n_bytes > n_free)
+        return ct_fail(CT_NOMEM,
+                       "%s needs %.0f MiB of GPU memory and %.0f of %.0f MiB are free: take fewer "
+                       "agents or a smaller batch",
+                       what, (double)n_bytes / MIB, (double)n_free / MIB, (double)total / MIB);
+    CT_CUDA_TRY(cudaMalloc(out, n_bytes > 0 ? n_bytes : 1));
+    return CT_OK;
+}
+
+static void backend_free(ct_backend *base) {
+    cuda_backend *backend = (cuda_backend *)base;
+    cudaStreamSynchronize(backend->stream);
+    ct_cuda_forget_graphs(backend);
+    ct_cuda_stage_free(backend);
+    ct_free(backend->tape.recordings);
+    cudaFreeHost(backend->cache.host);
+    cudaStreamDestroy(backend->stream);
+    ct_free(backend);
+}
+
+static const ct_backend_ops cuda_ops = {
+    .name = "cuda",
+    .free = backend_free,
+    .bank_alloc = ct_cuda_bank_alloc,
+    .bank_free = ct_cuda_bank_free,
+    .bank_write = ct_cuda_bank_write,
+    .bank_read = ct_cuda_bank_read,
+    .update = ct_cuda_run_update,
+    .source_create = ct_cuda_source_create,
+    .source_free = ct_cuda_source_free,
+    .plan_create = ct_cuda_plan_create,
+    .plan_free = ct_cuda_plan_free,
+    .features = ct_cuda_features,
+    .gradient = ct_cuda_gradient,
+    .evaluate = ct_cuda_evaluate,
+    .step_begin = ct_cuda_step_begin,
+    .step_end = ct_cuda_step_end,
+};
+
+/* A GPU this build can use, made current. */
+static ct_status find_device(struct cudaDeviceProp *properties) {
+    int n_devices = 0;
+    cudaError_t error = cudaGetDeviceCount(&n_devices);
+    if (error != cudaSuccess || n_devices == 0)
+        return ct_fail(CT_IO, "no GPU to use: %s; --device cpu needs none",
+                       error != cudaSuccess ? cudaGetErrorString(error) : "none is installed");
+    CT_CUDA_TRY(cudaSetDevice(0));
+    CT_CUDA_TRY(cudaGetDeviceProperties(properties, 0));
+    if (properties->major < OLDEST_CHIP)
+        return ct_fail(CT_IO, "%s has compute capability %d.%d, this build needs %d.0 or newer",
+                       properties->name, properties->major, properties->minor, OLDEST_CHIP);
+    return CT_OK;
+}
+
+static ct_status init(cuda_backend *backend) {
+    const char *graphs = getenv("CROSSTALK_CUDA_GRAPHS");
+    backend->tape.no_graphs = graphs != NULL && strcmp(graphs, "off") == 0;
+    CT_CUDA_TRY(cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking));
+    backend->tape.recordings = ct_new(cuda_recording, CUDA_GRAPHS);
+    if (backend->tape.recordings == NULL) return ct_fail(CT_NOMEM, "no memory for graphs");
+    return ct_cuda_stage_create(backend);
+}
+
+ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend **out) {
+    struct cudaDeviceProp properties;
+    CT_TRY(find_device(&properties));
+    cuda_backend *backend = ct_new(cuda_backend, 1);
+    if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the cuda backend");
+    backend->base = (ct_backend){.ops = &cuda_ops, .n_threads = 1, .poll_every = 64};
+    backend->shared_limit = properties.sharedMemPerBlockOptin;
+    backend->tf32 = options->precision != CT_PRECISION_FP32;
+    ct_status status = options->precision == CT_PRECISION_BF16
+                           ? ct_fail(CT_NOTBUILT, "--precision bf16 is not there yet on cuda: take "
+                                                  "tf32 or fp32")
+                           : init(backend);
+    if (status != CT_OK) {
+        backend_free(&backend->base);
+        return status;
+    }
+    *out = &backend->base;
+    return CT_OK;
+}

@@ -1,0 +1,212 @@
+/* What the C files of the cuda backend share: the device, the block of values that travels to it
+ * with every call, the calls of an iteration, and the compiled network.
+ *
+ * A call (update, features, gradient) is a short record. Whatever may differ from one iteration to
+ * the next (jobs, batches, coefficients, the loss column) is put into the stage, a pinned block of
+ * host memory that is copied to the device in one go. Between step_begin and step_end calls are
+ * only noted; step_end finds the recorded CUDA graph of the same sequence of calls, or records it,
+ * and launches it. Outside of steps calls are launched at once. */
+#ifndef CT_BACKEND_CUDA_INTERNAL_H
+#define CT_BACKEND_CUDA_INTERNAL_H
+
+#include "backend/backend.h"
+#include "backend/cuda/kernels.h"
+
+#define CUDA_RING      4  /* iterations whose stage may be on its way to the device */
+#define CUDA_MAX_CALLS 32 /* of one iteration */
+#define CUDA_GRAPHS    8  /* sequences of calls kept: full and short batches */
+
+typedef struct cuda_stage {
+    char *host[CUDA_RING];
+    cudaEvent_t copied[CUDA_RING];
+    char *dev;
+    int now;
+    size_t size, used;
+} cuda_stage;
+
+typedef struct cuda_plan cuda_plan;
+
+typedef struct cuda_source {
+    ct_source base;
+    cuda_images images;
+    void *block_dev;
+} cuda_source;
+
+typedef enum cuda_call_kind {
+    CUDA_CALL_UPDATE,
+    CUDA_CALL_FEATURES,
+    CUDA_CALL_GRADIENT
+} cuda_call_kind;
+
+/* A bank as a call sees it. */
+typedef struct cuda_rows {
+    float *data;
+    size_t stride;
+} cuda_rows;
+
+/* One call; compared byte by byte, so it is zeroed before it is filled. */
+typedef struct cuda_call {
+    cuda_call_kind kind;
+    /* offsets in the stage */
+    size_t jobs, samples, program, column, cross_begin;
+    /* update */
+    size_t n_quads;
+    int n_rows, n_temps, n_temp_rows;
+    /* features, gradient */
+    cuda_plan *plan;
+    const cuda_source *source;
+    int n_jobs, n_max;
+    int n_models;
+    bool is_packed; /* the call before has packed the same weights */
+    cuda_rows params, buffers, features, sums, gradient, losses, cross, received;
+    ct_loss_spec loss;
+} cuda_call;
+
+typedef struct cuda_recording {
+    cuda_call calls[CUDA_MAX_CALLS];
+    int n_calls;
+    cudaGraphExec_t graph;
+} cuda_recording;
+
+typedef struct cuda_tape {
+    bool in_step;
+    bool no_graphs; /* CROSSTALK_CUDA_GRAPHS=off: launch one by one */
+    cuda_call calls[CUDA_MAX_CALLS];
+    int n_calls;
+    /* whose weights the last call of a plan has packed; NULL once they have changed */
+    const float *packed_data;
+    const cuda_plan *packed_plan;
+    int n_packed;
+    cuda_recording *recordings; /* [CUDA_GRAPHS] */
+    int n_recordings, oldest;
+} cuda_tape;
+
+/* Columns of a bank read lately: losses are read a few floats at a time. */
+typedef struct cuda_cache {
+    float *host; /* [rows][n] */
+    size_t capacity;
+    const float *bank_data;
+    size_t first, n;
+} cuda_cache;
+
+typedef struct cuda_backend {
+    ct_backend base;
+    cudaStream_t stream;
+    size_t shared_limit; /* bytes of shared memory a block may have */
+    bool tf32;
+    cuda_stage stage;
+    cuda_tape tape;
+    cuda_cache cache;
+} cuda_backend;
+
+/* One or several nodes run as one: conv + relu, norm + add, conv + EvoNorm + add. */
+typedef struct cuda_step {
+    ct_op op;            /* CONV also for linear; a norm; RELU, MAXPOOL, AVGPOOL, ADD */
+    const ct_node *node; /* whose parameters it uses */
+    const ct_node *norm; /* EvoNorm fused behind a convolution, or NULL */
+    int in, residual;    /* nodes read: the input, and what is added to the output (-1: nothing) */
+    int inner;           /* the convolution's own node where a norm is fused, else -1 */
+    int out;
+    bool relu;
+    bool tile_dgrad, tile_wgrad;
+    cuda_conv conv;
+    cuda_norm norm_shape;
+    size_t forward, backward; /* packed weights */
+    size_t sums;              /* of per-sample sums, in floats a sample */
+    /* backward */
+    bool add_in;        /* the input's gradient is there already: add to it */
+    bool copy_residual; /* the residual's gradient has a place of its own */
+    bool add_residual;
+} cuda_step;
+
+/* Where tensors lie, in floats a sample from the start of the workspace. */
+typedef struct cuda_layout {
+    size_t *value, *grad, *stats; /* [n_nodes] */
+    size_t spare;
+    size_t n_floats;
+} cuda_layout;
+
+struct cuda_plan {
+    ct_plan base;
+    cuda_step *steps;
+    int n_steps, n_feature_steps;
+    int *root; /* [n_nodes] node whose gradient's place is used */
+    cuda_layout train, forward;
+    size_t packed_floats; /* of one parameter row */
+    cuda_pack *packs_dev;
+    int n_packs, n_pack_blocks;
+    cuda_sum *sums_dev;
+    int n_sums, n_sum_blocks;
+    size_t sum_floats; /* a sample */
+    /* grown to the largest call so far */
+    char *workspace_dev;
+    size_t workspace_size;
+};
+
+/* Pieces of the workspace of one call. */
+typedef struct cuda_workspace {
+    float *tensors, *partial, *sums, *own, *packed;
+    int32_t *labels;
+    int *predictions;
+    double *samples, *scores;
+} cuda_workspace;
+
+/* cuda.c: n bytes on the device, or CT_NOMEM with what is needed and what is free */
+ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out);
+/* stage.c */
+ct_status ct_cuda_stage_create(cuda_backend *backend);
+void ct_cuda_stage_free(cuda_backend *backend);
+ct_status ct_cuda_stage_begin(cuda_backend *backend);
+/* Room for n bytes, and their offset. The pointer holds until the next reservation. */
+ct_status ct_cuda_stage_reserve(cuda_backend *backend, size_t n, size_t *offset, void **host);
+ct_status ct_cuda_stage_send(cuda_backend *backend);
+/* step.c */
+ct_status ct_cuda_step_begin(ct_backend *backend);
+ct_status ct_cuda_step_end(ct_backend *backend);
+/* Around the staging of a call: outside of a step it is launched by commit. */
+ct_status ct_cuda_call_begin(cuda_backend *backend);
+ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call);
+/* Launches what a step has noted so far; before anything that looks at results. */
+ct_status ct_cuda_flush(cuda_backend *backend);
+void ct_cuda_forget_graphs(cuda_backend *backend);
+/* bank.c */
+ct_status ct_cuda_bank_alloc(ct_bank *bank);
+void ct_cuda_bank_free(ct_bank *bank);
+ct_status ct_cuda_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values);
+ct_status ct_cuda_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values);
+/* source.c */
+ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, const float *mean,
+                                const float *std, ct_source **out);
+void ct_cuda_source_free(ct_source *source);
+/* program.c */
+ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
+/* compile.c, layout.c, plan.c */
+ct_status ct_cuda_compile(cuda_plan *plan);
+ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out);
+void ct_cuda_layout_free(cuda_layout *layout);
+ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
+                              ct_plan **out);
+void ct_cuda_plan_free(ct_plan *plan);
+/* Takes the memory of a call of this size; what was there before is lost. */
+ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train);
+cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
+                                 bool train, size_t *n_bytes);
+/* run.c */
+ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
+                           ct_bank *class_sums);
+ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                           ct_bank *gradient, ct_bank *losses, size_t column);
+ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call);
+/* forward.c, backward.c: a plan's steps */
+ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
+                          const cuda_workspace *w, cuda_mode mode, int n_steps);
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w);
+cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *conv);
+cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *conv);
+
+static inline float *cuda_tensor(const cuda_run *run, const cuda_workspace *w, size_t offset) {
+    return w->tensors + offset * (size_t)run->n_jobs * (size_t)run->n_max;
+}
+
+#endif

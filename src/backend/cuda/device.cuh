@@ -1,0 +1,38 @@
+/* Small device functions that several kernels share. */
+#ifndef CT_BACKEND_CUDA_DEVICE_CUH
+#define CT_BACKEND_CUDA_DEVICE_CUH
+
+#include "backend/cuda/kernels.h"
+
+/* fp32 rounded to the nearest tf32, as the tensor cores want it. */
+static __device__ __forceinline__ float to_tf32(float x) {
+    uint32_t r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return __uint_as_float(r);
+}
+
+/* c += a b on the tensor cores: a 16x8 by rows, b 8x8 by columns, fp32 sums. */
+static __device__ __forceinline__ void mma_tf32(float c[4], const float a[4], const float b[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+/* Sum over the lanes of a warp, the same bits in every lane. */
+static __device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+    for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k);
+    return x;
+}
+
+static __device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+    for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k);
+    return x;
+}
+
+#define CUDA_EPSILON 1e-5f /* CT_NORM_EPSILON */
+
+#endif

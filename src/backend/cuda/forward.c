@@ -1,0 +1,81 @@
+/* The steps of a plan, forward. */
+#include "backend/cuda/cuda_internal.h"
+
+typedef struct pass {
+    const cuda_plan *plan;
+    const cuda_run *run;
+    const cuda_layout *layout;
+    const cuda_workspace *w;
+    cuda_mode mode;
+} pass;
+
+static float *value(const pass *p, int node) {
+    return node < 0 ? NULL : cuda_tensor(p->run, p->w, p->layout->value[node]);
+}
+
+static size_t bias_of(const pass *p, const cuda_step *step) {
+    int bias = step->node->bias;
+    return bias == CT_NO_PARAM ? CUDA_NO_PARAM : p->plan->base.graph->params[bias].offset;
+}
+
+static ct_status run_conv(const pass *p, const cuda_step *step, float *stats) {
+    const float *x = value(p, step->in);
+    float *y = value(p, step->out);
+    if (step->norm != NULL) {
+        cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
+        float *pre = p->mode == CUDA_TRAIN ? value(p, step->inner) : NULL;
+        return ct_cuda_tile_evonorm(p->run, &tile, x, step->forward, &step->norm_shape,
+                                    value(p, step->residual), pre, stats, y);
+    }
+    if (step->conv.groups > 1)
+        return ct_cuda_grouped_forward(p->run, &step->conv, x,
+                                       p->plan->base.graph->params[step->node->weight].offset,
+                                       bias_of(p, step), step->relu, y);
+    return ct_cuda_conv_forward(p->run, &step->conv, x, step->forward, bias_of(p, step), step->relu,
+                                y);
+}
+
+static cuda_window window_of(const ct_graph *g, const cuda_step *step) {
+    ct_shape from = g->nodes[step->in].shape, to = step->node->shape;
+    return (cuda_window){.c = from.c,
+                         .hi = from.h,
+                         .wi = from.w,
+                         .ho = to.h,
+                         .wo = to.w,
+                         .kernel = step->node->kernel,
+                         .stride = step->node->stride,
+                         .pad = step->node->pad};
+}
+
+static ct_status run_step(const pass *p, const cuda_step *step) {
+    const ct_graph *g = p->plan->base.graph;
+    const cuda_norm *norm = &step->norm_shape;
+    const float *x = value(p, step->in), *residual = value(p, step->residual);
+    float *y = value(p, step->out);
+    /* Only training keeps statistics. */
+    float *stats =
+        p->mode == CUDA_TRAIN ? cuda_tensor(p->run, p->w, p->layout->stats[step->out]) : NULL;
+    ct_shape from = g->nodes[step->in].shape;
+    cuda_window window = window_of(g, step);
+    switch (step->op) {
+    case CT_OP_CONV: return run_conv(p, step, stats);
+    case CT_OP_EVONORM:
+    case CT_OP_EVONORM_S0: return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, y);
+    case CT_OP_GROUPNORM: return ct_cuda_groupnorm_forward(p->run, norm, x, residual, stats, y);
+    case CT_OP_BATCHNORM:
+        return ct_cuda_batchnorm_forward(p->run, norm, p->mode, step->node->buffer, x, residual,
+                                         stats, y);
+    case CT_OP_RELU: return ct_cuda_relu(p->run, ct_shape_size(from), x, y);
+    case CT_OP_ADD: return ct_cuda_add(p->run, ct_shape_size(from), x, residual, y);
+    case CT_OP_MAXPOOL: return ct_cuda_maxpool(p->run, &window, x, y);
+    case CT_OP_AVGPOOL: return ct_cuda_avgpool(p->run, from.c, from.h * from.w, x, y);
+    default: return CT_OK;
+    }
+}
+
+ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
+                          const cuda_workspace *w, cuda_mode mode, int n_steps) {
+    pass p = {.plan = plan, .run = run, .layout = layout, .w = w, .mode = mode};
+    for (int s = 0; s < n_steps; s++) CT_TRY(run_step(&p, &plan->steps[s]));
+    return CT_OK;
+}

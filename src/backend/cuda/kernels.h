@@ -1,0 +1,295 @@
+/* The launchers of the cuda backend, one fused operation a file, seen from C and from CUDA.
+ * A tensor of a call is float [n_jobs][n_max][h][w][c]: job j's sample b at (j * n_max + b) * size,
+ * samples beyond the job's own n are never read. The job is a grid axis of every launch. */
+#ifndef CT_BACKEND_CUDA_KERNELS_H
+#define CT_BACKEND_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "util/status.h"
+
+/* Turns a CUDA error into CT_IO with its name; `what` is the call. */
+ct_status ct_cuda_fail(cudaError_t error, const char *what);
+
+#define CT_CUDA_TRY(call)                                                                          \
+    do {                                                                                           \
+        cudaError_t cuda_error_ = (call);                                                          \
+        if (cuda_error_ != cudaSuccess) return ct_cuda_fail(cuda_error_, #call);                   \
+    } while (0)
+/* After every launch. */
+#define CT_CUDA_LAUNCHED() CT_CUDA_TRY(cudaGetLastError())
+
+#define CUDA_NO_PARAM SIZE_MAX /* offset of a parameter that is not there */
+
+typedef struct cuda_job {
+    int model, batch, out;
+    int n; /* samples of its batch */
+} cuda_job;
+
+/* A sample of a batch. */
+typedef struct cuda_sample {
+    uint32_t index;
+    int8_t dy, dx;
+    uint8_t flip, reserved;
+} cuda_sample;
+
+/* One call of a plan, as every launch needs it. */
+typedef struct cuda_run {
+    cudaStream_t stream;
+    const cuda_job *jobs_dev; /* [n_jobs] */
+    int n_jobs, n_max;
+    const float *params_dev; /* by job.model */
+    size_t params_stride;
+    const float *packed_dev; /* packed weights, by job.model */
+    size_t packed_stride;
+    float *grads_dev; /* by job.out */
+    size_t grads_stride;
+    float *buffers_dev; /* batchnorm's running statistics, by job.model */
+    size_t buffers_stride;
+    float *partial_dev; /* sums of one operation before the second pass */
+    float *sums_dev;    /* per-sample sums of all operations, reduced at the end */
+    bool tf32;
+} cuda_run;
+
+/* A convolution; a linear layer is one whose kernel is the whole picture. */
+typedef struct cuda_conv {
+    int ci, hi, wi;
+    int co, ho, wo;
+    int kh, kw, stride, pad, groups;
+} cuda_conv;
+
+/* ---- pack.cu: weights in the order the convolutions read them ---- */
+
+typedef enum cuda_packing {
+    CUDA_PACK_FORWARD,       /* [tap][ci][co] */
+    CUDA_PACK_BACKWARD,      /* [tap][co][ci] */
+    CUDA_PACK_TILE_FORWARD,  /* fragments of mma m16n8k8, k = (tap, ci), n = co, rounded to tf32 */
+    CUDA_PACK_TILE_BACKWARD, /* the same with k = (tap, co), n = ci */
+} cuda_packing;
+
+typedef struct cuda_pack {
+    size_t from;  /* offset of the weight in a parameter row */
+    size_t to;    /* offset in a packed row */
+    size_t count; /* floats written */
+    int co, ci, taps;
+    int depth; /* k of one tap, rounded up to 8 in tiles */
+    cuda_packing kind;
+    int first_block; /* of the launch */
+} cuda_pack;
+
+#define CUDA_PACK_BLOCK 1024 /* floats a block writes */
+ct_status ct_cuda_pack(const cuda_run *run, const cuda_pack *packs_dev, int n_packs, int n_blocks,
+                       int n_rows, float *packed_dev);
+
+/* ---- gather.cu ---- */
+typedef struct cuda_images {
+    const uint8_t *pixels_dev; /* [n][c][h][w] */
+    const int32_t *labels_dev;
+    const float *table_dev; /* [c][256] */
+    int c, h, w;
+} cuda_images;
+/* out: the pictures, [h][w][c]; labels [n_jobs][n_max] */
+ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
+                         const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev);
+
+/* ---- conv.cu: any shape, groups = 1, as an implicit matrix product ---- */
+ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                               size_t packed, size_t bias, bool relu, float *y_dev);
+ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
+                             size_t packed, bool accumulate, float *dx_dev);
+ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                             const float *d_dev, size_t weight);
+/* Blocks of pixels whose sums conv_wgrad keeps apart, and the floats of partial_dev it needs. */
+int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max);
+
+/* ---- grouped.cu: grouped and depthwise convolutions ---- */
+ct_status ct_cuda_grouped_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                                  size_t weight, size_t bias, bool relu, float *y_dev);
+ct_status ct_cuda_grouped_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
+                                size_t weight, bool accumulate, float *dx_dev);
+ct_status ct_cuda_grouped_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                                const float *d_dev, size_t weight);
+
+/* ---- conv_tile.cu: whole samples in shared memory, EvoNorm and addition behind the product ----
+ */
+typedef struct cuda_tile_conv {
+    int ci, depth; /* channels of the input, and rounded up to 8 */
+    int hi, wi, co, ho, wo;
+    int kernel;
+    /* output (y, x), tap (u, v) reads input ((y * scale + sign * u + shift) / step, ...) where that
+     * is whole: forward scale = stride, sign 1, shift -pad, step 1; data gradient scale 1, sign -1,
+     * shift pad, step = stride */
+    int scale, sign, shift, step;
+} cuda_tile_conv;
+
+typedef struct cuda_norm {
+    int channels, groups, pixels;
+    size_t weight, bias, slope; /* offsets of parameters */
+} cuda_norm;
+
+/* Whether there is a kernel for this shape, on this device. */
+bool ct_cuda_tile_fits(const cuda_tile_conv *conv, size_t shared_limit);
+/* y = evonorm(conv(x)) + residual; the convolution's own value goes to `pre`, mean and 1/sigma to
+ * `stats` [sample][group][2], unless they are NULL. */
+ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
+                               size_t packed, const cuda_norm *norm, const float *residual_dev,
+                               float *pre_dev, float *stats_dev, float *y_dev);
+/* y = conv(x), or y += conv(x) */
+ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
+                            size_t packed, bool accumulate, float *y_dev);
+
+/* ---- wgrad_tile.cu ---- */
+bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
+int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max);
+ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                             const float *d_dev, size_t weight);
+
+/* ---- sums.cu: second passes, in a fixed order ---- */
+/* grads[job][weight + (o * ci + i) * taps + t] = sum over splits of partial[job][split][...] with
+ * element (t, i, o) where `by_tap`, else (o, t, i) */
+ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
+                            bool by_tap, size_t weight);
+
+/* Per-sample sums [n_jobs][n_max][count] at sums_dev + from (times n_jobs * n_max), to be added up
+ * over a job's samples into its gradient row at `to`. */
+typedef struct cuda_sum {
+    size_t from, to;
+    int count;
+    int width; /* floats of a sample's entry; this sum begins at `first` of it */
+    int first;
+    int first_block; /* of the launch */
+} cuda_sum;
+#define CUDA_SUM_BLOCK 128
+ct_status ct_cuda_sum_samples(const cuda_run *run, const cuda_sum *sums_dev, int n_sums,
+                              int n_blocks);
+/* sums_dev[from * n_jobs * n_max + (job * n_max + b) * channels + c] = sum over pixels of d */
+ct_status ct_cuda_bias_sums(const cuda_run *run, int channels, int pixels, const float *d_dev,
+                            size_t from);
+
+/* ---- evonorm.cu, norm.cu ---- */
+ct_status ct_cuda_evonorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                  const float *residual_dev, float *stats_dev, float *y_dev);
+/* `from`: where its per-sample sums go: [weight: channels][bias: channels][slope: channels if any].
+ * dx may be dy. */
+ct_status ct_cuda_evonorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                   const float *stats_dev, const float *dy_dev, size_t from,
+                                   float *dx_dev);
+ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                    const float *residual_dev, float *stats_dev, float *y_dev);
+ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                     const float *stats_dev, const float *dy_dev, size_t from,
+                                     float *dx_dev);
+
+typedef enum cuda_mode {
+    CUDA_TRAIN,    /* batch statistics; the running ones move */
+    CUDA_FEATURES, /* batch statistics; nothing moves */
+    CUDA_EVALUATE, /* running statistics */
+} cuda_mode;
+
+/* stats [n_jobs][2][channels]; buffer: offset of the running means in a buffer row */
+ct_status ct_cuda_batchnorm_forward(const cuda_run *run, const cuda_norm *norm, cuda_mode mode,
+                                    size_t buffer, const float *x_dev, const float *residual_dev,
+                                    float *stats_dev, float *y_dev);
+ct_status ct_cuda_batchnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                     const float *stats_dev, const float *dy_dev, float *dx_dev);
+
+/* ---- simple.cu ---- */
+typedef struct cuda_window {
+    int c, hi, wi, ho, wo, kernel, stride, pad;
+} cuda_window;
+ct_status ct_cuda_relu(const cuda_run *run, size_t size, const float *x_dev, float *y_dev);
+/* dx = or += dy where y > 0 */
+ct_status ct_cuda_relu_backward(const cuda_run *run, size_t size, const float *y_dev,
+                                const float *dy_dev, bool accumulate, float *dx_dev);
+/* y = a + b; with a NULL, y = b */
+ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, const float *b_dev,
+                      float *y_dev);
+ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float *x_dev,
+                          float *y_dev);
+ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, const float *x_dev,
+                                   const float *dy_dev, bool accumulate, float *dx_dev);
+ct_status ct_cuda_avgpool(const cuda_run *run, int channels, int pixels, const float *x_dev,
+                          float *y_dev);
+ct_status ct_cuda_avgpool_backward(const cuda_run *run, int channels, int pixels,
+                                   const float *dy_dev, bool accumulate, float *dx_dev);
+
+/* ---- loss.cu ---- */
+typedef struct cuda_loss {
+    int n_classes;
+    int channels, pixels; /* of the features: r = channels * pixels */
+    int distance;         /* ct_distance */
+    bool sum_features;    /* CT_REDUCE_SUM */
+    double lambda_m, lambda_d;
+    bool ccl;
+    const int32_t *labels_dev; /* [n_jobs][n_max] */
+} cuda_loss;
+
+/* Per sample: [n_jobs][n_max][4] cross-entropy, L_mv, L_dv, correct. dlogits may be NULL;
+ * predictions [n_jobs][n_max] may be NULL. */
+ct_status ct_cuda_cross_entropy(const cuda_run *run, const cuda_loss *loss, const float *logits_dev,
+                                float *dlogits_dev, double *samples_dev, int *predictions_dev);
+/* features row [n][r] of job.out from the node's tensor, and class sums [C][r + 1] of job.out */
+ct_status ct_cuda_take_features(const cuda_run *run, const cuda_loss *loss, const float *z_dev,
+                                float *features_dev, size_t features_stride, float *sums_dev,
+                                size_t sums_stride);
+typedef struct cuda_contrast {
+    const float *cross_dev; /* rows cross_begin[k] .. of job k */
+    size_t cross_stride;
+    const int *cross_begin_dev; /* [n_jobs + 1] */
+    const float *received_dev;  /* by job.out */
+    size_t received_stride;
+    float *own_dev; /* [n_jobs][C * (r + 1)] scratch */
+} cuda_contrast;
+/* dz = gradient of the contrastive terms at the features; adds L_mv and L_dv to samples_dev */
+ct_status ct_cuda_contrast(const cuda_run *run, const cuda_loss *loss,
+                           const cuda_contrast *contrast, const float *z_dev, double *samples_dev,
+                           float *dz_dev);
+/* losses[job.out][*column_dev ...] = means and the count; scores[job] = {sum of ce, correct} unless
+ * NULL. Either may be NULL. */
+ct_status ct_cuda_loss_sums(const cuda_run *run, const double *samples_dev, float *losses_dev,
+                            size_t losses_stride, const size_t *column_dev, double *scores_dev);
+
+/* ---- update.cu ---- */
+#define CUDA_MAX_ASSIGNS 24
+#define CUDA_MAX_TERMS   6
+
+typedef struct cuda_term {
+    const float *data; /* NULL: temporary `temp` */
+    size_t stride;
+    int temp;
+    int matrix; /* byte offset of a cuda_sparse from the program, or -1 */
+    float coef;
+} cuda_term;
+
+typedef struct cuda_assign {
+    float *data; /* NULL: temporary `temp` */
+    size_t stride;
+    int temp, n_rows, n_terms;
+    cuda_term terms[CUDA_MAX_TERMS];
+} cuda_assign;
+
+typedef struct cuda_program {
+    int n_assigns, n_temp_rows;
+    size_t n_quads; /* columns / 4, rounded up */
+    cuda_assign assigns[CUDA_MAX_ASSIGNS];
+} cuda_program;
+
+/* begin [n_rows + 1], column [entries], value [entries] (floats) follow. */
+typedef struct cuda_sparse {
+    int n_rows, n_entries;
+} cuda_sparse;
+
+ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
+                         int n_rows, int n_temps, int n_temp_rows, size_t shared_limit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,155 @@
+/* Where tensors lie. Step s of S runs at time s forward and at time 2 S - s backward (the loss at
+ * S); a tensor lives from its first write to its last read, and tensors whose lives do not overlap
+ * share memory. Everything is counted in floats a sample. */
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+#include "util/memory.h"
+
+#define ROUND 32 /* floats: tensors begin on 128 bytes */
+
+typedef struct life {
+    int from, to; /* times; from > to: never used */
+    size_t size;
+    size_t offset;
+} life;
+
+typedef struct lives {
+    const cuda_plan *plan;
+    life *all; /* [3 * n_nodes]: values, gradients by root, statistics */
+    life *value, *grad, *stats;
+    bool train;
+} lives;
+
+static void use_at(life *l, int time) {
+    if (time < l->from) l->from = time;
+    if (time > l->to) l->to = time;
+}
+
+static bool is_conv(const cuda_step *step) {
+    return step->op == CT_OP_CONV;
+}
+
+static bool is_norm(const cuda_step *step) {
+    return step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
+           step->op == CT_OP_GROUPNORM || step->op == CT_OP_BATCHNORM;
+}
+
+static void use_backward(const lives *l, const cuda_step *step, int time) {
+    const int *root = l->plan->root;
+    if (is_conv(step) || is_norm(step) || step->op == CT_OP_MAXPOOL)
+        use_at(&l->value[step->in], time);
+    if (step->relu || step->op == CT_OP_RELU) use_at(&l->value[step->out], time);
+    if (step->inner >= 0) {
+        use_at(&l->value[step->inner], time);
+        use_at(&l->grad[root[step->inner]], time);
+    }
+    use_at(&l->stats[step->out], time);
+    use_at(&l->grad[root[step->out]], time);
+    if (step->in > 0) use_at(&l->grad[root[step->in]], time);
+    if (step->residual > 0) use_at(&l->grad[root[step->residual]], time);
+}
+
+static void find_lives(const lives *l) {
+    const cuda_plan *plan = l->plan;
+    const ct_graph *g = plan->base.graph;
+    int loss = plan->n_steps;
+    use_at(&l->value[0], 0);
+    use_at(&l->value[g->features], loss);
+    use_at(&l->value[g->logits], loss);
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cuda_step *step = &plan->steps[s];
+        use_at(&l->value[step->in], s);
+        use_at(&l->value[step->out], s);
+        if (step->residual >= 0) use_at(&l->value[step->residual], s);
+        if (!l->train) continue;
+        if (step->inner >= 0) use_at(&l->value[step->inner], s);
+        use_at(&l->stats[step->out], s);
+        use_backward(l, step, 2 * loss - s);
+    }
+    if (!l->train) return;
+    use_at(&l->grad[plan->root[g->logits]], loss);
+    use_at(&l->grad[plan->root[g->features]], loss);
+}
+
+/* Statistics a step leaves for its backward pass. */
+static size_t stats_size(const cuda_step *step) {
+    if (step->norm == NULL && !is_norm(step)) return 0;
+    if (step->op == CT_OP_BATCHNORM) return 2 * (size_t)step->norm_shape.channels;
+    return 2 * (size_t)step->norm_shape.groups;
+}
+
+static size_t round_up(size_t n) {
+    return (n + ROUND - 1) / ROUND * ROUND;
+}
+
+/* The lowest place where `l` meets none of the n tensors placed before it in the same time. */
+static void place(life *l, const life *placed, int n) {
+    l->offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < n; i++) {
+            const life *o = &placed[i];
+            bool in_time = o->from <= o->to && o->from <= l->to && l->from <= o->to;
+            if (!in_time || o->offset + o->size <= l->offset || l->offset + l->size <= o->offset)
+                continue;
+            l->offset = o->offset + o->size;
+            moved = true;
+        }
+    }
+}
+
+static void set_sizes(const lives *l) {
+    const cuda_plan *plan = l->plan;
+    const ct_graph *g = plan->base.graph;
+    for (int i = 0; i < 3 * g->n_nodes; i++) l->all[i] = (life){.from = 1 << 30, .to = -1};
+    for (int i = 0; i < g->n_nodes; i++)
+        l->value[i].size = l->grad[i].size = round_up(ct_shape_size(g->nodes[i].shape));
+    for (int s = 0; s < plan->n_steps; s++)
+        l->stats[plan->steps[s].out].size = round_up(stats_size(&plan->steps[s]));
+}
+
+/* A norm whose input has a gradient already, or needs none, writes its own to a spare place. */
+static size_t spare_size(const cuda_plan *plan) {
+    size_t size = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cuda_step *step = &plan->steps[s];
+        size_t n = round_up(ct_shape_size(plan->base.graph->nodes[step->in].shape));
+        if (is_norm(step) && (step->add_in || step->in == 0) && n > size) size = n;
+    }
+    return size;
+}
+
+ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out) {
+    size_t n = (size_t)plan->base.graph->n_nodes;
+    lives l = {.plan = plan, .all = ct_new(life, 3 * n), .train = train};
+    out->value = ct_new(size_t, 3 * n);
+    if (l.all == NULL || out->value == NULL) {
+        ct_free(l.all);
+        ct_cuda_layout_free(out);
+        return ct_fail(CT_NOMEM, "no memory for the plan of %s", plan->base.graph->model);
+    }
+    out->grad = out->value + n;
+    out->stats = out->grad + n;
+    l.value = l.all;
+    l.grad = l.value + n;
+    l.stats = l.grad + n;
+    set_sizes(&l);
+    find_lives(&l);
+    size_t end = 0;
+    for (size_t i = 0; i < 3 * n; i++) {
+        if (l.all[i].from > l.all[i].to) continue;
+        place(&l.all[i], l.all, (int)i);
+        out->value[i] = l.all[i].offset;
+        if (l.all[i].offset + l.all[i].size > end) end = l.all[i].offset + l.all[i].size;
+    }
+    out->spare = end;
+    out->n_floats = end + (train ? spare_size(plan) : 0);
+    ct_free(l.all);
+    return CT_OK;
+}
+
+void ct_cuda_layout_free(cuda_layout *layout) {
+    ct_free(layout->value);
+    memset(layout, 0, sizeof *layout);
+}

@@ -1,0 +1,200 @@
+/* A network compiled for the device: steps, packed weights, sums, workspace. */
+#include "backend/cuda/cuda_internal.h"
+
+#include "util/memory.h"
+
+#define ALIGN 256 /* bytes */
+
+static bool is_dense(const cuda_step *step) {
+    return step->op == CT_OP_CONV && step->conv.groups == 1;
+}
+
+static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, cuda_packing kind,
+                     size_t *to) {
+    const cuda_conv *c = &step->conv;
+    bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD;
+    bool is_tile = kind == CUDA_PACK_TILE_FORWARD || kind == CUDA_PACK_TILE_BACKWARD;
+    int depth = is_backward ? c->co : c->ci, wide = is_backward ? c->ci : c->co;
+    if (is_tile) depth = (depth + 7) / 8 * 8;
+    cuda_pack *p = &packs[plan->n_packs++];
+    *p = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
+                     .to = plan->packed_floats,
+                     .count = (size_t)(c->kh * c->kw) * (size_t)depth * (size_t)wide,
+                     .co = c->co,
+                     .ci = c->ci,
+                     .taps = c->kh * c->kw,
+                     .depth = depth,
+                     .kind = kind,
+                     .first_block = plan->n_pack_blocks};
+    *to = p->to;
+    plan->packed_floats += (p->count + 31) / 32 * 32;
+    plan->n_pack_blocks += (int)((p->count + CUDA_PACK_BLOCK - 1) / CUDA_PACK_BLOCK);
+}
+
+static ct_status upload(const void *host, size_t n_bytes, void **dev) {
+    CT_TRY(ct_cuda_alloc(n_bytes, "a plan", dev));
+    CT_CUDA_TRY(cudaMemcpy(*dev, host, n_bytes, cudaMemcpyHostToDevice));
+    return CT_OK;
+}
+
+static ct_status plan_packs(cuda_plan *plan) {
+    cuda_pack *packs = ct_new(cuda_pack, 2 * (size_t)plan->n_steps);
+    if (packs == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
+    for (int s = 0; s < plan->n_steps; s++) {
+        cuda_step *step = &plan->steps[s];
+        if (!is_dense(step)) continue;
+        add_pack(plan, packs, step, step->norm != NULL ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
+                 &step->forward);
+        if (step->in > 0)
+            add_pack(plan, packs, step,
+                     step->tile_dgrad ? CUDA_PACK_TILE_BACKWARD : CUDA_PACK_BACKWARD,
+                     &step->backward);
+    }
+    void *dev = NULL;
+    ct_status status = upload(packs, (size_t)plan->n_packs * sizeof *packs, &dev);
+    plan->packs_dev = dev;
+    ct_free(packs);
+    return status;
+}
+
+static void add_sum(cuda_plan *plan, cuda_sum *sums, size_t from, int width, int first, int count,
+                    size_t to) {
+    sums[plan->n_sums++] = (cuda_sum){.from = from,
+                                      .to = to,
+                                      .count = count,
+                                      .width = width,
+                                      .first = first,
+                                      .first_block = plan->n_sum_blocks};
+    plan->n_sum_blocks += (count + CUDA_SUM_BLOCK - 1) / CUDA_SUM_BLOCK;
+}
+
+/* The sums over samples of a step's parameters: a norm's, or a convolution's bias. */
+static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
+    const ct_graph *g = plan->base.graph;
+    step->sums = plan->sum_floats;
+    if (step->norm != NULL || step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
+        step->op == CT_OP_GROUPNORM) {
+        const cuda_norm *n = &step->norm_shape;
+        int width = n->channels * (n->slope == CUDA_NO_PARAM ? 2 : 3);
+        add_sum(plan, sums, step->sums, width, 0, n->channels, n->weight);
+        add_sum(plan, sums, step->sums, width, n->channels, n->channels, n->bias);
+        if (n->slope != CUDA_NO_PARAM)
+            add_sum(plan, sums, step->sums, width, 2 * n->channels, n->channels, n->slope);
+        plan->sum_floats += (size_t)width;
+    } else if (step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM) {
+        int co = step->conv.co;
+        add_sum(plan, sums, step->sums, co, 0, co, g->params[step->node->bias].offset);
+        plan->sum_floats += (size_t)co;
+    }
+}
+
+static ct_status plan_sums(cuda_plan *plan) {
+    cuda_sum *sums = ct_new(cuda_sum, 3 * (size_t)plan->n_steps);
+    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
+    for (int s = 0; s < plan->n_steps; s++) add_sums(plan, sums, &plan->steps[s]);
+    void *dev = NULL;
+    ct_status status = upload(sums, (size_t)plan->n_sums * sizeof *sums, &dev);
+    plan->sums_dev = dev;
+    ct_free(sums);
+    return status;
+}
+
+/* Floats of partial sums of the weight gradients, at most, of one step at a time. */
+static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
+    size_t most = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cuda_step *step = &plan->steps[s];
+        if (step->op != CT_OP_CONV) continue;
+        const cuda_conv *c = &step->conv;
+        int splits = c->groups > 1      ? n_max
+                     : step->tile_wgrad ? ct_cuda_tile_wgrad_splits(c, n_jobs, n_max)
+                                        : ct_cuda_wgrad_splits(c, n_jobs, n_max);
+        size_t n =
+            plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static void *piece(const cuda_plan *plan, size_t n_bytes, size_t *end) {
+    char *at = plan->workspace_dev + *end;
+    *end += (n_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return at;
+}
+
+cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
+                                 bool train, size_t *n_bytes) {
+    const ct_graph *g = plan->base.graph;
+    const cuda_layout *layout = train ? &plan->train : &plan->forward;
+    size_t n = (size_t)n_jobs * (size_t)n_max, end = 0;
+    size_t columns = (size_t)g->n_classes * (ct_graph_n_features(g) + 1);
+    cuda_workspace w = {0};
+    /* First, so that calls of any size find the same weights there. */
+    w.packed = piece(plan, (size_t)n_models * plan->packed_floats * sizeof(float), &end);
+    w.labels = piece(plan, n * sizeof(int32_t), &end);
+    w.predictions = piece(plan, n * sizeof(int), &end);
+    w.samples = piece(plan, n * CT_LOSS_FIELDS * sizeof(double), &end);
+    w.scores = piece(plan, (size_t)n_jobs * 2 * sizeof(double), &end);
+    if (train) {
+        w.own = piece(plan, (size_t)n_jobs * columns * sizeof(float), &end);
+        w.sums = piece(plan, n * plan->sum_floats * sizeof(float), &end);
+        w.partial = piece(plan, partial_floats(plan, n_jobs, n_max) * sizeof(float), &end);
+    }
+    w.tensors = piece(plan, n * layout->n_floats * sizeof(float), &end);
+    if (n_bytes != NULL) *n_bytes = end;
+    return w;
+}
+
+ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
+    cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    size_t n_bytes = 0;
+    ct_cuda_workspace(plan, n_jobs, n_max, n_models, train, &n_bytes);
+    if (n_bytes <= plan->workspace_size) return CT_OK;
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    ct_cuda_forget_graphs(backend);
+    cudaFree(plan->workspace_dev);
+    plan->workspace_dev = NULL;
+    plan->workspace_size = 0;
+    void *dev = NULL;
+    CT_TRY(ct_cuda_alloc(n_bytes, train ? "a training step" : "a forward pass", &dev));
+    plan->workspace_dev = dev;
+    plan->base.workspace_bytes = plan->workspace_size = n_bytes;
+    return CT_OK;
+}
+
+static ct_status build(cuda_plan *plan) {
+    CT_TRY(ct_cuda_compile(plan));
+    CT_TRY(plan_packs(plan));
+    CT_TRY(plan_sums(plan));
+    CT_TRY(ct_cuda_layout(plan, true, &plan->train));
+    return ct_cuda_layout(plan, false, &plan->forward);
+}
+
+ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
+                              ct_plan **out) {
+    cuda_plan *plan = ct_new(cuda_plan, 1);
+    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
+    plan->base = (ct_plan){.backend = backend, .graph = graph, .max_batch = max_batch};
+    ct_status status = build(plan);
+    if (status != CT_OK) {
+        ct_cuda_plan_free(&plan->base);
+        return status;
+    }
+    *out = &plan->base;
+    return CT_OK;
+}
+
+void ct_cuda_plan_free(ct_plan *base) {
+    cuda_plan *plan = (cuda_plan *)base;
+    cuda_backend *backend = (cuda_backend *)base->backend;
+    cudaStreamSynchronize(backend->stream);
+    ct_cuda_forget_graphs(backend);
+    cudaFree(plan->workspace_dev);
+    cudaFree(plan->packs_dev);
+    cudaFree(plan->sums_dev);
+    ct_cuda_layout_free(&plan->train);
+    ct_cuda_layout_free(&plan->forward);
+    ct_free(plan->steps);
+    ct_free(plan->root);
+    ct_free(plan);
+}

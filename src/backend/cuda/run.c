@@ -1,0 +1,259 @@
+/* Calls of a plan: what they put into the stage, and their launches. */
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+
+#define EVALUATE_SAMPLES 4096 /* of one launch: enough to fill a GPU */
+
+static cuda_rows rows_of(const ct_bank *bank) {
+    if (bank == NULL) return (cuda_rows){0};
+    return (cuda_rows){.data = bank->data, .stride = bank->stride};
+}
+
+static int largest_batch(const ct_work *work) {
+    int n = 1;
+    for (int k = 0; k < work->n_jobs; k++)
+        if (work->batches[work->jobs[k].batch].n > n) n = work->batches[work->jobs[k].batch].n;
+    return n;
+}
+
+static cuda_sample sample_of(const ct_batch *batch, int b) {
+    cuda_sample s = {.index = batch->index[b]};
+    if (batch->crop != NULL) {
+        s.dy = batch->crop[b].dy;
+        s.dx = batch->crop[b].dx;
+        s.flip = batch->crop[b].flip;
+    }
+    return s;
+}
+
+/* Jobs and their samples into the stage; every job has its own list of samples. */
+static ct_status stage_jobs(cuda_backend *backend, const ct_work *work, cuda_call *call) {
+    size_t n = (size_t)work->n_jobs * (size_t)call->n_max;
+    void *host = NULL;
+    CT_TRY(ct_cuda_stage_reserve(backend, (size_t)work->n_jobs * sizeof(cuda_job), &call->jobs,
+                                 &host));
+    cuda_job *jobs = host;
+    for (int k = 0; k < work->n_jobs; k++)
+        jobs[k] = (cuda_job){.model = work->jobs[k].model,
+                             .batch = k,
+                             .out = work->jobs[k].out,
+                             .n = work->batches[work->jobs[k].batch].n};
+    CT_TRY(ct_cuda_stage_reserve(backend, n * sizeof(cuda_sample), &call->samples, &host));
+    cuda_sample *samples = host;
+    for (int k = 0; k < work->n_jobs; k++) {
+        const ct_batch *batch = &work->batches[work->jobs[k].batch];
+        for (int b = 0; b < batch->n; b++) samples[k * call->n_max + b] = sample_of(batch, b);
+    }
+    return CT_OK;
+}
+
+static ct_status begin_call(ct_plan *plan, const ct_work *work, bool train, cuda_call *call) {
+    cuda_backend *backend = (cuda_backend *)plan->backend;
+    memset(call, 0, sizeof *call);
+    call->plan = (cuda_plan *)plan;
+    call->source = (const cuda_source *)work->source;
+    call->n_jobs = work->n_jobs;
+    call->n_max = largest_batch(work);
+    call->n_models = work->params->n_rows;
+    call->params = rows_of(work->params);
+    call->buffers = rows_of(work->buffers);
+    CT_TRY(ct_cuda_reserve(call->plan, call->n_jobs, call->n_max, call->n_models, train));
+    CT_TRY(ct_cuda_call_begin(backend));
+    return stage_jobs(backend, work, call);
+}
+
+ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
+                           ct_bank *class_sums) {
+    cuda_call call;
+    if (work->n_jobs == 0) return CT_OK;
+    CT_TRY(begin_call(plan, work, false, &call));
+    call.kind = CUDA_CALL_FEATURES;
+    call.features = rows_of(features);
+    call.sums = rows_of(class_sums);
+    return ct_cuda_call_commit((cuda_backend *)plan->backend, &call);
+}
+
+ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                           ct_bank *gradient, ct_bank *losses, size_t column) {
+    cuda_backend *backend = (cuda_backend *)plan->backend;
+    cuda_call call;
+    void *host = NULL;
+    if (work->n_jobs == 0) return CT_OK;
+    CT_TRY(begin_call(plan, work, true, &call));
+    call.kind = CUDA_CALL_GRADIENT;
+    call.gradient = rows_of(gradient);
+    call.losses = rows_of(losses);
+    call.loss.ccl = objective->loss.ccl;
+    CT_TRY(ct_cuda_stage_reserve(backend, sizeof column, &call.column, &host));
+    memcpy(host, &column, sizeof column);
+    if (objective->loss.ccl) {
+        call.loss.lambda_m = objective->loss.lambda_m;
+        call.loss.lambda_d = objective->loss.lambda_d;
+        call.loss.distance = objective->loss.distance;
+        call.loss.reduction = objective->loss.reduction;
+        call.cross = rows_of(objective->cross);
+        call.received = rows_of(objective->class_sums);
+        size_t n = ((size_t)work->n_jobs + 1) * sizeof(int);
+        CT_TRY(ct_cuda_stage_reserve(backend, n, &call.cross_begin, &host));
+        memcpy(host, objective->cross_begin, n);
+    }
+    return ct_cuda_call_commit(backend, &call);
+}
+
+static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
+                       const cuda_workspace *w) {
+    return (cuda_run){.stream = backend->stream,
+                      .jobs_dev = (const cuda_job *)(backend->stage.dev + call->jobs),
+                      .n_jobs = call->n_jobs,
+                      .n_max = call->n_max,
+                      .params_dev = call->params.data,
+                      .params_stride = call->params.stride,
+                      .packed_dev = w->packed,
+                      .packed_stride = call->plan->packed_floats,
+                      .grads_dev = call->gradient.data,
+                      .grads_stride = call->gradient.stride,
+                      .buffers_dev = call->buffers.data,
+                      .buffers_stride = call->buffers.stride,
+                      .partial_dev = w->partial,
+                      .sums_dev = w->sums,
+                      .tf32 = backend->tf32};
+}
+
+static cuda_loss loss_of(const cuda_call *call, const cuda_workspace *w) {
+    const ct_graph *g = call->plan->base.graph;
+    ct_shape features = g->nodes[g->features].shape;
+    return (cuda_loss){.n_classes = g->n_classes,
+                       .channels = features.c,
+                       .pixels = features.h * features.w,
+                       .distance = (int)call->loss.distance,
+                       .sum_features = call->loss.reduction == CT_REDUCE_SUM,
+                       .lambda_m = call->loss.lambda_m,
+                       .lambda_d = call->loss.lambda_d,
+                       .ccl = call->loss.ccl,
+                       .labels_dev = w->labels};
+}
+
+/* Weights and pictures of a call, up to step n_steps. */
+static ct_status launch_forward(const cuda_backend *backend, const cuda_call *call,
+                                const cuda_run *run, const cuda_workspace *w, cuda_mode mode,
+                                int n_steps) {
+    const cuda_plan *plan = call->plan;
+    const cuda_layout *layout = mode == CUDA_TRAIN ? &plan->train : &plan->forward;
+    const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
+    if (!call->is_packed)
+        CT_TRY(ct_cuda_pack(run, plan->packs_dev, plan->n_packs, plan->n_pack_blocks,
+                            call->n_models, w->packed));
+    CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
+                          cuda_tensor(run, w, layout->value[0]), w->labels));
+    return ct_cuda_forward(plan, run, layout, w, mode, n_steps);
+}
+
+static ct_status launch_features(const cuda_backend *backend, const cuda_call *call) {
+    const cuda_plan *plan = call->plan;
+    cuda_workspace w =
+        ct_cuda_workspace(plan, call->n_jobs, call->n_max, call->n_models, false, NULL);
+    cuda_run run = run_of(backend, call, &w);
+    cuda_loss loss = loss_of(call, &w);
+    CT_TRY(launch_forward(backend, call, &run, &w, CUDA_FEATURES, plan->n_feature_steps));
+    const float *z = cuda_tensor(&run, &w, plan->forward.value[plan->base.graph->features]);
+    return ct_cuda_take_features(&run, &loss, z, call->features.data, call->features.stride,
+                                 call->sums.data, call->sums.stride);
+}
+
+/* The losses and their gradients at logits and features. */
+static ct_status launch_loss(const cuda_backend *backend, const cuda_call *call,
+                             const cuda_run *run, const cuda_workspace *w) {
+    const cuda_plan *plan = call->plan;
+    const ct_graph *g = plan->base.graph;
+    cuda_loss loss = loss_of(call, w);
+    const float *z = cuda_tensor(run, w, plan->train.value[g->features]);
+    float *dz = cuda_tensor(run, w, plan->train.grad[plan->root[g->features]]);
+    CT_TRY(ct_cuda_cross_entropy(run, &loss, cuda_tensor(run, w, plan->train.value[g->logits]),
+                                 cuda_tensor(run, w, plan->train.grad[plan->root[g->logits]]),
+                                 w->samples, NULL));
+    if (loss.ccl) {
+        cuda_contrast contrast = {.cross_dev = call->cross.data,
+                                  .cross_stride = call->cross.stride,
+                                  .cross_begin_dev =
+                                      (const int *)(backend->stage.dev + call->cross_begin),
+                                  .received_dev = call->received.data,
+                                  .received_stride = call->received.stride,
+                                  .own_dev = w->own};
+        CT_TRY(ct_cuda_contrast(run, &loss, &contrast, z, w->samples, dz));
+    } else {
+        size_t n = (size_t)run->n_jobs * (size_t)run->n_max * ct_graph_n_features(g);
+        CT_CUDA_TRY(cudaMemsetAsync(dz, 0, n * sizeof *dz, run->stream));
+    }
+    return ct_cuda_loss_sums(run, w->samples, call->losses.data, call->losses.stride,
+                             (const size_t *)(backend->stage.dev + call->column), NULL);
+}
+
+static ct_status launch_gradient(const cuda_backend *backend, const cuda_call *call) {
+    const cuda_plan *plan = call->plan;
+    cuda_workspace w =
+        ct_cuda_workspace(plan, call->n_jobs, call->n_max, call->n_models, true, NULL);
+    cuda_run run = run_of(backend, call, &w);
+    CT_TRY(launch_forward(backend, call, &run, &w, CUDA_TRAIN, plan->n_steps));
+    CT_TRY(launch_loss(backend, call, &run, &w));
+    return ct_cuda_backward(plan, &run, &w);
+}
+
+ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
+    if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
+    if (call->kind == CUDA_CALL_GRADIENT) return launch_gradient(backend, call);
+    const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
+    return ct_cuda_update(backend->stream, program, call->n_quads, call->n_rows, call->n_temps,
+                          call->n_temp_rows, backend->shared_limit);
+}
+
+/* Jobs first .. of one launch; waits for their scores. */
+static ct_status evaluate_some(ct_plan *base, const ct_work *work, bool is_packed, ct_score *scores,
+                               int *predictions, double *results) {
+    cuda_backend *backend = (cuda_backend *)base->backend;
+    cuda_plan *plan = (cuda_plan *)base;
+    const ct_graph *g = base->graph;
+    cuda_call call;
+    CT_TRY(begin_call(base, work, false, &call));
+    call.is_packed = is_packed;
+    CT_TRY(ct_cuda_stage_send(backend));
+    cuda_workspace w = ct_cuda_workspace(plan, call.n_jobs, call.n_max, call.n_models, false, NULL);
+    cuda_run run = run_of(backend, &call, &w);
+    cuda_loss loss = loss_of(&call, &w);
+    CT_TRY(launch_forward(backend, &call, &run, &w, CUDA_EVALUATE, plan->n_steps));
+    CT_TRY(ct_cuda_cross_entropy(&run, &loss, cuda_tensor(&run, &w, plan->forward.value[g->logits]),
+                                 NULL, w.samples, w.predictions));
+    CT_TRY(ct_cuda_loss_sums(&run, w.samples, NULL, 0, NULL, w.scores));
+    CT_CUDA_TRY(cudaMemcpyAsync(results, w.scores, (size_t)call.n_jobs * 2 * sizeof *results,
+                                cudaMemcpyDeviceToHost, backend->stream));
+    for (int k = 0; k < call.n_jobs && predictions != NULL; k++)
+        CT_CUDA_TRY(cudaMemcpyAsync(predictions + k * base->max_batch,
+                                    w.predictions + k * call.n_max,
+                                    (size_t)work->batches[work->jobs[k].batch].n * sizeof(int),
+                                    cudaMemcpyDeviceToHost, backend->stream));
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    for (int k = 0; k < call.n_jobs; k++)
+        scores[k] = (ct_score){.loss_sum = results[2 * k],
+                               .n_correct = (int)results[2 * k + 1],
+                               .n = work->batches[work->jobs[k].batch].n};
+    return CT_OK;
+}
+
+ct_status ct_cuda_evaluate(ct_plan *base, const ct_work *work, ct_score *scores, int *predictions) {
+    cuda_backend *backend = (cuda_backend *)base->backend;
+    double results[2 * EVALUATE_SAMPLES];
+    int n_max = largest_batch(work), at_once = EVALUATE_SAMPLES / n_max;
+    if (at_once < 1) at_once = 1;
+    CT_TRY(ct_cuda_flush(backend));
+    backend->tape.in_step = false;
+    backend->tape.packed_data = NULL;
+    for (int k = 0; k < work->n_jobs; k += at_once) {
+        ct_work some = *work;
+        some.jobs = work->jobs + k;
+        some.n_jobs = work->n_jobs - k < at_once ? work->n_jobs - k : at_once;
+        CT_TRY(evaluate_some(base, &some, k > 0, scores + k,
+                             predictions != NULL ? predictions + (size_t)k * base->max_batch : NULL,
+                             results));
+    }
+    return CT_OK;
+}

@@ -1,0 +1,66 @@
+/* Labelled images as bytes in device memory. */
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+#include "util/memory.h"
+
+static size_t round_up(size_t n) {
+    return (n + 255) / 256 * 256;
+}
+
+static ct_status upload(cuda_source *source, const ct_images *images, const float *table,
+                        size_t table_bytes) {
+    size_t n_pixels =
+        images->n * (size_t)images->channels * (size_t)images->height * (size_t)images->width;
+    size_t labels_at = round_up(table_bytes);
+    size_t pixels_at = labels_at + round_up(images->n * sizeof(int32_t));
+    void *block = NULL;
+    CT_TRY(ct_cuda_alloc(pixels_at + n_pixels, "the data set", &block));
+    source->block_dev = block;
+    char *dev = block;
+    CT_CUDA_TRY(cudaMemcpy(dev, table, table_bytes, cudaMemcpyHostToDevice));
+    CT_CUDA_TRY(cudaMemcpy(dev + labels_at, images->labels, images->n * sizeof(int32_t),
+                           cudaMemcpyHostToDevice));
+    CT_CUDA_TRY(cudaMemcpy(dev + pixels_at, images->pixels, n_pixels, cudaMemcpyHostToDevice));
+    source->images = (cuda_images){.pixels_dev = (const uint8_t *)(dev + pixels_at),
+                                   .labels_dev = (const int32_t *)(dev + labels_at),
+                                   .table_dev = (const float *)dev,
+                                   .c = images->channels,
+                                   .h = images->height,
+                                   .w = images->width};
+    return CT_OK;
+}
+
+ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, const float *mean,
+                                const float *std, ct_source **out) {
+    cuda_source *source = ct_new(cuda_source, 1);
+    float *table = ct_new(float, (size_t)images->channels * 256);
+    ct_status status = CT_OK;
+    if (source == NULL || table == NULL) {
+        status = ct_fail(CT_NOMEM, "no memory for a data source");
+        goto end;
+    }
+    source->base.backend = backend;
+    for (int c = 0; c < images->channels; c++)
+        for (int p = 0; p < 256; p++)
+            table[c * 256 + p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
+    status = upload(source, images, table, (size_t)images->channels * 256 * sizeof *table);
+end:
+    ct_free(table);
+    if (status == CT_OK)
+        *out = &source->base;
+    else if (source != NULL)
+        ct_cuda_source_free(&source->base);
+    return status;
+}
+
+void ct_cuda_source_free(ct_source *base) {
+    cuda_source *source = (cuda_source *)base;
+    if (source->base.backend != NULL) {
+        cuda_backend *backend = (cuda_backend *)source->base.backend;
+        ct_cuda_forget_graphs(backend);
+        cudaStreamSynchronize(backend->stream);
+    }
+    cudaFree(source->block_dev);
+    ct_free(source);
+}

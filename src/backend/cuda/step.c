@@ -1,0 +1,116 @@
+/* Steps: calls are noted, then launched as one recorded graph. */
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+
+static void forget(cuda_recording *r) {
+    if (r->graph != NULL) cudaGraphExecDestroy(r->graph);
+    r->graph = NULL;
+    r->n_calls = 0;
+}
+
+void ct_cuda_forget_graphs(cuda_backend *backend) {
+    cuda_tape *tape = &backend->tape;
+    for (int k = 0; k < tape->n_recordings; k++) forget(&tape->recordings[k]);
+    tape->n_recordings = tape->oldest = 0;
+}
+
+static ct_status launch_all(cuda_backend *backend) {
+    for (int k = 0; k < backend->tape.n_calls; k++)
+        CT_TRY(ct_cuda_launch(backend, &backend->tape.calls[k]));
+    return CT_OK;
+}
+
+ct_status ct_cuda_step_begin(ct_backend *base) {
+    cuda_backend *backend = (cuda_backend *)base;
+    backend->tape.in_step = true;
+    backend->tape.n_calls = 0;
+    backend->tape.packed_data = NULL;
+    return ct_cuda_stage_begin(backend);
+}
+
+/* What was noted so far is launched call by call; the step goes on. */
+ct_status ct_cuda_flush(cuda_backend *backend) {
+    cuda_tape *tape = &backend->tape;
+    if (!tape->in_step || tape->n_calls == 0) return CT_OK;
+    CT_TRY(ct_cuda_stage_send(backend));
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream)); /* the stage is written to further */
+    ct_status status = launch_all(backend);
+    tape->n_calls = 0;
+    tape->packed_data = NULL;
+    return status;
+}
+
+ct_status ct_cuda_call_begin(cuda_backend *backend) {
+    backend->cache.bank_data = NULL;
+    return backend->tape.in_step ? CT_OK : ct_cuda_stage_begin(backend);
+}
+
+ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call) {
+    cuda_tape *tape = &backend->tape;
+    if (!tape->in_step) {
+        CT_TRY(ct_cuda_stage_send(backend));
+        return ct_cuda_launch(backend, call);
+    }
+    if (tape->n_calls == CUDA_MAX_CALLS) CT_TRY(ct_cuda_flush(backend));
+    cuda_call *noted = &tape->calls[tape->n_calls++];
+    *noted = *call;
+    if (call->kind == CUDA_CALL_UPDATE) return CT_OK;
+    noted->is_packed = tape->packed_plan == call->plan && tape->packed_data == call->params.data &&
+                       tape->n_packed == call->n_models;
+    tape->packed_plan = call->plan;
+    tape->packed_data = call->params.data;
+    tape->n_packed = call->n_models;
+    return CT_OK;
+}
+
+static cuda_recording *find(cuda_tape *tape) {
+    for (int k = 0; k < tape->n_recordings; k++) {
+        cuda_recording *r = &tape->recordings[k];
+        if (r->n_calls == tape->n_calls &&
+            memcmp(r->calls, tape->calls, (size_t)r->n_calls * sizeof *r->calls) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+/* A place for a new recording; the oldest makes room. */
+static cuda_recording *new_recording(cuda_tape *tape) {
+    if (tape->n_recordings < CUDA_GRAPHS) return &tape->recordings[tape->n_recordings++];
+    cuda_recording *r = &tape->recordings[tape->oldest];
+    tape->oldest = (tape->oldest + 1) % CUDA_GRAPHS;
+    forget(r);
+    return r;
+}
+
+static ct_status record(cuda_backend *backend, cuda_recording **out) {
+    cuda_tape *tape = &backend->tape;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    CT_CUDA_TRY(cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
+    ct_status status = launch_all(backend);
+    cudaError_t error = cudaStreamEndCapture(backend->stream, &graph);
+    if (status == CT_OK && error == cudaSuccess) error = cudaGraphInstantiate(&exec, graph, 0);
+    if (graph != NULL) cudaGraphDestroy(graph);
+    CT_TRY(status);
+    if (error != cudaSuccess) return ct_cuda_fail(error, "recording a graph");
+    cuda_recording *r = new_recording(tape);
+    memcpy(r->calls, tape->calls, (size_t)tape->n_calls * sizeof *r->calls);
+    r->n_calls = tape->n_calls;
+    r->graph = exec;
+    *out = r;
+    return CT_OK;
+}
+
+ct_status ct_cuda_step_end(ct_backend *base) {
+    cuda_backend *backend = (cuda_backend *)base;
+    cuda_tape *tape = &backend->tape;
+    tape->in_step = false;
+    if (tape->n_calls == 0) return CT_OK;
+    CT_TRY(ct_cuda_stage_send(backend));
+    if (tape->no_graphs) return launch_all(backend);
+    cuda_recording *r = find(tape);
+    if (r == NULL) CT_TRY(record(backend, &r));
+    CT_CUDA_TRY(cudaGraphLaunch(r->graph, backend->stream));
+    return CT_OK;
+}

@@ -1,0 +1,219 @@
+/* Weight gradients on the tensor cores: dw[tap][i][o] = sum over samples and pixels of
+ * x[pixel shifted by the tap][i] * d[pixel][o]. A matrix product with rows = input channels,
+ * columns = output channels, k = pixels, for all taps at once: a fragment of d serves every tap.
+ * Grid: x = split of a job's strips of 8 output rows, y = job. A block takes its strips one after
+ * the other through shared memory (the picture with its border) and keeps the sums in registers;
+ * warps share out channels and pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a
+ * product; the splits are added up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels,
+ * 16 to 64 channels, output rows that are multiples of 8. */
+#include "backend/cuda/device.cuh"
+
+enum { ROWS = 8 }; /* output rows of a strip */
+
+typedef struct wgrad_call {
+    cuda_conv v;
+    const cuda_job *jobs;
+    int n_max, n_splits;
+    const float *x, *d;
+    float *partial;
+} wgrad_call;
+
+/* The picture's rows under a strip, with a border of zeros: [row][pad + wi + pad][CI + 8]. */
+template <int CI, int THREADS>
+static __device__ void load_picture(const cuda_conv &v, const float *x, int first_row, int n_rows,
+                                    float *tile) {
+    constexpr int PITCH = CI + 8, QUADS = CI / 4;
+    int width = v.wi + 2 * v.pad;
+    for (int i = (int)threadIdx.x; i < n_rows * width * QUADS; i += THREADS) {
+        int q = i % QUADS, p = i / QUADS, r = p / width, col = p - r * width - v.pad;
+        int row = first_row + r;
+        float4 value = make_float4(0, 0, 0, 0);
+        if (row >= 0 && row < v.hi && col >= 0 && col < v.wi) {
+            const float *from = x + ((size_t)row * v.wi + col) * v.ci + 4 * q;
+            if (v.ci == CI) {
+                value = *(const float4 *)from;
+            } else {
+                if (4 * q < v.ci) value.x = from[0];
+                if (4 * q + 1 < v.ci) value.y = from[1];
+                if (4 * q + 2 < v.ci) value.z = from[2];
+                if (4 * q + 3 < v.ci) value.w = from[3];
+            }
+        }
+        value.x = to_tf32(value.x), value.y = to_tf32(value.y);
+        value.z = to_tf32(value.z), value.w = to_tf32(value.w);
+        *(float4 *)&tile[p * PITCH + 4 * q] = value;
+    }
+}
+
+template <int CO, int THREADS>
+static __device__ void load_gradient(const float *d, int n_pixels, float *tile) {
+    constexpr int PITCH = CO + 8, QUADS = CO / 4;
+    for (int i = (int)threadIdx.x; i < n_pixels * QUADS; i += THREADS) {
+        float4 value = ((const float4 *)d)[i];
+        value.x = to_tf32(value.x), value.y = to_tf32(value.y);
+        value.z = to_tf32(value.z), value.w = to_tf32(value.w);
+        *(float4 *)&tile[i / QUADS * PITCH + i % QUADS * 4] = value;
+    }
+}
+
+/* Adds one strip to this warp's sums[tap][column tile]. */
+template <int CI, int CO, int KERNEL, int SLICES>
+static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float *picture,
+                                                 const float *gradient,
+                                                 float sums[KERNEL * KERNEL][2][4]) {
+    constexpr int PITCH_X = CI + 8, PITCH_D = CO + 8, N_COLS = CO / 16;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+    int col = warp % N_COLS, row = warp / N_COLS % (CI / 16), slice = warp / N_COLS / (CI / 16);
+    int width = v.wi + 2 * v.pad;
+    const float *x0 = picture + row * 16 + g;
+    const float *d0 = gradient + col * 16 + g;
+    for (int p = slice * 8; p < ROWS * v.wo; p += SLICES * 8) {
+        int y = p / v.wo, x = p - y * v.wo + t;
+        const float *xp = x0 + (y * width + x) * v.stride * PITCH_X;
+        const float *dp = d0 + (p + t) * PITCH_D;
+        float b[2][2];
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            b[j][0] = dp[8 * j];
+            b[j][1] = dp[8 * j + 4 * PITCH_D];
+        }
+#pragma unroll
+        for (int u = 0; u < KERNEL; u++) {
+#pragma unroll
+            for (int q = 0; q < KERNEL; q++) {
+                const float *at = xp + (u * width + q) * PITCH_X;
+                int next = 4 * v.stride * PITCH_X;
+                float a[4] = {at[0], at[8], at[next], at[next + 8]};
+#pragma unroll
+                for (int j = 0; j < 2; j++) mma_tf32(sums[u * KERNEL + q][j], a, b[j]);
+            }
+        }
+    }
+}
+
+/* Element of [tap][CI][CO] that sums[tap][j][k] of this thread is. */
+template <int CI, int CO> static __device__ __forceinline__ int place(int tap, int j, int k) {
+    constexpr int N_COLS = CO / 16;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int col = warp % N_COLS, row = warp / N_COLS % (CI / 16);
+    int i = row * 16 + (lane >> 2) + (k >> 1) * 8;
+    int o = col * 16 + j * 8 + (lane & 3) * 2 + (k & 1);
+    return (tap * CI + i) * CO + o;
+}
+
+/* Adds up the slices, in order, and writes the block's sums. */
+template <int CI, int CO, int TAPS, int SLICES, int THREADS>
+static __device__ void write_sums(const wgrad_call &c, const float sums[TAPS][2][4], float *scratch,
+                                  float *out) {
+    int slice = (int)(threadIdx.x >> 5) / (CO / 16) / (CI / 16), ci = c.v.ci;
+    if (SLICES == 1 && ci == CI) {
+#pragma unroll
+        for (int e = 0; e < TAPS * 8; e++)
+            out[place<CI, CO>(e / 8, e / 4 % 2, e % 4)] = sums[e / 8][e / 4 % 2][e % 4];
+        return;
+    }
+    for (int s = 0; s < SLICES; s++) {
+        if (slice == s) {
+#pragma unroll
+            for (int e = 0; e < TAPS * 8; e++) {
+                float *to = &scratch[place<CI, CO>(e / 8, e / 4 % 2, e % 4)];
+                float value = sums[e / 8][e / 4 % 2][e % 4];
+                *to = s == 0 ? value : *to + value;
+            }
+        }
+        __syncthreads();
+    }
+    for (int e = (int)threadIdx.x; e < TAPS * ci * CO; e += THREADS) {
+        int o = e % CO, i = e / CO % ci, tap = e / CO / ci;
+        out[e] = scratch[(tap * CI + i) * CO + o];
+    }
+}
+
+template <int CI, int CO, int KERNEL, int SLICES>
+static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, CI *CO / 8 * SLICES > 256 ? 1 : 2)
+    wgrad_kernel(wgrad_call c) {
+    constexpr int TAPS = KERNEL * KERNEL, THREADS = CI * CO / 8 * SLICES;
+    extern __shared__ __align__(16) float shared[];
+    const cuda_conv &v = c.v;
+    const cuda_job job = c.jobs[blockIdx.y];
+    int n_strips = v.ho / ROWS, n_items = job.n * n_strips, n_pixels = ROWS * v.wo;
+    int per = (n_items + c.n_splits - 1) / c.n_splits, first = (int)blockIdx.x * per;
+    int last = min(n_items, first + per), n_rows = (ROWS - 1) * v.stride + KERNEL;
+    float *gradient = shared + n_rows * (v.wi + 2 * v.pad) * (CI + 8);
+    float sums[TAPS][2][4] = {};
+    for (int item = first; item < last; item++) {
+        size_t sample = (size_t)blockIdx.y * c.n_max + item / n_strips;
+        int strip = item % n_strips;
+        load_picture<CI, THREADS>(v, c.x + sample * v.hi * v.wi * v.ci,
+                                  strip * ROWS * v.stride - v.pad, n_rows, shared);
+        load_gradient<CO, THREADS>(c.d + (sample * v.ho + strip * ROWS) * v.wo * CO, n_pixels,
+                                   gradient);
+        __syncthreads();
+        add_strip<CI, CO, KERNEL, SLICES>(v, shared, gradient, sums);
+        __syncthreads(); /* the next strip overwrites the tiles */
+    }
+    size_t count = (size_t)TAPS * v.ci * CO;
+    float *out = c.partial + ((size_t)blockIdx.y * c.n_splits + blockIdx.x) * count;
+    write_sums<CI, CO, TAPS, SLICES, THREADS>(c, sums, shared, out);
+}
+
+static int rows_of(const cuda_conv *v) {
+    return v->ci <= 16 ? 16 : v->ci;
+}
+
+static size_t shared_bytes(const cuda_conv *v) {
+    int ci = rows_of(v), n_rows = (ROWS - 1) * v->stride + v->kh;
+    size_t tiles = (size_t)(n_rows * (v->wi + 2 * v->pad)) * (size_t)(ci + 8) +
+                   (size_t)(ROWS * v->wo) * (size_t)(v->co + 8);
+    size_t sums = (size_t)(v->kh * v->kw * ci) * (size_t)v->co;
+    bool is_direct = ci * v->co > 1024; /* no slices to add up */
+    return (!is_direct && sums > tiles ? sums : tiles) * sizeof(float);
+}
+
+static bool is_known(const cuda_conv *v) {
+    int ci = rows_of(v), co = v->co;
+    if (v->ci != ci && v->ci > 16) return false;
+    if (v->kh == 3)
+        return (ci == 16 && (co == 16 || co == 32)) || (ci == 32 && (co == 32 || co == 64)) ||
+               (ci == 64 && co == 64);
+    return v->kh == 1 && ((v->ci == 16 && co == 32) || (ci == 32 && co == 64));
+}
+
+bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
+    return v->groups == 1 && v->kh == v->kw && is_known(v) && v->ho % ROWS == 0 && v->wo % 8 == 0 &&
+           shared_bytes(v) <= shared_limit;
+}
+
+int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_jobs, int n_max) {
+    int n_items = n_max * (v->ho / ROWS), blocks = v->ci == 64 ? 128 : 256;
+    int wanted = (blocks + n_jobs - 1) / n_jobs;
+    return wanted < n_items ? wanted : n_items;
+}
+
+template <int CI, int CO, int KERNEL, int SLICES>
+static ct_status launch(const cuda_run *run, const wgrad_call *c) {
+    size_t bytes = shared_bytes(&c->v);
+    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
+    wgrad_kernel<CI, CO, KERNEL, SLICES><<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+static ct_status launch_known(const cuda_run *run, const wgrad_call *c) {
+    int ci = rows_of(&c->v), co = c->v.co;
+    if (c->v.kh == 1) return ci == 16 ? launch<16, 32, 1, 4>(run, c) : launch<32, 64, 1, 1>(run, c);
+    if (ci == 16) return co == 16 ? launch<16, 16, 3, 8>(run, c) : launch<16, 32, 3, 4>(run, c);
+    if (ci == 32) return co == 32 ? launch<32, 32, 3, 2>(run, c) : launch<32, 64, 3, 1>(run, c);
+    return launch<64, 64, 3, 1>(run, c);
+}
+
+ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                             const float *d_dev, size_t weight) {
+    wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
+    c.n_splits = ct_cuda_tile_wgrad_splits(conv, run->n_jobs, run->n_max);
+    CT_TRY(launch_known(run, &c));
+    return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, true,
+                             weight);
+}

@@ -1,0 +1,567 @@
+/* The cuda backend against ref, and against the exact cpu backend where ref would take minutes:
+ * every node type, models, losses and algorithms, odd batch sizes, run to run, with and without
+ * recorded graphs. Skipped where no GPU works. Errors are norm-wise, |a - b| / |b|. */
+#include "test.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "algo/algo.h"
+#include "backend/backend.h"
+#include "nn/graph.h"
+#include "run/run.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/rng.h"
+
+/* Single precision, sums of at most some thousand terms. */
+#define FP32_ERROR 1e-4
+/* Factors with 11 bits; EvoNorm's clamps and chains of 20 layers add up. */
+#define TF32_ERROR 2e-2
+/* Tensors of a gradient that cancel are compared against the whole row: this much of its norm. */
+#define FLOOR 1e-3
+
+enum { N_JOBS = 3, N_MODELS = 2, MAX_BATCH = 40 };
+
+static bool has_gpu(void) {
+    static int known = -1;
+    if (known < 0) {
+        ct_backend *backend = NULL;
+        ct_backend_options options = {.n_threads = 1};
+        known = ct_backend_create("cuda", &options, &backend) == CT_OK;
+        if (!known) printf("    %s\n", ct_message());
+        ct_clear_message();
+        ct_backend_free(&backend);
+    }
+    return known;
+}
+
+#define NEED_GPU()                                                                                 \
+    if (!has_gpu()) SKIP("no GPU works here")
+
+typedef struct device {
+    const char *name;
+    ct_precision precision;
+} device;
+
+static const device REF = {"ref", CT_PRECISION_FP32}, CPU = {"cpu", CT_PRECISION_FP32};
+static const device CUDA32 = {"cuda", CT_PRECISION_FP32}, CUDA = {"cuda", CT_PRECISION_TF32};
+
+/* Everything a plan is asked for. */
+typedef struct results {
+    float *features, *sums, *gradient, *ccl_gradient, *losses, *ccl_losses, *buffers;
+    ct_score scores[N_JOBS];
+    int predictions[N_JOBS * MAX_BATCH];
+} results;
+
+typedef struct banks {
+    ct_bank params, buffers, features, sums, gradient, losses;
+} banks;
+
+static void fill(float *x, size_t n, double scale, uint32_t index) {
+    ct_rng rng;
+    ct_rng_init(&rng, 7, CT_RNG_TEST, 0, 0, index);
+    for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
+}
+
+static ct_images make_images(ct_shape s, int n_classes) {
+    ct_images images = {.n = 80, .channels = s.c, .height = s.h, .width = s.w};
+    size_t count = images.n * ct_shape_size(s);
+    images.pixels = ct_new(uint8_t, count);
+    images.labels = ct_new(int32_t, images.n);
+    ct_rng rng;
+    ct_rng_init(&rng, 8, CT_RNG_TEST, 0, 0, 0);
+    for (size_t k = 0; k < count; k++) images.pixels[k] = (uint8_t)ct_rng_below(&rng, 256);
+    for (size_t k = 0; k < images.n; k++)
+        images.labels[k] = (int32_t)ct_rng_below(&rng, (uint32_t)n_classes);
+    return images;
+}
+
+static void fill_params(ct_bank *params, ct_bank *buffers, const ct_graph *g) {
+    float *row = ct_new(float, g->n_weights + 1), *noise = ct_new(float, g->n_weights + 1);
+    float *running = ct_new(float, g->n_buffer_values + 1);
+    if (g->n_buffers > 0) ct_init_buffers(g, running);
+    for (int m = 0; m < N_MODELS; m++) {
+        ct_init_params(g, 5, row);
+        fill(noise, g->n_weights, 0.05, (uint32_t)m + 1);
+        for (size_t k = 0; k < g->n_weights; k++) row[k] += noise[k];
+        CHECK_OK(ct_bank_write(params, m, 0, g->n_weights, row));
+        CHECK_OK(ct_bank_write(buffers, m, 0, g->n_buffer_values + 1, running));
+    }
+    ct_free(running);
+    ct_free(noise);
+    ct_free(row);
+}
+
+static void make_banks(ct_backend *backend, const ct_graph *g, banks *b) {
+    size_t r = ct_graph_n_features(g), n_classes = (size_t)g->n_classes;
+    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->params));
+    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_buffer_values + 1, &b->buffers));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, MAX_BATCH * r, &b->features));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, n_classes * (r + 1), &b->sums));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, g->n_weights, &b->gradient));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, CT_LOSS_FIELDS + 1, &b->losses));
+    fill_params(&b->params, &b->buffers, g);
+    /* A gradient's row is overwritten, whatever was there. */
+    float *poison = ct_new(float, g->n_weights);
+    for (size_t k = 0; k < g->n_weights; k++) poison[k] = NAN;
+    for (int j = 0; j < N_JOBS; j++)
+        CHECK_OK(ct_bank_write(&b->gradient, j, 0, g->n_weights, poison));
+    ct_free(poison);
+}
+
+static void free_banks(banks *b) {
+    ct_bank_free(&b->params);
+    ct_bank_free(&b->buffers);
+    ct_bank_free(&b->features);
+    ct_bank_free(&b->sums);
+    ct_bank_free(&b->gradient);
+    ct_bank_free(&b->losses);
+}
+
+static float *read_bank(const ct_bank *bank) {
+    float *out = ct_new(float, (size_t)bank->n_rows * bank->n + 1);
+    for (int i = 0; i < bank->n_rows; i++)
+        CHECK_OK(ct_bank_read(bank, i, 0, bank->n, out + (size_t)i * bank->n));
+    return out;
+}
+
+static void free_results(results *r) {
+    ct_free(r->features);
+    ct_free(r->sums);
+    ct_free(r->gradient);
+    ct_free(r->ccl_gradient);
+    ct_free(r->losses);
+    ct_free(r->ccl_losses);
+    ct_free(r->buffers);
+    memset(r, 0, sizeof *r);
+}
+
+/* Job 0 has two neighbours, job 1 none, job 2 one; jobs 0 and 2 share a model. */
+static const ct_job jobs[N_JOBS] = {{0, 0, 1}, {1, 1, 0}, {0, 2, 2}};
+static const int cross_begin[N_JOBS + 1] = {0, 2, 2, 3};
+
+static void run_all(ct_plan *plan, const ct_work *work, ct_distance distance, banks *b,
+                    results *out) {
+    ct_objective plain = {.cross_begin = cross_begin};
+    ct_objective ccl = {
+        .loss = {.ccl = true, .lambda_m = 0.5, .lambda_d = 0.7, .distance = distance},
+        .cross = &b->features,
+        .cross_begin = cross_begin,
+        .class_sums = &b->sums};
+    CHECK_OK(ct_features(plan, work, &b->features, &b->sums));
+    out->features = read_bank(&b->features);
+    out->sums = read_bank(&b->sums);
+    CHECK_OK(ct_gradient(plan, work, &plain, &b->gradient, &b->losses, 1));
+    out->gradient = read_bank(&b->gradient);
+    out->losses = read_bank(&b->losses);
+    CHECK_OK(ct_gradient(plan, work, &ccl, &b->gradient, &b->losses, 0));
+    out->ccl_gradient = read_bank(&b->gradient);
+    out->ccl_losses = read_bank(&b->losses);
+    out->buffers = read_bank(&b->buffers);
+    CHECK_OK(ct_evaluate(plan, work, out->scores, out->predictions));
+}
+
+/* Batches of n, n and (if n > 1) n - 1 samples, with and without crops. */
+static void collect(device d, const ct_graph *g, int n, results *out) {
+    ct_backend *backend = NULL;
+    ct_source *source = NULL;
+    ct_plan *plan = NULL;
+    banks b = {0};
+    ct_images images = make_images(g->nodes[0].shape, g->n_classes);
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    for (int c = 0; c < CT_MAX_CHANNELS; c++) mean[c] = 0.4f + 0.01f * (float)c, std[c] = 0.25f;
+    ct_backend_options options = {.n_threads = 0, .exact_conv = true, .precision = d.precision};
+    CHECK_OK(ct_backend_create(d.name, &options, &backend));
+    REQUIRE(backend != NULL);
+    make_banks(backend, g, &b);
+    CHECK_OK(ct_source_create(backend, &images, mean, std, &source));
+    CHECK_OK(ct_plan_create(backend, g, MAX_BATCH, &plan));
+    uint32_t index[MAX_BATCH];
+    ct_crop crop[MAX_BATCH];
+    for (int k = 0; k < MAX_BATCH; k++) {
+        index[k] = (uint32_t)(k * 7 + 3) % 80;
+        crop[k] = (ct_crop){(int8_t)(k % 5 - 2), (int8_t)(k % 7 - 3), (uint8_t)(k % 2), 0};
+    }
+    ct_batch batches[N_JOBS] = {
+        {n, index, crop}, {n, index, NULL}, {n > 1 ? n - 1 : 1, index, crop}};
+    ct_work work = {.params = &b.params,
+                    .buffers = g->n_buffers > 0 ? &b.buffers : NULL,
+                    .source = source,
+                    .batches = batches,
+                    .jobs = jobs,
+                    .n_jobs = N_JOBS};
+    memset(out, 0, sizeof *out);
+    run_all(plan, &work, (ct_distance)(n % 3), &b, out);
+    ct_plan_free(&plan);
+    ct_source_free(&source);
+    free_banks(&b);
+    ct_backend_free(&backend);
+    ct_free(images.pixels);
+    ct_free(images.labels);
+}
+
+static double norm_of(const float *x, size_t n) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += (double)x[k] * (double)x[k];
+    return sqrt(sum);
+}
+
+static double error_of(const float *a, const float *b, size_t n, double floor) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += pow((double)a[k] - (double)b[k], 2);
+    double scale = norm_of(b, n);
+    if (scale < floor) scale = floor;
+    double error = scale > 0 ? sqrt(sum) / scale : sqrt(sum);
+    return error == error ? error : INFINITY;
+}
+
+/* The worst tensors of a gradient row by name. */
+static void check_gradient(const ct_graph *g, const float *got, const float *expected,
+                           double tolerance, const char *what) {
+    double floor = FLOOR * norm_of(expected, g->n_weights);
+    double whole = error_of(got, expected, g->n_weights, 0);
+    int n_shown = 0;
+    for (int p = 0; p < g->n_params && n_shown < 4; p++) {
+        const ct_param *q = &g->params[p];
+        double error = error_of(got + q->offset, expected + q->offset, q->count, floor);
+        /* single tensors may be worse than the row as a whole */
+        if (error <= 5 * tolerance && whole <= tolerance) continue;
+        printf("    %s: %s of %s is off by %.3g (row %.3g)\n", what, q->name, g->model, error,
+               whole);
+        test_failed = true;
+        n_shown++;
+    }
+}
+
+static void check_losses(const float *a, const float *b, double tolerance) {
+    for (int f = 0; f < CT_LOSS_CORRECT; f++)
+        CHECK_NEAR(a[f], b[f], 4 * tolerance * (1 + fabs((double)b[f])));
+}
+
+static void compare(const ct_graph *g, int n, const results *got, const results *ref,
+                    double tolerance) {
+    size_t r = ct_graph_n_features(g), row = MAX_BATCH * r, w = g->n_weights;
+    size_t n_sums = (size_t)g->n_classes * (r + 1), n_running = g->n_buffer_values + 1;
+    for (size_t j = 0; j < N_JOBS; j++) {
+        size_t o = (size_t)jobs[j].out, used = (size_t)(j == 2 && n > 1 ? n - 1 : n) * r;
+        CHECK_NEAR(error_of(got->features + o * row, ref->features + o * row, used, 0), 0,
+                   tolerance);
+        CHECK_NEAR(error_of(got->sums + o * n_sums, ref->sums + o * n_sums, n_sums, 0), 0,
+                   tolerance);
+        check_gradient(g, got->gradient + o * w, ref->gradient + o * w, tolerance, "gradient");
+        check_gradient(g, got->ccl_gradient + o * w, ref->ccl_gradient + o * w, tolerance,
+                       "gradient with ccl");
+        check_losses(got->losses + o * (CT_LOSS_FIELDS + 1) + 1,
+                     ref->losses + o * (CT_LOSS_FIELDS + 1) + 1, tolerance);
+        check_losses(got->ccl_losses + o * (CT_LOSS_FIELDS + 1),
+                     ref->ccl_losses + o * (CT_LOSS_FIELDS + 1), tolerance);
+        CHECK(got->scores[j].n == ref->scores[j].n);
+        CHECK_NEAR(got->scores[j].loss_sum, ref->scores[j].loss_sum,
+                   4 * tolerance * (1 + fabs(ref->scores[j].loss_sum)));
+    }
+    for (size_t m = 0; m < N_MODELS; m++)
+        CHECK_NEAR(error_of(got->buffers + m * n_running, ref->buffers + m * n_running,
+                            g->n_buffer_values, 1e-9),
+                   0, tolerance);
+    if (test_failed) printf("    with %s, batch %d\n", g->model, n);
+}
+
+static void agree(const ct_graph *g, int n, device with, device what, double tolerance) {
+    results ref = {0}, got = {0};
+    collect(with, g, n, &ref);
+    collect(what, g, n, &got);
+    if (!test_failed) compare(g, n, &got, &ref, tolerance);
+    free_results(&got);
+    free_results(&ref);
+}
+
+/* ---- graphs of single node types, with odd shapes ---- */
+
+static ct_graph begin_graph(const char *name, ct_shape shape) {
+    ct_graph g = {.n_classes = 5, .features = -1};
+    snprintf(g.model, sizeof g.model, "%s", name);
+    ct_input(&g, shape);
+    return g;
+}
+
+static void check_graph(ct_graph *g, int x, int n) {
+    x = ct_avgpool(g, x);
+    ct_set_features(g, x);
+    ct_linear(g, x, "fc", g->n_classes);
+    CHECK_OK(g->status);
+    if (g->status == CT_OK) {
+        agree(g, n, REF, CUDA32, FP32_ERROR);
+        agree(g, n, REF, CUDA, TF32_ERROR);
+    }
+    ct_graph_free(g);
+}
+
+static void convolutions_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int c, h, w, out, kernel, stride, pad, groups;
+    } cases[] = {
+        {3, 7, 9, 5, 3, 1, 1, 1},    {4, 8, 8, 70, 1, 1, 0, 1},   {6, 9, 7, 9, 3, 2, 1, 3},
+        {8, 6, 6, 8, 3, 1, 1, 8},    {5, 11, 5, 3, 5, 1, 2, 1},   {16, 8, 8, 16, 3, 2, 1, 16},
+        {3, 32, 32, 16, 3, 1, 1, 1}, {16, 10, 6, 24, 1, 2, 0, 1}, {2, 9, 9, 4, 7, 2, 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ct_graph g = begin_graph("conv", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
+        int x = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);
+        x = ct_conv(&g, x, "b", cases[i].out, cases[i].kernel, cases[i].stride, cases[i].pad,
+                    cases[i].groups, i % 2 == 0);
+        check_graph(&g, x, i == 6 ? 2 : 5);
+    }
+}
+
+static void norms_agree_with_ref(void) {
+    NEED_GPU();
+    static const ct_op kinds[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM,
+                                  CT_OP_BATCHNORM};
+    static const int channels[] = {8, 24, 328};
+    for (size_t k = 0; k < 4; k++) {
+        for (size_t c = 0; c < 3; c++) {
+            ct_graph g = begin_graph("norm", (ct_shape){3, 5, 3});
+            int x = ct_conv(&g, 0, "a", channels[c], 1, 1, 0, 1, true);
+            int y = ct_norm(&g, x, kinds[k], "n");
+            x = ct_conv(&g, y, "b", channels[c], 1, 1, 0, 1, true);
+            check_graph(&g, ct_add(&g, ct_norm(&g, x, kinds[k], "m"), y), 4);
+        }
+    }
+}
+
+static void joins_and_pools_agree_with_ref(void) {
+    NEED_GPU();
+    ct_graph g = begin_graph("joins", (ct_shape){2, 9, 7});
+    int x = ct_relu(&g, ct_conv(&g, 0, "a", 6, 3, 1, 1, 1, true));
+    int y = ct_relu(&g, x);
+    x = ct_add(&g, ct_add(&g, x, y), ct_norm(&g, x, CT_OP_GROUPNORM, "n"));
+    check_graph(&g, ct_maxpool(&g, x, 3, 2, 1), 3);
+    g = begin_graph("pool", (ct_shape){3, 8, 6});
+    x = ct_maxpool(&g, ct_conv(&g, 0, "a", 4, 3, 1, 1, 1, true), 2, 2, 0);
+    check_graph(&g, ct_relu(&g, ct_linear(&g, x, "l", 11)), 6);
+}
+
+/* ---- models ---- */
+
+static void check_model(const char *name, ct_shape input, const char *norm, int n, device with,
+                        device what, double tolerance) {
+    ct_graph g;
+    ct_model_spec spec = {.name = name, .input = input, .n_classes = 10, .norm = norm};
+    CHECK_OK(ct_graph_create(&spec, &g));
+    agree(&g, n, with, what, tolerance);
+    ct_graph_free(&g);
+}
+
+static void small_models_agree_with_ref(void) {
+    NEED_GPU();
+    static const ct_shape mnist = {1, 28, 28};
+    static const int sizes[] = {1, 7, 31, 32, 33};
+    for (int i = 0; i < 5; i++)
+        check_model("lenet5", mnist, "none", sizes[i], REF, CUDA32, FP32_ERROR);
+    check_model("lenet5", mnist, "none", 32, REF, CUDA, TF32_ERROR);
+    check_model("mlp:33", mnist, "none", 9, REF, CUDA32, FP32_ERROR);
+    check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA32, FP32_ERROR);
+    check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", 2, REF, CUDA32, FP32_ERROR);
+}
+
+static void large_models_agree_with_cpu(void) {
+    NEED_GPU();
+    static const ct_shape small = {3, 32, 32};
+    static const char *const norms[] = {"evonorm", "evonorm-s0", "groupnorm", "batchnorm", "none"};
+    for (int i = 0; i < 5; i++)
+        check_model("resnet20", small, norms[i], 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("mobilenetv2", small, "evonorm", 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("vgg11", small, "batchnorm", 5, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("resnet18", (ct_shape){3, 64, 64}, "evonorm", 2, CPU, CUDA32, 10 * FP32_ERROR);
+}
+
+static void resnet20_in_tf32_is_near_for_every_batch_size(void) {
+    NEED_GPU();
+    static const int sizes[] = {1, 7, 31, 32, 33};
+    for (int i = 0; i < 5; i++)
+        check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA, TF32_ERROR);
+    check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", 4, CPU, CUDA, TF32_ERROR);
+}
+
+/* ---- training runs ---- */
+
+typedef struct trained {
+    float *start, *end; /* [agents][n] */
+    size_t n;
+} trained;
+
+static void set(ct_config *c, const char *name, const char *value) {
+    CHECK_OK(ct_config_set(c, name, value));
+}
+
+static void train(const ct_config *config, const char *name, const char *precision, int n_steps,
+                  trained *out) {
+    ct_run run;
+    ct_config c = *config;
+    set(&c, "device", name);
+    set(&c, "precision", precision);
+    memset(out, 0, sizeof *out);
+    REQUIRE_OK(ct_run_create(&c, &run));
+    out->n = run.agents.x.n * (size_t)run.agents.n;
+    out->start = read_bank(&run.agents.x);
+    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_step(&run, k));
+    out->end = read_bank(&run.agents.x);
+    ct_run_free(&run);
+}
+
+static void free_trained(trained *t) {
+    ct_free(t->start);
+    ct_free(t->end);
+}
+
+/* |a - b| relative to how far b went. */
+static double drift(const trained *a, const trained *b) {
+    if (a->end == NULL || b->end == NULL || a->n != b->n) return INFINITY;
+    double moved = 0;
+    for (size_t k = 0; k < b->n; k++) moved += pow((double)b->end[k] - (double)b->start[k], 2);
+    double off = 0;
+    for (size_t k = 0; k < b->n; k++) off += pow((double)a->end[k] - (double)b->end[k], 2);
+    return sqrt(off / moved);
+}
+
+static ct_config small_run(const char *model) {
+    ct_config c;
+    ct_config_init(&c);
+    set(&c, "dataset", strcmp(model, "resnet20") == 0 ? "noise" : "shapes");
+    set(&c, "model", model);
+    set(&c, "agents", "4");
+    set(&c, "batch-size", "8");
+    set(&c, "train-samples", "200");
+    set(&c, "test-samples", "40");
+    set(&c, "alpha", "1");
+    set(&c, "lr", "0.05");
+    return c;
+}
+
+static void compare_runs(const ct_config *c, const char *what, double tolerance) {
+    trained ref, got;
+    train(c, "ref", "fp32", 5, &ref);
+    train(c, "cuda", "fp32", 5, &got);
+    double off = drift(&got, &ref);
+    if (!(off <= tolerance)) {
+        printf("    %s: off by %.3g of the way\n", what, off);
+        test_failed = true;
+    }
+    free_trained(&ref);
+    free_trained(&got);
+}
+
+static void check_algorithm(void *context, const char *name, const char *text) {
+    (void)context, (void)text;
+    static const char *const losses[] = {"ce", "ccl"};
+    for (int k = 0; k < 2; k++) {
+        ct_config c = small_run("mlp:16");
+        set(&c, "algorithm", name);
+        set(&c, "loss", losses[k]);
+        if (k == 1) set(&c, "lambda-m", "0.5"), set(&c, "lambda-d", "0.3");
+        compare_runs(&c, name, FP32_ERROR);
+    }
+}
+
+static void algorithms_stay_with_ref(void) {
+    NEED_GPU();
+    ct_algo_each(check_algorithm, NULL);
+    static const char *const variants[] = {"atc", "wacv24"};
+    for (int k = 0; k < 2; k++) {
+        ct_config c = small_run("mlp:16");
+        set(&c, "variant", variants[k]);
+        compare_runs(&c, variants[k], FP32_ERROR);
+    }
+}
+
+static void losses_stay_with_ref(void) {
+    NEED_GPU();
+    static const char *const distances[] = {"mse", "l1", "cosine"}, *const sums[] = {"mean", "sum"};
+    for (int k = 0; k < 6; k++) {
+        ct_config c = small_run("mlp:16");
+        set(&c, "ccl-distance", distances[k % 3]);
+        set(&c, "ccl-reduction", sums[k / 3]);
+        set(&c, "lambda-m", "0.1");
+        set(&c, "lambda-d", "0.1");
+        /* the sign of a difference near zero may differ */
+        compare_runs(&c, distances[k % 3], k % 3 == 1 ? 1e-2 : FP32_ERROR);
+    }
+}
+
+static void lenet_and_resnet_stay_with_ref(void) {
+    NEED_GPU();
+    ct_config c = small_run("lenet5");
+    compare_runs(&c, "lenet5", FP32_ERROR);
+    c = small_run("resnet20");
+    set(&c, "batch-size", "4");
+    trained cpu, got, near;
+    train(&c, "cpu", "fp32", 5, &cpu);
+    train(&c, "cuda", "fp32", 5, &got);
+    train(&c, "cuda", "tf32", 5, &near);
+    /* EvoNorm's clamps make a chain of 20 layers jumpy: cpu's own Winograd is as far from direct */
+    CHECK_NEAR(drift(&got, &cpu), 0, 1e-2);
+    CHECK_NEAR(drift(&near, &got), 0, 0.1);
+    free_trained(&cpu);
+    free_trained(&got);
+    free_trained(&near);
+}
+
+static bool same_bits(const trained *a, const trained *b) {
+    return a->end != NULL && b->end != NULL && a->n == b->n &&
+           memcmp(a->end, b->end, a->n * sizeof *a->end) == 0;
+}
+
+static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
+    NEED_GPU();
+    static const char *const models[] = {"lenet5", "resnet20"};
+    for (int k = 0; k < 2; k++) {
+        ct_config c = small_run(models[k]);
+        trained a, b, plain;
+        train(&c, "cuda", "tf32", 15, &a);
+        train(&c, "cuda", "tf32", 15, &b);
+        setenv("CROSSTALK_CUDA_GRAPHS", "off", 1);
+        train(&c, "cuda", "tf32", 15, &plain);
+        unsetenv("CROSSTALK_CUDA_GRAPHS");
+        CHECK(same_bits(&a, &b));
+        CHECK(same_bits(&a, &plain));
+        free_trained(&a);
+        free_trained(&b);
+        free_trained(&plain);
+    }
+}
+
+static void what_does_not_fit_is_refused(void) {
+    NEED_GPU();
+    ct_backend *backend = NULL;
+    ct_bank bank = {0};
+    ct_backend_options options = {.precision = CT_PRECISION_AUTO};
+    REQUIRE_OK(ct_backend_create("cuda", &options, &backend));
+    CHECK_FAILS(ct_bank_create(backend, 1 << 20, 0, (size_t)1 << 24, &bank), CT_NOMEM, "are free");
+    ct_backend_free(&backend);
+}
+
+static void a_cpu_has_no_tf32(void) {
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.precision = CT_PRECISION_TF32};
+    CHECK_FAILS(ct_backend_create("cpu", &options, &backend), CT_INVAL, "--device cuda");
+    ct_precision precision;
+    CHECK_FAILS(ct_precision_parse("fp8", &precision), CT_INVAL, "bf16");
+}
+
+int main(void) {
+    ct_log_quiet(true);
+    TEST(a_cpu_has_no_tf32);
+    TEST(convolutions_agree_with_ref);
+    TEST(norms_agree_with_ref);
+    TEST(joins_and_pools_agree_with_ref);
+    TEST(small_models_agree_with_ref);
+    TEST(large_models_agree_with_cpu);
+    TEST(resnet20_in_tf32_is_near_for_every_batch_size);
+    TEST(algorithms_stay_with_ref);
+    TEST(losses_stay_with_ref);
+    TEST(lenet_and_resnet_stay_with_ref);
+    TEST(runs_repeat_to_the_bit_with_and_without_graphs);
+    TEST(what_does_not_fit_is_refused);
+    return test_report();
+}
