@@ -1,0 +1,61 @@
+/* Random matchings: in every iteration the agents pair up at random and average, weight 1/2; one
+ * stays alone if their number is odd. Drawn from (seed, iteration): nothing to keep. */
+#include "topology/schedule_internal.h"
+
+#include "util/memory.h"
+#include "util/rng.h"
+
+ct_status ct_schedule_make_matchings(const ct_schedule_request *request, ct_arrows *out) {
+    (void)out; /* no steps: drawn */
+    if (request->argument == NULL) return CT_OK;
+    return ct_fail(CT_INVAL, "schedule '%s' takes no argument", request->name);
+}
+
+ct_status ct_matchings_create(int n, ct_phase *out) {
+    ct_phase phase = {.sources = {.n = n}};
+    phase.sources.begin = ct_new(int, (size_t)n + 1);
+    phase.sources.neighbour = ct_new(int, (size_t)n);
+    ct_status status = ct_sparse_create(n, n, 2 * n, &phase.w);
+    if (status == CT_OK && (phase.sources.begin == NULL || phase.sources.neighbour == NULL))
+        status = ct_fail(CT_NOMEM, "no memory for the pairs of %d agents", n);
+    if (status != CT_OK) {
+        ct_phase_free(&phase);
+        return status;
+    }
+    *out = phase;
+    return CT_OK;
+}
+
+/* Row i with its partner j; j == i: alone. */
+static void fill_row(ct_phase *phase, int i, int j) {
+    ct_topology *t = &phase->sources;
+    ct_sparse *w = &phase->w;
+    int edge = t->begin[i], entry = w->begin[i];
+    if (j != i) t->neighbour[edge++] = j;
+    w->column[entry] = i < j ? i : j;
+    w->value[entry++] = i == j ? 1.0 : 0.5;
+    if (j != i) {
+        w->column[entry] = i < j ? j : i;
+        w->value[entry++] = 0.5;
+    }
+    t->begin[i + 1] = edge;
+    w->begin[i + 1] = entry;
+}
+
+void ct_matchings_draw(const ct_schedule *s, long iteration, ct_phase *out) {
+    uint32_t n = (uint32_t)s->n_agents;
+    /* out->w.column of a row is overwritten in order, so the partners are kept beside it. */
+    for (int seed = 0; seed < s->n / s->n_agents; seed++) {
+        uint32_t *order = s->order, *partner = s->order + n;
+        ct_rng rng;
+        ct_rng_init(&rng, s->seeds[seed], CT_RNG_TOPOLOGY, 1, (uint32_t)iteration, 0);
+        for (uint32_t i = 0; i < n; i++) order[i] = partner[i] = i;
+        ct_rng_shuffle(&rng, order, n);
+        for (uint32_t k = 0; k + 1 < n; k += 2) {
+            partner[order[k]] = order[k + 1];
+            partner[order[k + 1]] = order[k];
+        }
+        int first = seed * s->n_agents;
+        for (uint32_t i = 0; i < n; i++) fill_row(out, first + (int)i, first + (int)partner[i]);
+    }
+}

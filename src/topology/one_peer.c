@@ -1,0 +1,15 @@
+/* One-peer exponential graph (Assran, Loizou, Ballas and Rabbat, ICML 2019): with 2^t the steps of
+ * the exponential graph, in step t = 0 .. ceil(log2 n) - 1 agent i receives from i - 2^t, weight
+ * 1/2. Where n is a power of 2 a period ends in the exact average. */
+#include "topology/schedule_internal.h"
+
+ct_status ct_schedule_make_one_peer(const ct_schedule_request *request, ct_arrows *out) {
+    if (request->argument != NULL)
+        return ct_fail(CT_INVAL, "schedule '%s' takes no argument", request->name);
+    int step = 0;
+    for (int hop = 1; hop < request->n; hop *= 2, step++)
+        for (int i = 0; i < request->n; i++)
+            ct_arrows_add(out, step, (i + hop) % request->n, i, 0.5);
+    if (step == 0) out->n_steps = 1; /* a single agent talks to nobody */
+    return CT_OK;
+}

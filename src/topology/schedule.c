@@ -1,0 +1,245 @@
+#include "topology/schedule_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/memory.h"
+
+#define TOLERANCE 1e-6
+
+typedef struct entry {
+    const char *name, *text;
+    ct_status (*make)(const ct_schedule_request *request, ct_arrows *out);
+} entry;
+
+static const entry entries[] = {
+#define SCHEDULE(id, name, text) {name, text, ct_schedule_make_##id},
+#include "topology/schedule_list.h"
+#undef SCHEDULE
+};
+#define N_ENTRIES (sizeof entries / sizeof *entries)
+
+void ct_schedule_each(void (*each)(void *context, const char *name, const char *text),
+                      void *context) {
+    for (size_t i = 0; i < N_ENTRIES; i++) each(context, entries[i].name, entries[i].text);
+}
+
+static const entry *find_entry(const char *spec) {
+    size_t n = strcspn(spec, ":");
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strlen(entries[i].name) == n && strncmp(entries[i].name, spec, n) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+bool ct_schedule_is_known(const char *spec) {
+    return find_entry(spec) != NULL;
+}
+
+/* ---- arrows ---- */
+
+void ct_arrows_add(ct_arrows *arrows, int step, int to, int from, double weight) {
+    if (arrows->status != CT_OK) return;
+    if (arrows->n == arrows->capacity) {
+        size_t capacity = arrows->capacity == 0 ? 64 : 2 * arrows->capacity;
+        void *larger = ct_grow(arrows->items, arrows->n, capacity, sizeof *arrows->items);
+        if (larger == NULL) {
+            arrows->status = ct_fail(CT_NOMEM, "no memory for the steps of a schedule");
+            return;
+        }
+        arrows->items = larger;
+        arrows->capacity = capacity;
+    }
+    arrows->items[arrows->n++] = (ct_arrow){step, to, from, weight};
+    if (step >= arrows->n_steps) arrows->n_steps = step + 1;
+}
+
+void ct_arrows_join(ct_arrows *arrows, int step, int a, int b, double weight) {
+    ct_arrows_add(arrows, step, a, b, weight);
+    ct_arrows_add(arrows, step, b, a, weight);
+}
+
+void ct_arrows_free(ct_arrows *arrows) {
+    ct_free(arrows->items);
+    *arrows = (ct_arrows){0};
+}
+
+static int compare_arrows(const void *x, const void *y) {
+    const ct_arrow *p = x, *q = y;
+    if (p->step != q->step) return p->step < q->step ? -1 : 1;
+    if (p->to != q->to) return p->to < q->to ? -1 : 1;
+    return p->from < q->from ? -1 : p->from > q->from;
+}
+
+/* ---- phases ---- */
+
+void ct_phase_free(ct_phase *phase) {
+    ct_topology_free(&phase->sources);
+    ct_sparse_free(&phase->w);
+}
+
+/* Row `row` of the phase from its arrows, which are about agent `row - shift`. */
+static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, size_t n,
+                     double kept) {
+    ct_topology *t = &phase->sources;
+    ct_sparse *w = &phase->w;
+    int edge = t->begin[row], at = w->begin[row];
+    bool own_done = false;
+    for (size_t k = 0; k <= n; k++) {
+        if (!own_done && (k == n || arrows[k].from + shift > row)) {
+            w->column[at] = row;
+            w->value[at++] = kept;
+            own_done = true;
+        }
+        if (k == n) break;
+        t->neighbour[edge++] = arrows[k].from + shift;
+        w->column[at] = arrows[k].from + shift;
+        w->value[at++] = arrows[k].weight;
+    }
+    t->begin[row + 1] = edge;
+    w->begin[row + 1] = at;
+}
+
+/* One step for every seed, from one seed's arrows (by receiver, then sender). */
+static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_agents, int n_seeds,
+                              ct_phase *out) {
+    int n = n_agents * n_seeds, n_all = (int)n_arrows * n_seeds;
+    double *given = ct_new(double, (size_t)n_agents);
+    ct_phase phase = {.sources = {.n = n}};
+    phase.sources.begin = ct_new(int, (size_t)n + 1);
+    phase.sources.neighbour = ct_new(int, (size_t)n_all);
+    ct_status status = ct_sparse_create(n, n, n + n_all, &phase.w);
+    if (status == CT_OK &&
+        (given == NULL || phase.sources.begin == NULL || phase.sources.neighbour == NULL))
+        status = ct_fail(CT_NOMEM, "no memory for a step of %d agents", n);
+    if (status == CT_OK) {
+        for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
+        size_t first = 0;
+        for (int row = 0; row < n; row++) {
+            int i = row % n_agents;
+            size_t count = 0;
+            if (i == 0) first = 0; /* every seed walks the arrows from the start */
+            while (first + count < n_arrows && arrows[first + count].to == i) count++;
+            fill_row(&phase, row, row - i, arrows + first, count, 1 - given[i]);
+            first += count;
+        }
+        *out = phase;
+    } else {
+        ct_phase_free(&phase);
+    }
+    ct_free(given);
+    return status;
+}
+
+ct_status ct_phase_check(const ct_phase *phase, bool *is_balanced) {
+    const ct_sparse *w = &phase->w;
+    double *column = ct_new(double, (size_t)w->n_cols);
+    if (column == NULL) return ct_fail(CT_NOMEM, "no memory to check a step's weights");
+    ct_status status = CT_OK;
+    *is_balanced = true;
+    for (int i = 0; i < w->n_rows && status == CT_OK; i++) {
+        double sum = 0;
+        for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
+            sum += w->value[e];
+            column[w->column[e]] += w->value[e];
+            if (!(w->value[e] >= -TOLERANCE))
+                status = ct_fail(CT_INVAL, "agent %d gives away more than it has: w(%d,%d) = %g",
+                                 w->column[e], i, w->column[e], w->value[e]);
+        }
+        if (!(fabs(sum - 1) <= TOLERANCE)) *is_balanced = false;
+    }
+    for (int j = 0; j < w->n_cols && status == CT_OK; j++)
+        if (!(fabs(column[j] - 1) <= TOLERANCE))
+            status = ct_fail(CT_INVAL, "column %d of a step's weights sums to %.9g, not 1", j,
+                             column[j]);
+    ct_free(column);
+    return status;
+}
+
+/* ---- schedules ---- */
+
+void ct_schedule_free(ct_schedule *s) {
+    int n = s->period > 0 ? s->period : 1;
+    for (int k = 0; s->phases != NULL && k < n; k++) ct_phase_free(&s->phases[k]);
+    ct_free(s->phases);
+    ct_free(s->seeds);
+    ct_free(s->order);
+    *s = (ct_schedule){0};
+}
+
+const ct_phase *ct_schedule_at(ct_schedule *s, long iteration) {
+    if (s->period > 0) return &s->phases[iteration % s->period];
+    ct_matchings_draw(s, iteration, &s->phases[0]);
+    return &s->phases[0];
+}
+
+const ct_phase *ct_schedule_widest(ct_schedule *s) {
+    const ct_phase *widest = ct_schedule_at(s, 0);
+    for (int k = 1; k < s->period; k++)
+        if (s->phases[k].sources.begin[s->n] > widest->sources.begin[s->n]) widest = &s->phases[k];
+    return widest;
+}
+
+static ct_status create_phases(ct_schedule *s, ct_arrows *arrows) {
+    CT_TRY(arrows->status);
+    s->is_balanced = true;
+    if (arrows->n > 0) qsort(arrows->items, arrows->n, sizeof *arrows->items, compare_arrows);
+    for (size_t k = 1; k < arrows->n; k++)
+        if (compare_arrows(&arrows->items[k - 1], &arrows->items[k]) == 0)
+            return ct_fail(CT_INVAL, "step %d has the edge from %d to %d twice",
+                           arrows->items[k].step + 1, arrows->items[k].from, arrows->items[k].to);
+    size_t first = 0;
+    for (int step = 0; step < s->period; step++) {
+        size_t count = 0;
+        while (first + count < arrows->n && arrows->items[first + count].step == step) count++;
+        CT_TRY(create_phase(arrows->items + first, count, s->n_agents, s->n / s->n_agents,
+                            &s->phases[step]));
+        bool is_balanced = false;
+        CT_TRY(ct_phase_check(&s->phases[step], &is_balanced));
+        s->is_balanced = s->is_balanced && is_balanced;
+        first += count;
+    }
+    return CT_OK;
+}
+
+static ct_status build(ct_schedule *s, const entry *found, const char *argument,
+                       const uint64_t *seeds, ct_arrows *arrows) {
+    ct_schedule_request request = {found->name, argument, s->n_agents};
+    size_t n_seeds = (size_t)(s->n / s->n_agents);
+    CT_TRY(found->make(&request, arrows));
+    s->period = arrows->n_steps;
+    s->seeds = ct_new(uint64_t, n_seeds);
+    s->order = ct_new(uint32_t, 2 * (size_t)s->n_agents);
+    s->phases = ct_new(ct_phase, (size_t)(s->period > 0 ? s->period : 1));
+    if (s->seeds == NULL || s->order == NULL || s->phases == NULL)
+        return ct_fail(CT_NOMEM, "no memory for a schedule of %d steps", s->period);
+    memcpy(s->seeds, seeds, n_seeds * sizeof *seeds);
+    if (s->period == 0) {
+        s->is_balanced = true;
+        CT_TRY(ct_matchings_create(s->n, &s->phases[0]));
+    } else {
+        CT_TRY(create_phases(s, arrows));
+    }
+    return ct_schedule_check_reach(s);
+}
+
+ct_status ct_schedule_create(const char *spec, int n_agents, const uint64_t *seeds, int n_seeds,
+                             ct_schedule *out) {
+    const entry *found = find_entry(spec);
+    if (found == NULL) return ct_fail(CT_INVAL, "no schedule '%.100s'", spec);
+    if (n_agents < 1 || n_agents > CT_MAX_AGENTS)
+        return ct_fail(CT_INVAL, "schedule '%.100s' of %d agents: must be 1 .. %d", spec, n_agents,
+                       CT_MAX_AGENTS);
+    const char *colon = strchr(spec, ':');
+    ct_schedule s = {.n = n_agents * n_seeds, .n_agents = n_agents};
+    ct_arrows arrows = {0};
+    snprintf(s.name, sizeof s.name, "%.*s", (int)sizeof s.name - 1, spec);
+    ct_status status = build(&s, found, colon == NULL ? NULL : colon + 1, seeds, &arrows);
+    ct_arrows_free(&arrows);
+    if (status == CT_OK)
+        *out = s;
+    else
+        ct_schedule_free(&s);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* A schedule from a text file. A line "step" begins a step; the lines after it are its edges:
+ *   a b            a and b talk both ways          a > b          a sends to b
+ *   a b w          with weight w both ways         a > b w        b takes the part w of what a has
+ * # begins a comment. A step either gives all weights or none. Without weights, a step of two-way
+ * edges gets Metropolis-Hastings ones; in a step with one-way edges every agent gives equal parts
+ * to itself and everyone it sends to. */
+#include "topology/schedule_internal.h"
+
+#include <string.h>
+
+#include "util/file.h"
+#include "util/text.h"
+
+#define MAX_FILE_BYTES ((size_t)1 << 28)
+
+typedef struct reader {
+    const char *path;
+    int n_agents, line;
+    ct_arrows *arrows;
+    size_t first;   /* arrows of the current step begin here */
+    int step;       /* the current one; -1 before the first */
+    int n_weighted; /* of its lines */
+    int n_unweighted;
+    bool has_one_way;
+} reader;
+
+static ct_status refuse(const reader *r, const char *what) {
+    return ct_fail(CT_IO, "%s: line %d: %s", r->path, r->line, what);
+}
+
+static int count(const reader *r, int agent, bool as_sender) {
+    int n = 0;
+    for (size_t k = r->first; k < r->arrows->n; k++) {
+        const ct_arrow *a = &r->arrows->items[k];
+        n += (as_sender ? a->from : a->to) == agent;
+    }
+    return n;
+}
+
+/* Weights for a step that gave none. */
+static ct_status end_step(reader *r) {
+    if (r->step < 0) return CT_OK;
+    if (r->n_weighted > 0 && r->n_unweighted > 0)
+        return refuse(r, "the step before gives some of its weights but not all");
+    for (size_t k = r->first; r->n_weighted == 0 && k < r->arrows->n; k++) {
+        ct_arrow *a = &r->arrows->items[k];
+        int sends = count(r, a->from, true), receives = count(r, a->to, false);
+        int most = !r->has_one_way && receives > sends ? receives : sends;
+        a->weight = 1.0 / (1 + most);
+    }
+    r->first = r->arrows->n;
+    r->n_weighted = r->n_unweighted = 0;
+    r->has_one_way = false;
+    return CT_OK;
+}
+
+/* "a b", "a,b", "a > b", with a weight behind it or not. */
+static ct_status read_edge(reader *r, const char *text) {
+    int a, b, used = 0;
+    double weight = 0;
+    bool one_way = strchr(text, '>') != NULL;
+    int n = sscanf(text, one_way ? "%d > %d %n" : "%d%*[ ,\t]%d %n", &a, &b, &used);
+    if (n != 2) return refuse(r, "expected \"a b\", \"a > b\", or one of them with a weight");
+    bool has_weight = text[used] != '\0';
+    if (has_weight && (!ct_parse_double(text + used, &weight) || weight <= 0 || weight > 1))
+        return refuse(r, "a weight is a number above 0, at most 1");
+    if (a < 0 || b < 0 || a >= r->n_agents || b >= r->n_agents)
+        return ct_fail(CT_IO, "%s: line %d: agent %d is not one of 0 .. %d", r->path, r->line,
+                       a < 0 || a >= r->n_agents ? a : b, r->n_agents - 1);
+    if (a == b) return refuse(r, "an agent is joined to itself");
+    if (r->step < 0) return refuse(r, "a line \"step\" comes first");
+    ct_arrows_add(r->arrows, r->step, b, a, weight);
+    if (!one_way) ct_arrows_add(r->arrows, r->step, a, b, weight);
+    r->has_one_way = r->has_one_way || one_way;
+    r->n_weighted += has_weight;
+    r->n_unweighted += !has_weight;
+    return r->arrows->status;
+}
+
+static ct_status read_line(reader *r, char *text) {
+    text[strcspn(text, "#")] = '\0';
+    text += strspn(text, " \t\r");
+    for (size_t n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]) != NULL; n--)
+        text[n - 1] = '\0';
+    if (*text == '\0') return CT_OK;
+    if (strcmp(text, "step") != 0) return read_edge(r, text);
+    CT_TRY(end_step(r));
+    r->arrows->n_steps = ++r->step + 1;
+    return CT_OK;
+}
+
+ct_status ct_schedule_make_file(const ct_schedule_request *request, ct_arrows *out) {
+    if (request->argument == NULL || request->argument[0] == '\0')
+        return ct_fail(CT_INVAL, "topology 'schedule' needs a path, as in schedule:steps.txt");
+    reader r = {.path = request->argument, .n_agents = request->n, .arrows = out, .step = -1};
+    ct_blob blob = {0};
+    CT_TRY(ct_file_read(r.path, MAX_FILE_BYTES, &blob));
+    ct_status status = CT_OK;
+    for (char *line = (char *)blob.bytes; line != NULL && status == CT_OK;) {
+        char *end = strchr(line, '\n');
+        if (end != NULL) *end = '\0';
+        r.line++;
+        status = read_line(&r, line);
+        line = end != NULL ? end + 1 : NULL;
+    }
+    if (status == CT_OK) status = end_step(&r);
+    if (status == CT_OK && r.step < 0) status = ct_fail(CT_IO, "%s: no step in it", r.path);
+    ct_blob_free(&blob);
+    return status;
+}
