@@ -1,5 +1,329 @@
 #include "data/pictures.h"
 
+#include "data/dataset_internal.h"
+#include "data/pictures_internal.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/threads.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_SHOWN    20 /* names of broken pictures shown */
+#define N_MEASURED 4096
+
+/* ---- work on all pictures in parallel ---- */
+
+typedef struct sweep sweep;
+typedef ct_status (*visitor)(sweep *s, size_t i, int worker);
+
+struct sweep {
+    ct_pictures *pictures;
+    visitor visit;
+    void *context;
+    size_t step;          /* every step-th picture */
+    ct_decoder **decoder; /* [n_workers] */
+    ct_cutter *cutter;    /* [n_workers] */
+    char **reason;        /* [n] why a picture cannot be read; NULL: it can */
+    atomic_int status;    /* the first failure that is not a broken picture */
+};
+
+static void sweep_task(void *context, int task, int worker) {
+    sweep *s = context;
+    size_t i = (size_t)task * s->step;
+    if (atomic_load(&s->status) != CT_OK) return;
+    ct_status status = s->visit(s, i, worker);
+    if (status == CT_IO) {
+        s->reason[i] = ct_strdup(ct_decoder_reason(s->decoder[worker]));
+        status = s->reason[i] != NULL ? CT_OK : CT_NOMEM;
+    }
+    if (status != CT_OK) atomic_store(&s->status, (int)status);
+}
+
+static void sweep_free(sweep *s, int n_workers) {
+    for (int k = 0; k < n_workers; k++) {
+        if (s->decoder != NULL) ct_decoder_free(&s->decoder[k]);
+        if (s->cutter != NULL) ct_cutter_free(&s->cutter[k]);
+    }
+    for (size_t i = 0; s->reason != NULL && i < s->pictures->files.n; i++) ct_free(s->reason[i]);
+    ct_free(s->reason);
+    ct_free(s->cutter);
+    ct_free(s->decoder);
+}
+
+/* Says which pictures are left out, or fails with the first one if strict. */
+static ct_status report_broken(const sweep *s) {
+    const ct_pictures *p = s->pictures;
+    size_t n_broken = 0;
+    for (size_t i = 0; i < p->files.n; i++) n_broken += s->reason[i] != NULL;
+    if (n_broken == 0) return CT_OK;
+    if (!p->spec.strict)
+        ct_note("%s: %zu of %zu pictures cannot be read and are left out:", p->files.root, n_broken,
+                p->files.n);
+    size_t n_shown = 0;
+    for (size_t i = 0; i < p->files.n && n_shown < N_SHOWN; i++) {
+        if (s->reason[i] == NULL) continue;
+        const char *name = p->files.names + p->files.at[i];
+        if (p->spec.strict)
+            return ct_fail(CT_IO, "%s/%s: %s (without --strict it is left out)", p->files.root,
+                           name, s->reason[i]);
+        ct_note("  %s: %s", name, s->reason[i]);
+        n_shown++;
+    }
+    if (n_broken > n_shown)
+        ct_note("  and %zu more (crosstalk data verify lists them all)", n_broken - n_shown);
+    return CT_OK;
+}
+
+static ct_status sweep_start(sweep *s, int n_workers) {
+    s->decoder = ct_new(ct_decoder *, (size_t)n_workers);
+    s->cutter = ct_new(ct_cutter, (size_t)n_workers);
+    s->reason = ct_new(char *, s->pictures->files.n);
+    if (s->decoder == NULL || s->cutter == NULL || s->reason == NULL)
+        return ct_fail(CT_NOMEM, "no memory to decode pictures");
+    for (int k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
+    return CT_OK;
+}
+
+/* Visits every step-th picture; keep[i] (may be NULL) = it can be read. */
+static ct_status sweep_run(ct_pictures *p, visitor visit, void *context, size_t step, bool *keep) {
+    sweep s = {.pictures = p, .visit = visit, .context = context, .step = step};
+    ct_pool *pool = NULL;
+    CT_TRY(ct_pool_create(p->spec.n_workers, &pool));
+    int n_workers = ct_pool_size(pool);
+    ct_status status = sweep_start(&s, n_workers);
+    if (status == CT_OK) {
+        ct_pool_run(pool, (int)((p->files.n + step - 1) / step), sweep_task, &s);
+        status = (ct_status)atomic_load(&s.status);
+        if (status == CT_NOMEM) ct_fail(CT_NOMEM, "no memory to decode pictures");
+    }
+    if (status == CT_OK && keep != NULL) status = report_broken(&s);
+    for (size_t i = 0; i < p->files.n && status == CT_OK && keep != NULL; i++)
+        keep[i] = s.reason[i] == NULL;
+    sweep_free(&s, n_workers);
+    ct_pool_free(&pool);
+    return status;
+}
+
+/* ---- one picture ---- */
+
+static ct_status decode_one(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
+    char *path = ct_listing_path(&p->files, i);
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
+    ct_status status = ct_decode_file(d, path, p->spec.side, p->spec.random, out);
+    ct_free(path);
+    return status;
+}
+
+static ct_status fetch(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
+    if (p->kept == NULL) return decode_one(p, i, d, out);
+    *out = p->kept[i];
+    return CT_OK;
+}
+
+/* Notes a picture found broken in the middle of things, once. */
+static void note_broken(ct_pictures *p, size_t i, const char *reason) {
+    pthread_mutex_lock(&p->lock);
+    bool is_new = !p->is_broken[i];
+    p->is_broken[i] = true;
+    p->n_broken += is_new;
+    size_t n = p->n_broken;
+    pthread_mutex_unlock(&p->lock);
+    if (is_new && n <= N_SHOWN)
+        ct_note("%s/%s: %s; another picture of its class takes its place", p->files.root,
+                p->files.names + p->files.at[i], reason);
+}
+
+ct_status ct_pictures_get(ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
+    size_t n = p->files.n;
+    for (size_t k = 0; k < n; k++) {
+        size_t j = i + k < n ? i + k : i + k - n;
+        if (p->files.labels[j] != p->files.labels[i]) continue;
+        ct_status status = fetch(p, j, d, out);
+        if (status != CT_IO) return status;
+        if (p->spec.strict)
+            return ct_fail(CT_IO, "%s/%s: %s", p->files.root, p->files.names + p->files.at[j],
+                           ct_decoder_reason(d));
+        note_broken(p, j, ct_decoder_reason(d));
+    }
+    return ct_fail(CT_IO, "%s: no picture of class %d can be read", p->files.root,
+                   (int)p->files.labels[i]);
+}
+
+/* ---- kept in memory, or only looked at ---- */
+
+static ct_status keep_one(sweep *s, size_t i, int worker) {
+    ct_picture small;
+    CT_TRY(decode_one(s->pictures, i, s->decoder[worker], &small));
+    size_t n = (size_t)small.width * (size_t)small.height * CT_PIXEL;
+    uint8_t *pixels = ct_alloc(n, 1);
+    if (pixels == NULL) return CT_NOMEM;
+    memcpy(pixels, small.pixels, n);
+    small.pixels = pixels;
+    s->pictures->kept[i] = small;
+    return CT_OK;
+}
+
+/* The first bytes alone. */
+static ct_status look_at(sweep *s, size_t i, int worker) {
+    char *path = ct_listing_path(&s->pictures->files, i);
+    uint8_t bytes[8] = {0};
+    if (path == NULL) return CT_NOMEM;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
+    if (fd >= 0) close(fd);
+    ct_status status = CT_OK;
+    if (n <= 0 || ct_picture_kind(bytes, (size_t)n) == NULL) { /* the decoder knows the reason */
+        ct_picture unused;
+        status = ct_decode_file(s->decoder[worker], path, s->pictures->spec.side, true, &unused);
+    }
+    ct_free(path);
+    return status;
+}
+
+static ct_status drop_broken(ct_pictures *p, const bool *keep) {
+    size_t n = 0;
+    for (size_t i = 0; i < p->files.n; i++)
+        if (p->kept != NULL && keep[i]) p->kept[n++] = p->kept[i];
+    for (; p->kept != NULL && n < p->n_listed; n++) p->kept[n] = (ct_picture){0};
+    ct_listing_keep(&p->files, keep);
+    if (p->files.n == 0) return ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
+    return CT_OK;
+}
+
+/* A picture with sides as 3:2, the most common, takes this; a part's need is estimated by it. */
+static bool fits_memory(const ct_pictures *p) {
+    double side = p->spec.side, each = side * side * 1.5 * CT_PIXEL;
+    return each * (double)p->files.n <= (double)p->spec.memory_bytes;
+}
+
+static ct_status prepare(ct_pictures *p) {
+    bool *keep = ct_new(bool, p->files.n);
+    p->is_broken = ct_new(bool, p->files.n);
+    if (p->spec.random && fits_memory(p)) p->kept = ct_new(ct_picture, p->files.n);
+    if (keep == NULL || p->is_broken == NULL) {
+        ct_free(keep);
+        return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    }
+    ct_status status = sweep_run(p, p->kept != NULL ? keep_one : look_at, NULL, 1, keep);
+    if (status == CT_OK) status = drop_broken(p, keep);
+    ct_free(keep);
+    return status;
+}
+
+ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out) {
+    ct_pictures *p = ct_new(ct_pictures, 1);
+    if (p == NULL) return ct_fail(CT_NOMEM, "no memory for pictures");
+    p->spec = *spec;
+    p->files = *files;
+    p->n_listed = files->n;
+    *files = (ct_listing){0};
+    pthread_mutex_init(&p->lock, NULL);
+    ct_status status = prepare(p);
+    if (status != CT_OK) ct_pictures_free(&p);
+    if (status == CT_OK) *out = p;
+    return status;
+}
+
 void ct_pictures_free(ct_pictures **pictures) {
+    ct_pictures *p = *pictures;
+    if (p == NULL) return;
+    for (size_t i = 0; p->kept != NULL && i < p->n_listed; i++) ct_free((void *)p->kept[i].pixels);
+    ct_free(p->kept);
+    ct_free(p->is_broken);
+    ct_listing_free(&p->files);
+    pthread_mutex_destroy(&p->lock);
+    ct_free(p);
     *pictures = NULL;
+}
+
+size_t ct_pictures_count(const ct_pictures *pictures) {
+    return pictures->files.n;
+}
+
+const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures) {
+    return &pictures->spec;
+}
+
+const int32_t *ct_pictures_labels(const ct_pictures *pictures) {
+    return pictures->files.labels;
+}
+
+bool ct_pictures_in_memory(const ct_pictures *pictures) {
+    return pictures->kept != NULL;
+}
+
+/* ---- all at once ---- */
+
+static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
+    ct_picture small;
+    int size = s->pictures->spec.size;
+    CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
+    ct_cut cut = ct_cut_center(small.width, small.height, size);
+    return ct_cut_out(&s->cutter[worker], &small, &cut, size, out);
+}
+
+static ct_status image_one(sweep *s, size_t i, int worker) {
+    ct_images *images = s->context;
+    size_t image = (size_t)3 * (size_t)images->height * (size_t)images->width;
+    return cut_middle(s, i, worker, images->pixels + i * image);
+}
+
+ct_status ct_pictures_images(ct_pictures *p, ct_images *out) {
+    ct_images images = {0};
+    int size = p->spec.size;
+    size_t image = (size_t)3 * (size_t)size * (size_t)size, n = 0;
+    bool *keep = ct_new(bool, p->files.n);
+    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    ct_status status = ct_images_create(p->files.n, 3, size, size, &images);
+    if (status == CT_OK) status = sweep_run(p, image_one, &images, 1, keep);
+    for (size_t i = 0; i < p->files.n && status == CT_OK; i++) {
+        if (!keep[i]) continue;
+        if (n != i) memcpy(images.pixels + n * image, images.pixels + i * image, image);
+        images.labels[n++] = p->files.labels[i];
+    }
+    images.n = n;
+    if (status == CT_OK && n == 0)
+        status = ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
+    if (status == CT_OK)
+        *out = images;
+    else
+        ct_images_free(&images);
+    ct_free(keep);
+    return status;
+}
+
+typedef struct measure {
+    uint8_t *pixels; /* [pictures measured][3][size][size] */
+    bool *is_there;
+} measure;
+
+static ct_status measure_one(sweep *s, size_t i, int worker) {
+    measure *m = s->context;
+    size_t image = (size_t)3 * (size_t)s->pictures->spec.size * (size_t)s->pictures->spec.size;
+    CT_TRY(cut_middle(s, i, worker, m->pixels + i / s->step * image));
+    m->is_there[i / s->step] = true;
+    return CT_OK;
+}
+
+ct_status ct_pictures_measure(ct_pictures *p, float *mean, float *std) {
+    size_t step = (p->files.n + N_MEASURED - 1) / N_MEASURED, n = (p->files.n + step - 1) / step;
+    int size = p->spec.size;
+    size_t image = (size_t)3 * (size_t)size * (size_t)size, n_there = 0;
+    measure m = {.pixels = ct_alloc(n, image), .is_there = ct_new(bool, n)};
+    ct_status status = m.pixels != NULL && m.is_there != NULL
+                           ? sweep_run(p, measure_one, &m, step, NULL)
+                           : ct_fail(CT_NOMEM, "no memory to measure pictures");
+    for (size_t k = 0; k < n && status == CT_OK; k++)
+        if (m.is_there[k]) memmove(m.pixels + n_there++ * image, m.pixels + k * image, image);
+    ct_images images = {
+        .n = n_there, .channels = 3, .height = size, .width = size, .pixels = m.pixels};
+    if (status == CT_OK && n_there > 0) ct_images_measure(&images, mean, std);
+    ct_free(m.is_there);
+    ct_free(m.pixels);
+    return status;
 }

@@ -1,9 +1,46 @@
-/* Pictures of one part of a data set, each decoded and made small when it is asked for. */
+/* Pictures of one part of a data set, each decoded and made small when it is asked for, or kept in
+ * memory that way; and how square images are cut out of them. */
 #ifndef CT_DATA_PICTURES_H
 #define CT_DATA_PICTURES_H
 
+#include "data/cut.h"
 #include "data/dataset.h"
+#include "data/decode.h"
+#include "data/listing.h"
 
+typedef struct ct_pictures_spec {
+    int side;    /* pictures are made this many pixels on their shorter side first */
+    int size;    /* then size x size pixels are cut out */
+    bool random; /* at random, anew at every visit; otherwise the middle */
+    bool strict; /* a picture that cannot be read is an error */
+    int n_workers;
+    size_t memory_bytes; /* more than this is not kept */
+    const char *cache;   /* directory of decoded pictures; NULL: none */
+} ct_pictures_spec;
+
+/* Takes the listing (zeroes it). Files that are no pictures at all are left out now: of those kept
+ * in memory every one that cannot be decoded, of others those that cannot be opened or do not begin
+ * like a JPEG or PNG. */
+ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out);
 void ct_pictures_free(ct_pictures **pictures);
+
+size_t ct_pictures_count(const ct_pictures *pictures);
+const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures);
+/* Labels of the pictures, [count]. */
+const int32_t *ct_pictures_labels(const ct_pictures *pictures);
+/* Where they are: in memory (then asking costs next to nothing), or to be decoded each time. */
+bool ct_pictures_in_memory(const ct_pictures *pictures);
+
+/* Picture i, small. From several threads at once, each with its own decoder. One that turns out to
+ * be broken is CT_IO with its name and reason in the message if strict; otherwise the next readable
+ * one of the same class takes its place, always the same one, and it is noted once. */
+ct_status ct_pictures_get(ct_pictures *pictures, size_t i, ct_decoder *decoder, ct_picture *out);
+
+/* All of them, cut from the middle, as images in memory. Those that cannot be decoded are left out
+ * of `out`. */
+ct_status ct_pictures_images(ct_pictures *pictures, ct_images *out);
+
+/* Mean and deviation of every channel, over the middles of up to 4096 of them. */
+ct_status ct_pictures_measure(ct_pictures *pictures, float *mean, float *std);
 
 #endif

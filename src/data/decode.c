@@ -1,0 +1,153 @@
+#include "data/decode.h"
+
+#include "data/decode_internal.h"
+#include "util/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_FILE_BYTES ((off_t)512 << 20)
+#define MAX_ASPECT     100 /* longer side to shorter one: keeps what is made of a sliver small */
+
+ct_status ct_decoder_create(ct_decoder **out) {
+    ct_decoder *d = ct_new(ct_decoder, 1);
+    if (d == NULL) return ct_fail(CT_NOMEM, "no memory for a decoder");
+    *out = d;
+    return CT_OK;
+}
+
+void ct_decoder_free(ct_decoder **decoder) {
+    ct_decoder *d = *decoder;
+    if (d == NULL) return;
+    ct_jpeg_free(d);
+    ct_resizer_free(&d->resizer);
+    ct_free(d->file.bytes);
+    ct_free(d->row.bytes);
+    ct_free(d->whole.bytes);
+    ct_free(d->out.bytes);
+    ct_free(d);
+    *decoder = NULL;
+}
+
+const char *ct_decoder_reason(const ct_decoder *decoder) {
+    return decoder->reason;
+}
+
+uint8_t *ct_decoder_buffer(ct_decoder *d, ct_buffer *buffer, size_t n) {
+    if (n <= buffer->capacity) return buffer->bytes;
+    ct_free(buffer->bytes);
+    buffer->bytes = ct_alloc(n, 1);
+    buffer->capacity = buffer->bytes != NULL ? n : 0;
+    if (buffer->bytes == NULL)
+        d->status = ct_fail(CT_NOMEM, "no memory to decode a picture (%zu bytes)", n);
+    return buffer->bytes;
+}
+
+uint8_t *ct_decoder_room(ct_decoder *d, size_t n) {
+    return ct_decoder_buffer(d, &d->out, n);
+}
+
+bool ct_decoder_refuse(ct_decoder *d, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->reason, sizeof d->reason, format, args);
+    va_end(args);
+    d->status = CT_IO;
+    return false;
+}
+
+const char *ct_picture_kind(const uint8_t *bytes, size_t n) {
+    if (n >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0) return "JPEG";
+    if (n >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0) return "PNG";
+    return NULL;
+}
+
+void ct_picture_size(int width, int height, int side, int *out_width, int *out_height) {
+    int shorter = width < height ? width : height, longer = width < height ? height : width;
+    int other = side == 0 ? longer : (int)((double)side * longer / shorter);
+    if (side == 0) side = shorter;
+    *out_width = width < height ? side : other;
+    *out_height = width < height ? other : side;
+}
+
+bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, int stored_height,
+                      double scale) {
+    int shorter = width < height ? width : height, longer = width < height ? height : width;
+    if (shorter < 1) return ct_decoder_refuse(d, "empty picture");
+    if (longer > CT_PICTURE_MAX_SIDE)
+        return ct_decoder_refuse(d, "%dx%d pixels; a side has at most %d", width, height,
+                                 CT_PICTURE_MAX_SIDE);
+    if (longer / shorter > MAX_ASPECT)
+        return ct_decoder_refuse(d, "%dx%d pixels is too narrow", width, height);
+    int out_width, out_height;
+    ct_picture_size(width, height, d->side, &out_width, &out_height);
+    d->status = ct_resizer_begin(&d->resizer, stored_width, stored_height, width / scale,
+                                 height / scale, out_width, out_height);
+    if (d->status != CT_OK) return false;
+    uint8_t *out = ct_decoder_buffer(d, &d->out, (size_t)out_width * (size_t)out_height * CT_PIXEL);
+    d->picture = (ct_picture){.width = out_width, .height = out_height, .pixels = out};
+    return out != NULL;
+}
+
+ct_status ct_decode(ct_decoder *d, const uint8_t *bytes, size_t n, int side, bool fast,
+                    ct_picture *out) {
+    const char *kind = ct_picture_kind(bytes, n);
+    d->side = side;
+    d->fast = fast;
+    d->status = CT_OK;
+    d->reason[0] = '\0';
+    bool ok = false;
+    if (n == 0)
+        ct_decoder_refuse(d, "empty file");
+    else if (kind == NULL)
+        ct_decoder_refuse(d, "neither JPEG nor PNG");
+    else
+        ok = strcmp(kind, "JPEG") == 0 ? ct_jpeg_decode(d, bytes, n) : ct_png_decode(d, bytes, n);
+    if (!ok) return d->status;
+    ct_resizer_end(&d->resizer, d->out.bytes);
+    *out = d->picture;
+    return CT_OK;
+}
+
+/* The file into d->file; -1 with a reason. */
+static ssize_t read_file(ct_decoder *d, int fd) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        ct_decoder_refuse(d, "not a plain file");
+        return -1;
+    }
+    if (info.st_size > MAX_FILE_BYTES) {
+        ct_decoder_refuse(d, "larger than 512 MiB");
+        return -1;
+    }
+    size_t n = (size_t)info.st_size, at = 0;
+    uint8_t *bytes = ct_decoder_buffer(d, &d->file, n + 1);
+    if (bytes == NULL) return -1;
+    while (at < n) {
+        ssize_t got = read(fd, bytes + at, n - at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            ct_decoder_refuse(d, "%s", strerror(errno));
+            return -1;
+        }
+        if (got == 0) break; /* it became shorter */
+        at += (size_t)got;
+    }
+    return (ssize_t)at;
+}
+
+ct_status ct_decode_file(ct_decoder *d, const char *path, int side, bool fast, ct_picture *out) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        ct_decoder_refuse(d, "%s", strerror(errno));
+        return CT_IO;
+    }
+    ssize_t n = read_file(d, fd);
+    close(fd);
+    return n < 0 ? d->status : ct_decode(d, d->file.bytes, (size_t)n, side, fast, out);
+}

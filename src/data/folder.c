@@ -1,0 +1,228 @@
+/* Folders of pictures: train/<class>/..., and val/<class>/... or test/<class>/...; or <class>/...
+ * alone, of which a test part is held out. Imagenette and ImageNet are such folders. */
+#include "data/dataset_internal.h"
+
+#include "data/pictures.h"
+#include "util/file.h"
+#include "util/memory.h"
+#include "util/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct folder_kind {
+    int size;      /* pixels a side of the tensors */
+    double margin; /* the shorter side is made margin * size pixels first */
+    bool is_known; /* has ImageNet's mean and deviation; others are measured */
+} folder_kind;
+
+static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
+static const float imagenet_std[3] = {0.229f, 0.224f, 0.225f};
+
+/* The test part's folder in DIR; NULL: none. */
+static const char *test_name(const char *dir) {
+    return ct_data_has(dir, "val") ? "val" : ct_data_has(dir, "test") ? "test" : NULL;
+}
+
+static ct_status list_part(const char *dir, const char *part, const ct_listing *classes,
+                           ct_listing *out) {
+    char *path = ct_path_join(dir, part);
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
+    ct_status status = ct_listing_read(path, classes, out);
+    ct_free(path);
+    return status;
+}
+
+/* Holds a share of every class out of `train`. */
+static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, ct_listing *test) {
+    bool *is_test = ct_new(bool, train->n);
+    if (is_test == NULL) return ct_fail(CT_NOMEM, "no memory to hold samples out");
+    ct_status status = ct_split_draw(train->labels, train->n, train->n_classes,
+                                     options->test_fraction, options->seed, is_test);
+    if (status == CT_OK) status = ct_listing_copy(train, test);
+    if (status == CT_OK) {
+        ct_listing_keep(test, is_test);
+        for (size_t i = 0; i < train->n; i++) is_test[i] = !is_test[i];
+        ct_listing_keep(train, is_test);
+    }
+    if (status == CT_OK && test->n == 0)
+        status =
+            ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
+    ct_free(is_test);
+    return status;
+}
+
+static ct_status list_parts(const char *dir, const ct_dataset_options *options, ct_listing *train,
+                            ct_listing *test) {
+    if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
+    bool has_train = ct_data_has(dir, "train");
+    const char *name = has_train ? test_name(dir) : NULL;
+    CT_TRY(list_part(dir, has_train ? "train" : ".", NULL, train));
+    if (train->n_classes < 2)
+        return ct_fail(CT_IO,
+                       "%s: one class alone (%s); there must be a folder for each of two or "
+                       "more",
+                       train->root, train->class_names);
+    if (name != NULL)
+        CT_TRY(list_part(dir, name, train, test));
+    else
+        CT_TRY(hold_out(options, train, test));
+    CT_TRY(ct_listing_shorten(train, options->n_train));
+    return ct_listing_shorten(test, options->n_test);
+}
+
+/* Labels of pictures that a loader will serve. */
+static ct_status describe_part(const ct_pictures *p, ct_images *out) {
+    size_t n = ct_pictures_count(p);
+    int size = ct_pictures_spec_of(p)->size;
+    ct_images images = {.n = n, .channels = 3, .height = size, .width = size};
+    images.labels = ct_new(int32_t, n);
+    if (images.labels == NULL) return ct_fail(CT_NOMEM, "no memory for %zu labels", n);
+    memcpy(images.labels, ct_pictures_labels(p), n * sizeof *images.labels);
+    *out = images;
+    return CT_OK;
+}
+
+/* Pictures cut from the middle that fit into memory become plain images; others stay pictures. */
+static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_images *images,
+                           ct_pictures **pictures) {
+    double image = 3.0 * spec->size * spec->size;
+    bool fits = image * (double)files->n <= (double)spec->memory_bytes;
+    ct_pictures *p = NULL;
+    CT_TRY(ct_pictures_create(spec, files, &p));
+    ct_status status = CT_OK;
+    if (!spec->random && fits) {
+        status = ct_pictures_images(p, images);
+        ct_pictures_free(&p);
+        return status;
+    }
+    status = describe_part(p, images);
+    *pictures = p;
+    return status;
+}
+
+/* "mean and deviation of <hash> at <size>: m m m s s s", kept beside the data or in the cache. */
+static char *figures_path(const ct_dataset_options *options, const char *dir) {
+    return ct_path_join(options->cache != NULL ? options->cache : dir, ".crosstalk-mean-deviation");
+}
+
+static ct_status measure(const ct_dataset_options *options, const char *dir, uint64_t hash,
+                         ct_dataset *out) {
+    char *path = figures_path(options, dir);
+    char head[96];
+    ct_blob file = {0};
+    float f[6];
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
+    int n_head = snprintf(head, sizeof head,
+                          "mean and deviation of %016llx at %d: ", (unsigned long long)hash,
+                          out->train.width);
+    ct_status status = CT_OK;
+    bool known = ct_file_exists(path) && ct_file_read(path, 4096, &file) == CT_OK &&
+                 strncmp((char *)file.bytes, head, (size_t)n_head) == 0 &&
+                 sscanf((char *)file.bytes + n_head, "%f %f %f %f %f %f", &f[0], &f[1], &f[2],
+                        &f[3], &f[4], &f[5]) == 6;
+    if (!known && out->train_pictures != NULL)
+        status = ct_pictures_measure(out->train_pictures, f, f + 3);
+    else if (!known)
+        ct_images_measure(&out->train, f, f + 3);
+    if (status == CT_OK && !known) {
+        ct_text text = {0};
+        ct_text_add(&text, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
+                    (double)f[2], (double)f[3], (double)f[4], (double)f[5]);
+        FILE *to =
+            text.failed ? NULL : fopen(path, "wb"); /* a place that cannot be written to is fine */
+        if (to != NULL) fputs(text.chars, to);
+        if (to != NULL) fclose(to);
+        ct_text_free(&text);
+    }
+    for (int c = 0; c < 3 && status == CT_OK; c++) {
+        out->mean[c] = f[c];
+        out->std[c] = f[3 + c] > 0 ? f[3 + c] : 1;
+    }
+    ct_blob_free(&file);
+    ct_free(path);
+    return status;
+}
+
+static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
+                             ct_dataset *out) {
+    const char *dir;
+    ct_listing train = {0}, test = {0};
+    CT_TRY(ct_data_dir(
+        out, options, NULL,
+        "give the directory with train/<class>/ and val/<class>/ with --data-dir DIR", &dir));
+    int size = options->image_size > 0 ? options->image_size : kind->size;
+    ct_pictures_spec spec = {.size = size,
+                             .side = (int)(kind->margin * size + 0.5),
+                             .random = options->augment,
+                             .strict = options->strict,
+                             .n_workers = options->n_workers,
+                             .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
+                                                                       : (size_t)1 << 30,
+                             .cache = options->cache};
+    ct_status status = list_parts(dir, options, &train, &test);
+    uint64_t hash = status == CT_OK ? ct_listing_hash(&train) : 0;
+    if (status == CT_OK) {
+        out->n_classes = train.n_classes;
+        out->class_names = train.class_names;
+        train.class_names = NULL;
+        status = open_part(&spec, &train, &out->train, &out->train_pictures);
+    }
+    spec.random = false;
+    if (status == CT_OK) status = open_part(&spec, &test, &out->test, &out->test_pictures);
+    if (status == CT_OK && !kind->is_known) status = measure(options, dir, hash, out);
+    for (int c = 0; c < 3 && kind->is_known; c++) {
+        out->mean[c] = imagenet_mean[c];
+        out->std[c] = imagenet_std[c];
+    }
+    snprintf(out->source, sizeof out->source, "%s", dir);
+    ct_listing_free(&test);
+    ct_listing_free(&train);
+    return status;
+}
+
+ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {
+    static const folder_kind kind = {.size = 32, .margin = 1};
+    return open_folder(&kind, options, out);
+}
+
+/* As the authors' code has it: 32 pixels. */
+ct_status ct_dataset_open_imagenette(const ct_dataset_options *options, ct_dataset *out) {
+    static const folder_kind kind = {.size = 32, .margin = 1, .is_known = true};
+    return open_folder(&kind, options, out);
+}
+
+ct_status ct_dataset_open_imagenet(const ct_dataset_options *options, ct_dataset *out) {
+    static const folder_kind kind = {.size = 224, .margin = 256.0 / 224.0, .is_known = true};
+    return open_folder(&kind, options, out);
+}
+
+bool ct_dataset_probe_folder(const char *dir) {
+    char *train = ct_path_join(dir, "train");
+    bool found = train != NULL && (ct_listing_looks_right(train) || ct_listing_looks_right(dir));
+    ct_free(train);
+    return found;
+}
+
+/* Its ten classes: tench, English springer, cassette player, ... */
+bool ct_dataset_probe_imagenette(const char *dir) {
+    static const char *const names[] = {"n01440764", "n02102040", "n02979186", "n03000684",
+                                        "n03028079", "n03394916", "n03417042", "n03425413",
+                                        "n03445777", "n03888257"};
+    char *train = ct_path_join(dir, "train");
+    bool found = train != NULL && ct_dataset_probe_folder(dir);
+    for (size_t k = 0; k < sizeof names / sizeof *names && found; k++)
+        found = ct_data_has(train, names[k]);
+    /* ImageNet has these and 990 others, of which this is the first. */
+    found = found && !ct_data_has(train, "n01443537");
+    ct_free(train);
+    return found;
+}
+
+bool ct_dataset_probe_imagenet(const char *dir) {
+    char *train = ct_path_join(dir, "train");
+    bool found = train != NULL && ct_dataset_probe_folder(dir) && ct_data_has(train, "n01440764") &&
+                 ct_data_has(train, "n01443537") && ct_data_has(train, "n15075141");
+    ct_free(train);
+    return found;
+}
