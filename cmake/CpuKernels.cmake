@@ -4,7 +4,13 @@
 file(GLOB CT_KERNEL_SOURCES CONFIGURE_DEPENDS
      ${CMAKE_CURRENT_SOURCE_DIR}/src/backend/cpu/kernels/*.c)
 # Set on the files because it must come after the project's -ffp-contract=off.
-set_source_files_properties(${CT_KERNEL_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+# Sanitizers in fully unrolled tiles take minutes to compile at -O3.
+set(CT_KERNEL_LEVEL -O3)
+if(CT_SANITIZE)
+  set(CT_KERNEL_LEVEL -O1)
+endif()
+set_source_files_properties(${CT_KERNEL_SOURCES} PROPERTIES
+                            COMPILE_OPTIONS "${CT_KERNEL_LEVEL};-ffp-contract=fast")
 
 function(ct_add_kernels isa)
   add_library(ct_kernels_${isa} OBJECT ${CT_KERNEL_SOURCES})
