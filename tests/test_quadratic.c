@@ -190,6 +190,26 @@ static void relayed_and_centralized_methods_reach_the_optimum(void) {
     check_reaches_optimum("--algorithm allreduce --agents 6 --lr 0.02 --momentum 0.9", 1000, 1e-5);
 }
 
+/* Push-sum corrects for a graph that favours some agents; the bias of decentralized SGD goes with
+ * the rate. */
+static void gradient_push_nears_the_optimum_on_a_directed_graph(void) {
+    double constant = distance_after("--algorithm sgp --agents 5 --lr 0.2 --epochs 300 "
+                                     "--topology schedule:related/directed.txt");
+    double falling = distance_after("--algorithm sgp --agents 5 --lr 0.2 --epochs 300 "
+                                    "--lr-schedule poly --lr-power 2 "
+                                    "--topology schedule:related/directed.txt");
+    CHECK(constant > 0.1);
+    CHECK(falling < 0.1 * constant);
+}
+
+/* A period of Base-(k+1) is an exact average, and tracking still sums up over changing graphs. */
+static void gradient_tracking_reaches_the_optimum_on_changing_graphs(void) {
+    check_reaches_optimum("--algorithm gt --agents 6 --topology base --lr 0.05", 2500, 1e-5);
+    check_reaches_optimum("--algorithm gt --agents 8 --topology one-peer-exponential --lr 0.05",
+                          2500, 1e-5);
+    check_reaches_optimum("--algorithm gt --agents 7 --topology matchings --lr 0.05", 4000, 1e-4);
+}
+
 /* The fixed point of global update tracking is that of decentralized SGD at the rate
  * (1 - mu) eta. */
 static void global_update_tracking_shrinks_the_bias_by_one_minus_mu(void) {
@@ -231,6 +251,8 @@ int main(void) {
     TEST(decentralized_sgd_nears_the_optimum_as_the_rate_goes_to_zero);
     TEST(tracking_methods_reach_the_optimum);
     TEST(relayed_and_centralized_methods_reach_the_optimum);
+    TEST(gradient_push_nears_the_optimum_on_a_directed_graph);
+    TEST(gradient_tracking_reaches_the_optimum_on_changing_graphs);
     TEST(global_update_tracking_shrinks_the_bias_by_one_minus_mu);
     TEST(agents_alone_reach_their_own_minima);
     TEST(d2_stays_at_the_optimum_when_the_rate_changes);

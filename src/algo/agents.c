@@ -5,49 +5,15 @@
 
 #include "util/memory.h"
 
-static ct_status init_routes(ct_agents *a) {
-    const ct_topology *t = a->topology;
-    CT_TRY(ct_routes_create(t->begin[a->n], &a->neighbours));
-    for (int i = 0; i < a->n; i++) {
-        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
-            a->neighbours.from[e] = i;
-            a->neighbours.to[e] = t->neighbour[e];
-        }
-    }
-    return CT_OK;
-}
-
-/* Row j adds up what its neighbours i sent along e = (i, j), i ascending. */
-static ct_status init_gather(ct_agents *a) {
-    const ct_topology *t = a->topology;
-    int n_edges = t->begin[a->n], entry = 0;
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &a->gather));
-    for (int j = 0; j < a->n; j++) {
-        a->gather.begin[j] = entry;
-        for (int k = t->begin[j]; k < t->begin[j + 1]; k++) {
-            int i = t->neighbour[k], e = t->begin[i];
-            while (t->neighbour[e] != j) e++;
-            a->gather.column[entry] = e;
-            a->gather.value[entry++] = 1.0;
-        }
-    }
-    a->gather.begin[a->n] = entry;
-    return CT_OK;
-}
-
 static ct_status init_cross(ct_agents *a, const ct_graph *graph) {
-    const ct_topology *t = a->topology;
-    int n_edges = t->begin[a->n];
+    int n_edges = a->topology->begin[a->n];
     size_t r = ct_graph_n_features(graph), sums = (size_t)graph->n_classes * (r + 1);
-    CT_TRY(init_gather(a));
+    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &a->gather));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, (size_t)a->max_batch * r, &a->cross));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, sums, &a->edge_sums));
     CT_TRY(ct_bank_create(a->backend, a->n, 0, sums, &a->received));
     a->cross_jobs = ct_new(ct_job, (size_t)n_edges);
     if (a->cross_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
-    for (int i = 0; i < a->n; i++)
-        for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
-            a->cross_jobs[e] = (ct_job){.model = t->neighbour[e], .batch = i, .out = e};
     return CT_OK;
 }
 
@@ -55,7 +21,8 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     int n = a->topology->n;
     a->n = n;
     a->n_agents = n / a->n_seeds;
-    CT_TRY(init_routes(a));
+    CT_TRY(ct_routes_create(a->topology->begin[n], &a->models));
+    CT_TRY(ct_routes_create(a->topology->begin[n], &a->neighbours));
     CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->x));
     CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->g));
     if (graph->n_buffer_values > 0)
@@ -63,10 +30,13 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     a->own_jobs = ct_new(ct_job, (size_t)n);
     if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", n);
     for (int i = 0; i < n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
-    return a->loss.ccl ? init_cross(a, graph) : CT_OK;
+    if (a->loss.ccl) CT_TRY(init_cross(a, graph));
+    ct_agents_connect(a, a->topology, a->w);
+    return CT_OK;
 }
 
 void ct_agents_free(ct_agents *a) {
+    ct_routes_free(&a->models);
     ct_routes_free(&a->neighbours);
     ct_sparse_free(&a->gather);
     ct_bank_free(&a->x);
@@ -91,7 +61,7 @@ ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank *
 }
 
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {
-    return ct_transport_exchange(a->transport, &a->neighbours, CT_TRAFFIC_PARAMETERS, bank);
+    return ct_transport_exchange(a->transport, &a->models, CT_TRAFFIC_PARAMETERS, bank);
 }
 
 /* Steps 1-3 of the paper's Algorithm 2: every agent runs its neighbours' models on its own batch,

@@ -7,7 +7,7 @@
 #define CT_ALGO_AGENTS_H
 
 #include "backend/backend.h"
-#include "topology/topology.h"
+#include "topology/schedule.h"
 #include "transport/transport.h"
 
 typedef struct ct_hyper {
@@ -32,6 +32,7 @@ typedef struct ct_agents {
     int n_seeds;
     const ct_topology *topology; /* the graphs side by side: rows of all seeds */
     const ct_sparse *w;          /* its mixing weights, block by block */
+    ct_schedule *schedule;       /* whose steps topology and w are; NULL: they stay */
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
@@ -57,8 +58,10 @@ typedef struct ct_agents {
     } buffers[CT_MAX_BUFFERS]; /* the algorithm's own, by name */
     int n_buffers;
 
-    /* exchange of cross-features (CCL) along directed edges e = (i, j): agent i's batch, model j */
-    ct_routes neighbours; /* i sends its row to j, for every edge */
+    /* exchange along edges e = (i, j), j a neighbour that i receives from: with CCL, cross-features
+     * of agent i's batch under model j */
+    ct_routes models;     /* j sends its row to i, for every edge */
+    ct_routes neighbours; /* i answers j with row e, for every edge */
     ct_job *own_jobs;     /* [n] */
     ct_job *cross_jobs;   /* [edges] */
     ct_bank cross;        /* [edges][max_batch * r] z_ji */
@@ -69,6 +72,9 @@ typedef struct ct_agents {
 
 /* Takes all memory of the training steps. The caller has filled the first part. */
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
+/* From now on agent i receives from its neighbours in `sources` and mixes with w (links.c). The
+ * graph has no more edges than the one the agents were created with; no memory is taken. */
+void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *w);
 void ct_agents_free(ct_agents *a);
 
 /* A named bank of the algorithm: n_rows rows as wide as x, zero at first. The agents own it. */

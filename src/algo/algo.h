@@ -4,8 +4,16 @@
 
 #include "algo/agents.h"
 
+/* The graphs a method is right on. */
+typedef enum ct_algo_graphs {
+    CT_GRAPHS_BALANCED, /* W may change from step to step, rows and columns sum to 1 */
+    CT_GRAPHS_FIXED,    /* W stays */
+    CT_GRAPHS_DIRECTED, /* any: columns sum to 1 */
+} ct_algo_graphs;
+
 typedef struct ct_algo {
     const char *name, *text;
+    ct_algo_graphs graphs;
     /* Takes the algorithm's buffers (a->x holds the start values); *state is its own, may stay
      * NULL. */
     ct_status (*create)(ct_agents *a, void **state);

@@ -75,6 +75,7 @@ static void free_reduce(void *state) {
 
 const ct_algo ct_algo_allreduce = {
     .name = "allreduce",
+    .graphs = CT_GRAPHS_DIRECTED, /* W plays no part */
     .text = "centralized reference: parallel SGD with the mean gradient of all agents",
     .create = create,
     .step = step,

@@ -22,6 +22,7 @@ static ct_status step(ct_agents *a, void *state) {
 
 const ct_algo ct_algo_local = {
     .name = "local",
+    .graphs = CT_GRAPHS_DIRECTED, /* W plays no part */
     .text = "every agent alone, no communication: the lower bound",
     .create = create,
     .step = step,

@@ -163,6 +163,7 @@ static ct_status step(ct_agents *a, void *state) {
 
 const ct_algo ct_algo_relaysgd = {
     .name = "relaysgd",
+    .graphs = CT_GRAPHS_FIXED,
     .text = "RelaySGD: models relayed along a spanning tree (--relay-fill init|self)",
     .create = create,
     .step = step,

@@ -5,17 +5,23 @@
 #include "cli/cli.h"
 #include "data/dataset.h"
 #include "data/partition.h"
-#include "topology/topology.h"
+#include "topology/schedule.h"
 #include "util/text.h"
 
 typedef void (*each_function)(void (*each)(void *context, const char *name, const char *text),
                               void *context);
 
+static void each_topology(void (*each)(void *context, const char *name, const char *text),
+                          void *context) {
+    ct_topology_each(each, context);
+    ct_schedule_each(each, context);
+}
+
 static const struct {
     const char *name;
     each_function each;
 } kinds[] = {{"algorithms", ct_algo_each},      {"models", ct_model_each},
-             {"topologies", ct_topology_each},  {"datasets", ct_dataset_each},
+             {"topologies", each_topology},     {"datasets", ct_dataset_each},
              {"partitions", ct_partition_each}, {"devices", ct_backend_each}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

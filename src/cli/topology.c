@@ -2,16 +2,17 @@
 
 #include "cli/cli.h"
 #include "run/config.h"
+#include "topology/schedule.h"
 
 void ct_cli_topology_help(FILE *out) {
     fputs("usage: crosstalk topology [--topology NAME] [--agents N] [--weights NAME] [--seed S]\n\n"
           "Shows a graph: every agent's neighbours with their mixing weights, diameter and\n"
-          "spectrum of W. crosstalk list topologies names the graphs.\n",
+          "spectrum of W; of one that changes, every step. crosstalk list topologies names them.\n",
           out);
 }
 
-static void print_agents(const ct_topology *t, const ct_sparse *w) {
-    puts("agent  own weight  neighbours (weight)");
+static void print_agents(const ct_topology *t, const ct_sparse *w, const char *neighbours) {
+    printf("agent  own weight  %s (weight)\n", neighbours);
     for (int i = 0; i < t->n; i++) {
         printf("%5d  %10.6f ", i, ct_sparse_get(w, i, i));
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
@@ -27,22 +28,52 @@ static void print_facts(const ct_topology *t, const ct_topology_facts *f) {
            f->lambda_2, f->lambda_min, f->spectral_gap);
 }
 
-ct_status ct_cli_topology(int n_args, char **args) {
-    ct_config c;
+static ct_status show_graph(const ct_config *c) {
     ct_topology t = {0};
     ct_sparse w = {0};
     ct_topology_facts facts;
-    int n_words;
-    ct_config_init(&c);
-    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
-    ct_status status = ct_topology_create(c.topology, (int)c.agents, (uint64_t)c.seed, &t);
-    if (status == CT_OK) status = ct_mixing_create(&t, c.weights, &w);
+    ct_status status = ct_topology_create(c->topology, (int)c->agents, (uint64_t)c->seed, &t);
+    if (status == CT_OK) status = ct_mixing_create(&t, c->weights, &w);
     if (status == CT_OK) status = ct_topology_measure(&t, &w, &facts);
     if (status == CT_OK) {
-        print_agents(&t, &w);
+        print_agents(&t, &w, "neighbours");
         print_facts(&t, &facts);
     }
     ct_sparse_free(&w);
     ct_topology_free(&t);
     return status;
+}
+
+static ct_status show_schedule(const ct_config *c) {
+    ct_schedule s = {0};
+    double left = 1;
+    uint64_t seed = (uint64_t)c->seed;
+    CT_TRY(ct_schedule_create(c->topology, (int)c->agents, &seed, 1, &s));
+    int n_shown = s.period > 0 ? s.period : 3;
+    for (int t = 0; t < n_shown; t++) {
+        const ct_phase *phase = ct_schedule_at(&s, t);
+        printf("step %d: %d messages\n", t + 1, phase->sources.begin[s.n]);
+        print_agents(&phase->sources, &phase->w, "receives from");
+    }
+    printf("%s of %d agents: ", s.name, s.n);
+    if (s.period > 0)
+        printf("%d steps that repeat", s.period);
+    else
+        printf("drawn anew for every iteration");
+    puts(s.is_balanced ? ", rows and columns of W sum to 1"
+                       : ", columns of W sum to 1, rows do not (for sgp)");
+    ct_status status = s.is_balanced ? ct_schedule_contraction(&s, &left) : CT_OK;
+    if (status == CT_OK && s.is_balanced)
+        printf("of a disagreement, at most %.4g is left after %s\n", left,
+               s.period > 0 ? "a period" : "32 iterations");
+    ct_schedule_free(&s);
+    return status;
+}
+
+ct_status ct_cli_topology(int n_args, char **args) {
+    ct_config c;
+    int n_words;
+    ct_config_init(&c);
+    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    return ct_schedule_is_known(c.topology) ? show_schedule(&c) : show_graph(&c);
 }

@@ -44,6 +44,8 @@ static double smallest_eigenvalue(const ct_run *run) {
 
 static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
+    bool changes = run->schedule.n > 0;
+    const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
     CT_TRY(ct_transport_create(run->topology.n, &run->transport));
     run->batches = ct_new(ct_batch, (size_t)run->topology.n);
     if (run->batches == NULL) return ct_fail(CT_NOMEM, "no memory for the batches");
@@ -53,8 +55,9 @@ static ct_status create_agents(ct_run *run) {
                               .source = run->train,
                               .graphs = run->graphs,
                               .n_seeds = run->n_worlds,
-                              .topology = &run->topology,
-                              .w = &run->w,
+                              .topology = changes ? &widest->sources : &run->topology,
+                              .w = changes ? &widest->w : &run->w,
+                              .schedule = changes ? &run->schedule : NULL,
                               .lambda_min = smallest_eigenvalue(run),
                               .hyper = {.momentum = c->momentum,
                                         .nesterov = c->nesterov,
@@ -101,6 +104,20 @@ static ct_status create_consensus(ct_run *run) {
     return CT_OK;
 }
 
+static ct_status check_graphs(const ct_run *run) {
+    const ct_schedule *s = &run->schedule;
+    if (s->n == 0) return CT_OK;
+    if (run->algo->graphs == CT_GRAPHS_FIXED)
+        return ct_fail(CT_INVAL, "%s needs a graph that stays; '%s' changes from step to step",
+                       run->algo->name, s->name);
+    if (run->algo->graphs == CT_GRAPHS_BALANCED && !s->is_balanced)
+        return ct_fail(CT_INVAL,
+                       "%s needs weights whose rows and columns sum to 1, and the rows of '%s' do "
+                       "not; sgp takes any",
+                       run->algo->name, s->name);
+    return CT_OK;
+}
+
 /* The names are checked before the data is read: a typing error costs no time. */
 static ct_status build(ct_run *run) {
     CT_TRY(ct_run_name_data(&run->config));
@@ -108,6 +125,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_lr_schedule_create(&run->config, &run->lr));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
     CT_TRY(ct_run_create_worlds(run));
+    CT_TRY(check_graphs(run));
     CT_TRY(ct_run_open_data(&run->config, &run->dataset));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
@@ -141,6 +159,7 @@ void ct_run_free(ct_run *run) {
     ct_backend_free(&run->backend);
     ct_graph_free(&run->graph);
     ct_sparse_free(&run->w);
+    ct_schedule_free(&run->schedule);
     ct_topology_free(&run->topology);
     ct_partition_free(&run->partition);
     ct_run_free_worlds(run);
@@ -148,8 +167,16 @@ void ct_run_free(ct_run *run) {
     memset(run, 0, sizeof *run);
 }
 
+/* Links of this iteration, where they change. */
+static void connect(ct_run *run, long iteration) {
+    if (run->schedule.n == 0) return;
+    const ct_phase *phase = ct_schedule_at(&run->schedule, iteration);
+    ct_agents_connect(&run->agents, &phase->sources, &phase->w);
+}
+
 ct_status ct_run_step(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
+    connect(run, iteration);
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
         iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);

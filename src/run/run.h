@@ -32,6 +32,7 @@ typedef struct ct_run {
     ct_dataset dataset;
     ct_topology topology;   /* all worlds side by side */
     ct_sparse w;            /* likewise */
+    ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
     ct_partition partition; /* likewise: agents are rows */
     ct_graph graph;
     ct_backend *backend;

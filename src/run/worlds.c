@@ -22,10 +22,27 @@ static ct_status add_seed(void *context, const char *field) {
     return CT_OK;
 }
 
-static ct_status connect_agents(ct_world *world, ct_config *c) {
-    CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
-    CT_TRY(ct_mixing_create(&world->graph, c->weights, &world->w));
+static ct_status connect_agents(ct_run *run, int k) {
+    ct_world *world = &run->worlds[k];
+    const ct_config *c = &run->config;
+    if (run->schedule.n > 0) {
+        CT_TRY(ct_schedule_union(&run->schedule, k, &world->graph, &world->w));
+    } else {
+        CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
+        CT_TRY(ct_mixing_create(&world->graph, c->weights, &world->w));
+    }
     return ct_topology_measure(&world->graph, &world->w, &world->topology_facts);
+}
+
+/* A graph that changes brings its weights. */
+static ct_status create_schedule(ct_run *run) {
+    const ct_config *c = &run->config;
+    if (!ct_schedule_is_known(c->topology)) return CT_OK;
+    if (strcmp(c->weights, "auto") != 0)
+        return ct_fail(CT_INVAL, "--weights %s: '%s' brings its own weights", c->weights,
+                       c->topology);
+    return ct_schedule_create(c->topology, (int)c->agents, run->seeds, run->n_worlds,
+                              &run->schedule);
 }
 
 static void name_weights(ct_config *c, const ct_topology_facts *facts) {
@@ -60,12 +77,13 @@ ct_status ct_run_create_worlds(ct_run *run) {
     run->graphs = ct_new(ct_topology, (size_t)run->n_worlds);
     if (run->worlds == NULL || run->graphs == NULL)
         return ct_fail(CT_NOMEM, "no memory for %d seeds", run->n_worlds);
+    CT_TRY(create_schedule(run));
     for (int k = 0; k < run->n_worlds; k++) {
         run->worlds[k].seed = run->seeds[k];
-        CT_TRY(connect_agents(&run->worlds[k], c));
+        CT_TRY(connect_agents(run, k));
         run->graphs[k] = run->worlds[k].graph;
     }
-    name_weights(c, &run->worlds[0].topology_facts);
+    if (run->schedule.n == 0) name_weights(c, &run->worlds[0].topology_facts);
     CT_TRY(join_weights(run));
     return ct_topology_join(run->graphs, run->n_worlds, &run->topology);
 }

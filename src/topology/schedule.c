@@ -1,9 +1,10 @@
-#include "topology/schedule_internal.h"
+#include "topology/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/schedule_internal.h"
 #include "util/memory.h"
 
 #define TOLERANCE 1e-6

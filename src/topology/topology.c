@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "topology/schedule.h"
 #include "topology/topology_internal.h"
 #include "util/memory.h"
 
@@ -33,10 +34,16 @@ static const entry *find_entry(const char *spec) {
     return NULL;
 }
 
+static void add_name(void *context, const char *name, const char *text) {
+    (void)text;
+    ct_text_add(context, ", %s", name);
+}
+
 static ct_status refuse_unknown(const char *spec) {
     ct_text known = {0};
     for (size_t i = 0; i < N_ENTRIES; i++)
         ct_text_add(&known, "%s%s", i > 0 ? ", " : "", entries[i].name);
+    ct_schedule_each(add_name, &known);
     ct_status status = ct_text_status(&known);
     if (status == CT_OK)
         status = ct_fail(CT_INVAL, "no topology '%.100s'; known: %s", spec, known.chars);

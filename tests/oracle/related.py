@@ -110,8 +110,125 @@ class Local(oracle.Dsgdm):
                          oracle.Momentum(options.momentum, options.nesterov == "on"))
 
 
+class GradientPush:
+    """Numerators u and weights w are pushed; the models are u / w."""
+
+    def __init__(self, x, mix, options):
+        self.mix = mix
+        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.m, self.u = torch.zeros_like(x), x
+        self.w = torch.ones(len(x), 1, dtype=torch.float64)
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        self.m, d = self.momentum.accumulate(self.m, g)
+        self.u, self.w = self.mix(self.u - lr * d), self.mix(self.w)
+        return self.u / self.w, losses
+
+
+class Dsgdm:
+    """The paper's Algorithm 1, for the cases whose graph changes."""
+
+    def __init__(self, x, mix, options):
+        self.mix = mix
+        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.m = torch.zeros_like(x)
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        self.m, d = self.momentum.accumulate(self.m, g)
+        return self.mix(x - lr * d), losses
+
+
 METHODS = {"gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
-           "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local}
+           "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
+           "sgp": GradientPush, "dsgdm": Dsgdm}
+
+
+# --------------------------------------------------------------------------- changing graphs
+#
+# A step is its W [n, n]: row i holds what agent i takes of everyone's; columns sum to one.
+
+DIRECTED = """# three steps, the last with weights; rows of W do not sum to 1
+step
+0 > 1
+1 > 2
+2 > 3
+3 > 4
+4 > 0
+0 > 3
+step
+1 2
+3 4
+step
+0 > 2 0.3
+2 > 0 0.1
+4 > 1 0.6
+"""
+
+
+def equal_parts(arrows, n):
+    """arrows: (from, to); every sender keeps one part and gives one to each receiver."""
+    w = torch.zeros(n, n, dtype=torch.float64)
+    for j in range(n):
+        to = [b for a, b in arrows if a == j]
+        for i in [j] + to:
+            w[i, j] = 1.0 / (1 + len(to))
+    return w
+
+
+def directed_steps(n):
+    first = equal_parts([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 3)], n)
+    second = equal_parts([(1, 2), (2, 1), (3, 4), (4, 3)], n)
+    third = torch.eye(n, dtype=torch.float64)
+    for a, b, weight in ((0, 2, 0.3), (2, 0, 0.1), (4, 1, 0.6)):
+        third[b, a] += weight
+        third[a, a] -= weight
+    return [first, second, third]
+
+
+def one_peer_steps(n):
+    hops = [2 ** t for t in range(n) if 2 ** t < n]
+    return [equal_parts([(i, (i + hop) % n) for i in range(n)], n) for hop in hops]
+
+
+def steps_of(topology, n):
+    if topology == "one-peer-exponential":
+        return one_peer_steps(n)
+    if topology == "schedule:related/directed.txt":
+        return directed_steps(n)
+    return [oracle.mixing_matrix(oracle.neighbour_lists(oracle.graph_edges(topology, n), n))]
+
+
+class Mixing:
+    """v -> v + gamma (W v - v) with the W of the step."""
+
+    def __init__(self, gamma, w):
+        self.gamma, self.w = gamma, w
+
+    def __call__(self, v):
+        return v + self.gamma * (self.w @ v - v)
+
+
+class Objective(oracle.Objective):
+    """On one-way edges: I see the models of those I receive from, and hear about my own from
+    those I send to."""
+
+    def connect(self, w):
+        n = len(w)
+        self.sources = [[j for j in range(n) if j != i and w[i, j] > 0] for i in range(n)]
+        self.receivers = [[j for j in range(n) if j != i and w[j, i] > 0] for i in range(n)]
+
+    def ccl_terms(self, i, z, sent, batches):
+        own = batches[i]
+        z_ji = [self.net.features(sent[j], own.inputs) for j in self.sources[i]]
+        parts = [oracle.class_sums(z.detach(), own.labels, self.n_classes)]
+        for j in self.receivers[i]:
+            z_ij = self.net.features(sent[i], batches[j].inputs)
+            parts.append(oracle.class_sums(z_ij, batches[j].labels, self.n_classes))
+        mv = oracle.model_variant_loss(z, z_ji, self.distance)
+        dv = self.distance(z, oracle.class_means(parts)[own.labels])
+        return mv, dv
 
 
 # --------------------------------------------------------------------------- cases
@@ -141,6 +258,13 @@ def case_list():
     add("allreduce-ce", "allreduce" + beta, CE, "--nesterov on")
     add("allreduce-ccl-heavyball-agents", "allreduce" + beta, CCL, DIFFERENT, "--nesterov off")
     add("local-ce", "local" + beta, CE, "--nesterov on")
+    directed, one_peer = "--topology schedule:related/directed.txt", "--topology one-peer-exponential"
+    add("sgp-ce-directed-agents", "sgp" + beta, CE, DIFFERENT, directed, "--nesterov on")
+    add("sgp-ccl-directed-gamma", "sgp" + beta, CCL, directed, "--nesterov off --gamma 0.8")
+    add("sgp-ccl-ring", "sgp --momentum 0", CCL, DIFFERENT)
+    add("sgp-ce-one-peer-lrdecay", "sgp" + beta, CE, DECAY, one_peer, "--nesterov on")
+    add("dsgdm-ccl-one-peer", "dsgdm" + beta, CCL, DIFFERENT, one_peer, "--nesterov on")
+    add("gt-ce-one-peer", "gt --momentum 0", CE, DIFFERENT, one_peer)
     add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
     return result
 
@@ -151,21 +275,17 @@ def option_parser():
     return p
 
 
-def mixing(options, neighbours):
-    """v -> v + gamma (W v - v)"""
-    w = oracle.mixing_matrix(neighbours)
-    return lambda v: v + options.gamma * oracle.residual(w, v)
-
-
 def run(problem, options):
-    net, n = problem.net, cases.N_AGENTS
-    neighbours = oracle.neighbour_lists(oracle.graph_edges(options.topology, n), n)
-    objective = oracle.Objective(net, neighbours, cases.N_CLASSES, options)
+    steps = steps_of(options.topology, cases.N_AGENTS)
+    objective = Objective(problem.net, None, cases.N_CLASSES, options)
     x = problem.start(options.init)
-    method = METHODS[options.algorithm](x, mixing(options, neighbours), options)
+    mix = Mixing(options.gamma, steps[0])
+    method = METHODS[options.algorithm](x, mix, options)
     per_epoch = -(-cases.PER_AGENT // options.batch_size)
     losses = None
     for t in range(cases.ITERATIONS):
+        mix.w = steps[t % len(steps)]
+        objective.connect(mix.w)
         batches = [oracle.batch_at(problem.images, problem.labels, s, options.batch_size,
                                    t % per_epoch) for s in problem.lists]
         x, losses = method.step(x, lambda at, sent: objective.gradients(at, sent, batches),
@@ -176,6 +296,8 @@ def run(problem, options):
 def write(fixtures):
     folder = os.path.join(fixtures, "related")
     os.makedirs(os.path.join(folder, "expected"), exist_ok=True)
+    with open(os.path.join(folder, "directed.txt"), "w") as f:
+        f.write(DIRECTED)
     problem = cases.Problem(fixtures)
     with open(os.path.join(folder, "cases.txt"), "w") as listing, \
             open(os.path.join(folder, "expected.txt"), "w") as expected:
