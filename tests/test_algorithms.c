@@ -1,0 +1,513 @@
+/* The algorithms against an independent float64 computation (tests/oracle), and what they promise:
+ * mixing keeps the average, relays arrive, a step takes no memory, every byte is counted. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "run/run.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/rng.h"
+#include "util/safetensors.h"
+
+#define MAX_CASES  100
+#define N_STEPS    5
+#define MAX_AGENTS 32
+
+typedef struct fixture {
+    char name[64];
+    char options[CT_CONFIG_TEXT];
+    double losses[3]; /* ce, mv, dv of the last iteration, means over the agents */
+} fixture;
+
+static fixture fixtures[MAX_CASES];
+static int n_fixtures;
+
+/* Sets "--name value --name value ..." */
+static ct_status set_options(ct_config *config, const char *options) {
+    char text[2 * CT_CONFIG_TEXT], *save = NULL;
+    snprintf(text, sizeof text, "%s", options);
+    for (char *name = strtok_r(text, " ", &save); name != NULL; name = strtok_r(NULL, " ", &save)) {
+        char *value = strtok_r(NULL, " ", &save);
+        if (value == NULL) return ct_fail(CT_INVAL, "%s has no value", name);
+        CT_TRY(ct_config_set(config, name + 2, value));
+    }
+    return CT_OK;
+}
+
+/* The run of a case of cases.txt, or of any options over the same data. */
+static ct_status create_run(const char *device, const char *options, ct_run *out) {
+    ct_config config;
+    ct_config_init(&config);
+    CT_TRY(set_options(&config, "--dataset idx --data-dir data --partition-file partition.csv "
+                                "--model mlp:8 --agents 5 --shuffle off --augment off"));
+    CT_TRY(ct_config_set(&config, "device", device));
+    CT_TRY(set_options(&config, options));
+    return ct_run_create(&config, out);
+}
+
+static void read_cases(void) {
+    ct_blob cases = {0};
+    char *save = NULL;
+    REQUIRE_OK(ct_file_read("cases.txt", 1 << 20, &cases));
+    for (char *line = strtok_r((char *)cases.bytes, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        size_t n = strcspn(line, " ");
+        REQUIRE(n_fixtures < MAX_CASES && n < sizeof fixtures[0].name && line[n] == ' ');
+        fixture *f = &fixtures[n_fixtures++];
+        snprintf(f->name, sizeof f->name, "%.*s", (int)n, line);
+        snprintf(f->options, sizeof f->options, "%s", line + n + 1);
+    }
+    ct_blob_free(&cases);
+}
+
+static void read_losses(void) {
+    ct_blob expected = {0};
+    REQUIRE_OK(ct_file_read("expected.txt", 1 << 20, &expected));
+    char *at = (char *)expected.bytes;
+    for (int i = 0; i < n_fixtures; i++) {
+        int used = 0;
+        char name[64];
+        double *l = fixtures[i].losses;
+        REQUIRE(sscanf(at, "%63s %lf %lf %lf %n", name, &l[0], &l[1], &l[2], &used) == 4);
+        REQUIRE(strcmp(name, fixtures[i].name) == 0);
+        at += used;
+    }
+    CHECK(*at == '\0');
+    ct_blob_free(&expected);
+}
+
+static void the_fixtures_cover_every_algorithm_variant_distance_and_reduction(void) {
+    static const char *const wanted[] = {
+        "--algorithm dsgd ",
+        "--algorithm dsgdm",
+        "--algorithm relaysgd",
+        "--variant paper",
+        "--variant atc",
+        "--variant wacv24",
+        "--relay-fill init",
+        "--relay-fill self",
+        "--loss ce",
+        "--loss ccl",
+        "--nesterov off",
+        "--nesterov on",
+        "--gamma 0.9",
+        "--ccl-distance l1",
+        "--ccl-distance cosine",
+        "--ccl-distance mse",
+        "--lr-decay",
+        "--ccl-reduction sum",
+        "--ccl-reduction mean",
+        "--lambda-m 0 ",
+        "--lambda-d 0 ",
+        "init-agents",
+        "--topology star",
+        "--topology full",
+        "--topology chain",
+        "--algorithm qg-dsgdm ",
+    };
+    read_cases();
+    read_losses();
+    CHECK(n_fixtures >= 40);
+    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
+        bool found = false;
+        for (int i = 0; i < n_fixtures; i++)
+            found = found || strstr(fixtures[i].options, wanted[k]) != NULL;
+        if (!found) printf("    no case has %s\n", wanted[k]);
+        CHECK(found);
+    }
+}
+
+/* |got - expected| / |expected - start| of one agent; NaN if a tensor is missing. */
+static double relative_error(const ct_graph *g, const ct_tensors *expected, int agent,
+                             const float *got, const float *start) {
+    double error = 0, moved = 0;
+    for (int p = 0; p < g->n_params; p++) {
+        char name[128];
+        snprintf(name, sizeof name, "agent.%d.%s", agent, g->params[p].name);
+        const ct_tensor *t = ct_tensors_find(expected, name);
+        if (t == NULL || t->count != g->params[p].count) return NAN;
+        for (size_t k = 0; k < t->count; k++) {
+            size_t at = g->params[p].offset + k;
+            double e = (double)got[at] - (double)t->values[k];
+            double m = (double)t->values[k] - (double)start[at];
+            error += e * e;
+            moved += m * m;
+        }
+    }
+    return sqrt(error / moved);
+}
+
+static double mean_loss(const ct_run *run, int field) {
+    double sum = 0;
+    for (int i = 0; i < run->agents.n; i++) {
+        float value = 0;
+        ct_bank_read(&run->losses, i, run->agents.loss_column + (size_t)field, 1, &value);
+        sum += (double)value;
+    }
+    return sum / run->agents.n;
+}
+
+static void check_case(const char *device, const fixture *f, double tolerance) {
+    static ct_run run;
+    static float start[5][1024], got[5][1024];
+    ct_tensors expected = {0};
+    char path[128];
+    bool failed_before = test_failed;
+    test_failed = false;
+    snprintf(path, sizeof path, "expected/%s.safetensors", f->name);
+    REQUIRE_OK(ct_tensors_read(path, &expected));
+    REQUIRE_OK(create_run(device, f->options, &run));
+    size_t n = run.graph.n_weights;
+    REQUIRE(n <= 1024 && run.agents.n == 5);
+    CHECK(expected.n == 5 * (size_t)run.graph.n_params);
+    for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, start[i]));
+    for (long k = 0; k < N_STEPS; k++) CHECK_OK(ct_run_step(&run, k));
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got[i]));
+        CHECK_NEAR(relative_error(&run.graph, &expected, i, got[i], start[i]), 0, tolerance);
+    }
+    static const int fields[] = {CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV};
+    for (int k = 0; k < 3; k++)
+        CHECK_NEAR(mean_loss(&run, fields[k]), f->losses[k], tolerance * fabs(f->losses[k]) + 1e-7);
+    ct_run_free(&run);
+    ct_tensors_free(&expected);
+    if (test_failed) printf("    in case %s on %s\n", f->name, device);
+    test_failed = test_failed || failed_before;
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle_on_ref(void) {
+    REQUIRE(n_fixtures > 0);
+    /* parameters are rounded to float after every step: measured 2e-6 */
+    for (int i = 0; i < n_fixtures; i++) check_case("ref", &fixtures[i], 2e-5);
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle_on_cpu(void) {
+    REQUIRE(n_fixtures > 0);
+    for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
+}
+
+/* A run over the fixtures' images without their partition file. */
+static ct_status create_plain_run(const char *device, const char *options, ct_run *out) {
+    ct_config config;
+    ct_config_init(&config);
+    CT_TRY(set_options(&config, "--dataset idx --data-dir data --model mlp:8 --partition iid"));
+    CT_TRY(ct_config_set(&config, "device", device));
+    CT_TRY(set_options(&config, options));
+    return ct_run_create(&config, out);
+}
+
+static void a_single_agent_trains_like_plain_sgd(void) {
+    static ct_run run;
+    float x[1024], g[1024], after[1024];
+    REQUIRE_OK(create_plain_run("ref",
+                                "--agents 1 --topology chain --algorithm dsgd --loss ce --lr 0.5 "
+                                "--weight-decay 0",
+                                &run));
+    size_t n = run.graph.n_weights;
+    REQUIRE(n <= 1024);
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, x));
+    CHECK_OK(ct_run_step(&run, 0));
+    CHECK_OK(ct_bank_read(&run.agents.g, 0, 0, n, g));
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, after));
+    double moved = 0;
+    for (size_t k = 0; k < n; k++) {
+        CHECK_NEAR(after[k], x[k] - 0.5f * g[k], 1e-6);
+        moved += fabs((double)g[k]);
+    }
+    CHECK(moved > 0);
+    CHECK(ct_transport_sent(run.transport, 0, CT_TRAFFIC_PARAMETERS) == 0);
+    ct_run_free(&run);
+}
+
+static void all_agents_start_from_the_same_values_of_the_seed(void) {
+    static ct_run run;
+    static float first[1024], other[1024];
+    REQUIRE_OK(create_plain_run("cpu", "--agents 5 --batch-size 8 --seed 4", &run));
+    size_t n = run.graph.n_weights;
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, first));
+    for (int i = 1; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, other));
+        CHECK(memcmp(first, other, n * sizeof *first) == 0);
+    }
+    ct_run_free(&run);
+    REQUIRE_OK(create_plain_run("cpu", "--agents 5 --batch-size 8 --seed 5", &run));
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, other));
+    CHECK(memcmp(first, other, n * sizeof *first) != 0);
+    ct_run_free(&run);
+}
+
+/* ---- relaysgd ---- */
+
+/* Steps without gradients in which every agent's own model stays its start value: what an agent
+ * holds afterwards is the sum of what was relayed to it. The largest distance to the average of
+ * the starts is returned. */
+static double relay(const char *topology, const char *fill, int n_steps) {
+    static ct_run run;
+    static float start[5][1024], got[1024];
+    static double mean[1024];
+    char options[256];
+    double worst = 0;
+    snprintf(options, sizeof options,
+             "--algorithm relaysgd --topology %s --relay-fill %s --lr 1e-12 --momentum 0 "
+             "--weight-decay 0 --loss ce --batch-size 8 --init init-agents.safetensors",
+             topology, fill);
+    if (create_run("ref", options, &run) != CT_OK) return NAN;
+    size_t n = run.graph.n_weights;
+    memset(mean, 0, sizeof mean);
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, start[i]));
+        for (size_t k = 0; k < n; k++) mean[k] += (double)start[i][k] / 5;
+    }
+    for (long t = 0; t < n_steps; t++) {
+        for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_write(&run.agents.x, i, 0, n, start[i]));
+        CHECK_OK(ct_run_step(&run, t));
+    }
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
+        for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs((double)got[k] - mean[k]));
+    }
+    ct_run_free(&run);
+    return worst;
+}
+
+static void relayed_models_are_all_there_after_as_many_steps_as_the_tree_is_wide(void) {
+    static const struct {
+        const char *name;
+        int diameter; /* of the tree: a ring's is the chain */
+    } graphs[] = {{"chain", 4}, {"star", 2}, {"ring", 4}};
+    static const char *const fills[] = {"init", "self"};
+    for (int g = 0; g < 3; g++) {
+        for (int f = 0; f < 2; f++) {
+            CHECK(relay(graphs[g].name, fills[f], 1) > 1e-2);
+            CHECK(relay(graphs[g].name, fills[f], graphs[g].diameter - 1) > 1e-2);
+            CHECK(relay(graphs[g].name, fills[f], graphs[g].diameter) < 1e-6);
+            CHECK(relay(graphs[g].name, fills[f], graphs[g].diameter + 3) < 1e-6);
+        }
+    }
+}
+
+/* ---- mixing ---- */
+
+typedef struct mixing_test {
+    const char *device;
+    int n_sizes; /* of the current graph that could be built */
+    int n_graphs;
+} mixing_test;
+
+static void fill_bank(ct_bank *bank, uint32_t index) {
+    ct_rng rng;
+    float row[128];
+    ct_rng_init(&rng, 7, CT_RNG_TEST, 0, 0, index);
+    for (int i = 0; i < bank->n_rows; i++) {
+        for (size_t k = 0; k < bank->n; k++) row[k] = (float)ct_rng_normal(&rng);
+        CHECK_OK(ct_bank_write(bank, i, 0, bank->n, row));
+    }
+}
+
+static double mean_of(const ct_bank *bank, size_t k) {
+    double sum = 0;
+    for (int i = 0; i < bank->n_rows; i++) {
+        float value = 0;
+        CHECK_OK(ct_bank_read(bank, i, k, 1, &value));
+        sum += (double)value;
+    }
+    return sum / bank->n_rows;
+}
+
+/* y = W x and z = x + 0.9 (W x - x) over random rows have the columns' means of x. */
+static void check_mixing(ct_backend *backend, const ct_sparse *w, int n) {
+    ct_bank x = {0}, y = {0}, z = {0}, r = ct_temp(1);
+    CHECK_OK(ct_bank_create(backend, n, 0, 101, &x));
+    CHECK_OK(ct_bank_create(backend, n, 0, 101, &y));
+    CHECK_OK(ct_bank_create(backend, n, 0, 101, &z));
+    fill_bank(&x, (uint32_t)n);
+    ct_update u = {.n_rows = n};
+    SET(&u, &y, {1, &x, w});
+    SET(&u, &r, {1, &x, w}, {-1, &x});
+    SET(&u, &z, {1, &x}, {0.9, &r});
+    CHECK_OK(ct_update_run(backend, &u));
+    double change = 0;
+    for (size_t k = 0; k < x.n; k++) {
+        float before = 0, after = 0;
+        CHECK_NEAR(mean_of(&y, k), mean_of(&x, k), 1e-6);
+        CHECK_NEAR(mean_of(&z, k), mean_of(&x, k), 1e-6);
+        CHECK_OK(ct_bank_read(&x, n - 1, k, 1, &before));
+        CHECK_OK(ct_bank_read(&y, n - 1, k, 1, &after));
+        change = fmax(change, fabs((double)before - (double)after));
+    }
+    CHECK(change > 0.1); /* it did mix */
+    ct_bank_free(&x);
+    ct_bank_free(&y);
+    ct_bank_free(&z);
+}
+
+static void mix_graph(void *context, const char *name, const char *text) {
+    static const int sizes[] = {2, 3, 5, 8, 10, 16, 32};
+    mixing_test *test = context;
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.n_threads = 2};
+    char spec[96];
+    (void)text;
+    bool is_file = strcmp(name, "file") == 0;
+    snprintf(spec, sizeof spec, "%s%s", name, is_file ? ":graph-of-five.txt" : "");
+    CHECK_OK(ct_backend_create(test->device, &options, &backend));
+    test->n_sizes = 0;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes && backend != NULL; s++) {
+        ct_topology t = {0};
+        ct_sparse w = {0};
+        if (ct_topology_create(spec, sizes[s], 1, &t) != CT_OK) continue; /* a size it has not */
+        CHECK_OK(ct_mixing_create(&t, "auto", &w));
+        if (w.value != NULL) check_mixing(backend, &w, sizes[s]);
+        test->n_sizes++;
+        ct_sparse_free(&w);
+        ct_topology_free(&t);
+    }
+    ct_clear_message();
+    if (test->n_sizes == 0) printf("    %s: no size tried fits\n", name);
+    CHECK(test->n_sizes > 0);
+    test->n_graphs++;
+    ct_backend_free(&backend);
+}
+
+static void mixing_keeps_the_average_on_every_graph(void) {
+    mixing_test ref = {.device = "ref"}, cpu = {.device = "cpu"};
+    char folder[] = "/tmp/crosstalk-test-XXXXXX", here[1024];
+    static const char edges[] = "0 1\n1 2\n2 0\n2 3\n3 4\n";
+    REQUIRE(getcwd(here, sizeof here) != NULL && mkdtemp(folder) != NULL && chdir(folder) == 0);
+    CHECK_OK(ct_file_write("graph-of-five.txt", edges, strlen(edges)));
+    ct_topology_each(mix_graph, &ref);
+    ct_topology_each(mix_graph, &cpu);
+    CHECK(ref.n_graphs >= 12 && cpu.n_graphs == ref.n_graphs);
+    remove("graph-of-five.txt");
+    REQUIRE(chdir(here) == 0);
+    rmdir(folder);
+}
+
+/* ---- memory ---- */
+
+static void check_allocations(const char *device, const char *model, const char *norm,
+                              const char *algorithm, const char *loss) {
+    static ct_run run;
+    char options[512];
+    snprintf(
+        options, sizeof options,
+        "--model %s --norm %s --algorithm %s --loss %s --threads 2 --batch-size 8 --shuffle on",
+        model, norm, algorithm, loss);
+    REQUIRE_OK(create_run(device, options, &run));
+    CHECK_OK(ct_run_step(&run, 0));
+    uint64_t before = ct_alloc_count();
+    for (long k = 1; k < 6; k++) CHECK_OK(ct_run_step(&run, k)); /* into the second epoch */
+    if (ct_alloc_count() != before) printf("    with %s on %s\n", options, device);
+    CHECK(ct_alloc_count() == before);
+    ct_run_free(&run);
+}
+
+static void check_algorithm(void *context, const char *name, const char *text) {
+    static const char *const losses[] = {"ce", "ccl"};
+    (void)text;
+    for (int l = 0; l < 2; l++) {
+        check_allocations("cpu", "mlp:8", "none", name, losses[l]);
+        check_allocations("ref", "mlp:8", "none", name, losses[l]);
+    }
+    ++*(int *)context;
+}
+
+static void a_step_takes_no_memory(void) {
+    int n_algorithms = 0;
+    ct_algo_each(check_algorithm, &n_algorithms);
+    CHECK(n_algorithms >= 4);
+    check_algorithm(&n_algorithms, "qg-dsgdm --variant atc", NULL);
+    check_algorithm(&n_algorithms, "qg-dsgdm --variant wacv24", NULL);
+    check_algorithm(&n_algorithms, "relaysgd --relay-fill self", NULL);
+    check_allocations("cpu", "resnet20", "evonorm", "qg-dsgdm", "ccl");
+    check_allocations("cpu", "resnet20", "batchnorm", "qg-dsgdm", "ccl");
+    check_allocations("cpu", "mobilenetv2", "groupnorm", "dsgdm", "ce");
+}
+
+/* ---- the ledger ---- */
+
+enum { LENET5_PARAMETERS = 61706, LENET5_FEATURES = 84 };
+
+/* LeNet-5 on a ring of 4: after 3 iterations, bytes an agent sent in each. */
+static void count_bytes(const char *options, int agent, double *parameters, double *class_sums) {
+    static ct_run run;
+    ct_config config;
+    ct_config_init(&config);
+    *parameters = *class_sums = NAN;
+    REQUIRE_OK(set_options(&config,
+                           "--dataset shapes --train-samples 40 --test-samples 10 --agents "
+                           "4 --partition iid --batch-size 2 --model lenet5 --device cpu "
+                           "--topology ring"));
+    REQUIRE_OK(set_options(&config, options));
+    REQUIRE_OK(ct_run_create(&config, &run));
+    CHECK(run.graph.n_weights == LENET5_PARAMETERS);
+    CHECK(ct_graph_n_features(&run.graph) == LENET5_FEATURES);
+    for (long k = 0; k < 3; k++) CHECK_OK(ct_run_step(&run, k));
+    *parameters = (double)ct_transport_sent(run.transport, agent, CT_TRAFFIC_PARAMETERS) / 3;
+    *class_sums = (double)ct_transport_sent(run.transport, agent, CT_TRAFFIC_CLASS_SUMS) / 3;
+    ct_run_free(&run);
+}
+
+static void check_bytes(const char *options, double n_models, double n_sums) {
+    double parameters, sums;
+    count_bytes(options, 1, &parameters, &sums);
+    CHECK_NEAR(parameters, n_models * 4 * LENET5_PARAMETERS, 0);
+    CHECK_NEAR(sums, n_sums * 4 * 10 * (LENET5_FEATURES + 1), 0);
+}
+
+static void the_ledger_shows_the_papers_bytes_for_lenet5_on_a_ring(void) {
+    double parameters, sums;
+    char mib[16];
+    count_bytes("--algorithm qg-dsgdm --loss ce", 0, &parameters, &sums);
+    snprintf(mib, sizeof mib, "%.3f", (parameters + sums) / (1 << 20));
+    CHECK(strcmp(mib, "0.471") == 0);
+    count_bytes("--algorithm ccl", 0, &parameters, &sums);
+    snprintf(mib, sizeof mib, "%.3f", (parameters + sums) / (1 << 20));
+    CHECK(strcmp(mib, "0.477") == 0);
+    check_bytes("--algorithm qg-dsgdm --loss ce", 2, 0);
+    check_bytes("--algorithm ccl", 2, 2);
+}
+
+/* Algorithms that adapt before they combine share their models twice: for the cross-features
+ * before the step, for mixing after it. */
+static void the_ledger_counts_a_second_exchange_where_there_is_one(void) {
+    check_bytes("--algorithm dsgd --loss ce", 2, 0);
+    check_bytes("--algorithm dsgd --loss ccl", 4, 2);
+    check_bytes("--algorithm dsgdm --loss ce", 2, 0);
+    check_bytes("--algorithm dsgdm --loss ccl", 4, 2);
+    check_bytes("--algorithm qg-dsgdm --variant atc --loss ccl", 4, 2);
+    check_bytes("--algorithm qg-dsgdm --variant wacv24 --loss ce", 2, 0);
+    check_bytes("--algorithm qg-dsgdm --variant wacv24 --loss ccl", 2, 2);
+    check_bytes("--algorithm ccl --topology full", 3, 3);
+}
+
+/* Relays go along the chain 0-1-2-3, cross-features along the ring. */
+static void relays_cost_one_message_for_each_edge_of_the_tree(void) {
+    double parameters, sums;
+    check_bytes("--algorithm relaysgd --loss ce", 2, 0);
+    check_bytes("--algorithm relaysgd --loss ccl", 4, 2);
+    count_bytes("--algorithm relaysgd --loss ce", 0, &parameters, &sums);
+    CHECK_NEAR(parameters, 4 * LENET5_PARAMETERS, 0);
+    count_bytes("--algorithm relaysgd --loss ccl", 3, &parameters, &sums);
+    CHECK_NEAR(parameters, 3 * 4 * LENET5_PARAMETERS, 0);
+}
+
+int main(void) {
+    if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
+    ct_log_quiet(true);
+    TEST(the_fixtures_cover_every_algorithm_variant_distance_and_reduction);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_ref);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_cpu);
+    TEST(a_single_agent_trains_like_plain_sgd);
+    TEST(all_agents_start_from_the_same_values_of_the_seed);
+    TEST(relayed_models_are_all_there_after_as_many_steps_as_the_tree_is_wide);
+    TEST(mixing_keeps_the_average_on_every_graph);
+    TEST(a_step_takes_no_memory);
+    TEST(the_ledger_shows_the_papers_bytes_for_lenet5_on_a_ring);
+    TEST(the_ledger_counts_a_second_exchange_where_there_is_one);
+    TEST(relays_cost_one_message_for_each_edge_of_the_tree);
+    return test_report();
+}
