@@ -1,0 +1,259 @@
+/* The command line: what it understands, and how it refuses the rest. */
+#include "program.h"
+
+/* What was refused has written nothing. */
+static bool nothing_left(void) {
+    bool ok = n_files(".") == 3; /* fixtures, .out and .err */
+    remove_dir("run");
+    return ok;
+}
+
+static void every_command_explains_itself(void) {
+    static const char *const commands[] = {
+#define COMMAND(id, name, text) name,
+#include "cli/command_list.h"
+#undef COMMAND
+    };
+    succeeds("help");
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        char words[64];
+        CHECK(strstr(said.out, commands[k]) != NULL);
+        snprintf(words, sizeof words, "help %s", commands[k]);
+        succeeds(words);
+        CHECK(strlen(said.out) > 20 && said.err[0] == '\0');
+        snprintf(words, sizeof words, "%s --help", commands[k]);
+        succeeds(words);
+        CHECK(strlen(said.out) > 20);
+        succeeds("help");
+    }
+    succeeds("--help");
+    succeeds("--version");
+    CHECK(strncmp(said.out, "crosstalk ", 10) == 0);
+}
+
+static void the_help_of_train_names_every_option(void) {
+    static const char *const options[] = {
+#define GROUP(name)
+#define OPTION(kind, field, name, aliases, value, lowest, highest, help) "--" name " ",
+#include "run/options_list.h"
+#undef OPTION
+#undef GROUP
+    };
+    succeeds("help train");
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+        CHECK(strstr(said.out, options[k]) != NULL);
+}
+
+static void what_is_no_command_is_refused(void) {
+    CHECK(run("") == 2);
+    REFUSES(2, "trian", "trian", "crosstalk help");
+    REFUSES(2, "help trian", "trian");
+    REFUSES(2, "list flavours", "flavours", "models", "topologies");
+}
+
+static void an_unknown_option_is_refused_and_the_nearest_named(void) {
+    REFUSES(2, "train --agnets 5", "--agnets", "--agents");
+    REFUSES(2, "train --frobnicate-everything 5", "--frobnicate-everything", "help train");
+    REFUSES(2, "train --agnets=5", "--agnets", "--agents");
+    REFUSES(2, "train -a 5", "-a");
+    REFUSES(2, "train ring", "ring");
+    REFUSES(2, "topology --agnets 5", "--agnets");
+    REFUSES(2, "partition --agnets 5", "--agnets");
+    CHECK(nothing_left());
+}
+
+static void an_unknown_name_is_refused_and_the_known_ones_listed(void) {
+    REFUSES(2, TINY "--dataset mnits", "mnits", "fashion-mnist", "shapes");
+    REFUSES(2, TINY "--model lenet6", "lenet6", "lenet5", "resnet20");
+    REFUSES(2, TINY "--topology rign", "rign", "ring", "dyck");
+    REFUSES(2, TINY "--algorithm sgd", "sgd", "qg-dsgdm", "relaysgd", "ccl");
+    REFUSES(2, TINY "--variant wacv25", "wacv25", "paper", "atc", "wacv24");
+    REFUSES(2, TINY "--algorithm dsgd --loss mse", "mse", "ce", "ccl");
+    REFUSES(2, TINY "--partition skewed", "skewed", "dirichlet", "iid", "shards");
+    REFUSES(2, TINY "--device tpu", "tpu", "cpu", "ref");
+    REFUSES(2, TINY "--weights heavy", "heavy", "uniform", "metropolis");
+    REFUSES(2, TINY "--norm layernorm", "layernorm", "evonorm", "groupnorm");
+    REFUSES(2, TINY "--ccl-distance l3", "l3", "mse", "l1", "cosine");
+    REFUSES(2, TINY "--ccl-reduction max", "max", "mean", "sum");
+    REFUSES(2, TINY "--relay-fill zero", "zero", "init", "self");
+    CHECK(nothing_left());
+}
+
+typedef struct numeric {
+    const char *name;
+    bool is_whole;
+    double lowest, highest;
+} numeric;
+
+/* Kinds that are not numeric have no name here. */
+#define NAME_TEXT(name)   NULL
+#define NAME_FLAG(name)   NULL
+#define NAME_SWITCH(name) NULL
+#define NAME_WHOLE(name)  name
+#define NAME_REAL(name)   name
+#define IS_TEXT           false
+#define IS_FLAG           false
+#define IS_SWITCH         false
+#define IS_WHOLE          true
+#define IS_REAL           false
+
+static const numeric numerics[] = {
+#define GROUP(name)
+#define OPTION(kind, field, name, aliases, value, lowest, highest, help)                           \
+    {NAME_##kind(name), IS_##kind, lowest, highest},
+#include "run/options_list.h"
+#undef OPTION
+#undef GROUP
+};
+
+static void check_number(const char *name, const char *value) {
+    char words[512], option[80];
+    snprintf(words, sizeof words, TINY "--%s %s", name, value);
+    snprintf(option, sizeof option, "--%s", name);
+    REFUSES(2, words, option, strcmp(value, "{}") == 0 ? "''" : value);
+}
+
+static void a_bad_number_is_refused_for_every_numeric_option(void) {
+    int n_numeric = 0;
+    for (size_t k = 0; k < sizeof numerics / sizeof *numerics; k++) {
+        const numeric *o = &numerics[k];
+        if (o->name == NULL) continue;
+        n_numeric++;
+        check_number(o->name, "8x");
+        check_number(o->name, "nan");
+        check_number(o->name, "-1");
+        check_number(o->name, "1e99");
+        check_number(o->name, "inf");
+        check_number(o->name, "{}");
+        if (o->lowest > 0) check_number(o->name, "0");
+        if (o->is_whole) check_number(o->name, "1.5");
+        if (o->is_whole) check_number(o->name, "99999999999999999999");
+    }
+    CHECK(n_numeric >= 15);
+    CHECK(nothing_left());
+}
+
+static void options_that_must_not_be_zero_refuse_it(void) {
+    static const char *const positive[] = {"agents", "alpha",      "gamma",      "lr",
+                                           "epochs", "batch-size", "eval-every", "lr-decay"};
+    for (size_t k = 0; k < sizeof positive / sizeof *positive; k++) check_number(positive[k], "0");
+}
+
+static void other_values_that_do_not_fit_are_refused(void) {
+    REFUSES(2, TINY "--shuffle maybe", "--shuffle", "maybe");
+    REFUSES(2, TINY "--nesterov 2", "--nesterov", "2");
+    REFUSES(2, TINY "--save-agents=perhaps", "--save-agents", "perhaps");
+    REFUSES(2, TINY "--qgm=perhaps", "--qgm", "perhaps");
+    REFUSES(2, TINY "--lr-milestones 0.5,x", "--lr-milestones", "x");
+    REFUSES(2, TINY "--lr-milestones 0.5,1.5", "--lr-milestones", "1.5");
+    REFUSES(2, TINY "--lr-milestones nan", "--lr-milestones", "nan");
+    REFUSES(2, TINY "--gamma 1.1", "--gamma", "1.1");
+    REFUSES(2, TINY "--momentum 1", "--momentum", "1");
+    REFUSES(2, TINY "--model mlp:8x", "8x");
+    CHECK(nothing_left());
+}
+
+static void a_missing_value_is_noticed(void) {
+    REFUSES(2, "train --lr", "--lr", "value");
+    REFUSES(2, "train --out", "--out", "value");
+    REFUSES(2, "train --config", "--config", "value");
+    CHECK(run("train --lr --epochs 3") == 2);
+    CHECK(n_lines(said.err) == 1);
+}
+
+static void options_that_contradict_each_other_are_refused(void) {
+    REFUSES(2, TINY "--algorithm ccl --loss ce", "ccl", "qg-dsgdm");
+    REFUSES(2, TINY "--algorithm dsgd --loss ce --lambda-m 1", "--lambda-m", "--loss ccl");
+    REFUSES(2, TINY "--norm batchnorm --batch-size 1", "batchnorm", "2");
+    REFUSES(2, TINY "--topology dyck --agents 31", "dyck", "32");
+    REFUSES(2, TINY "--topology petersen", "petersen", "10");
+    REFUSES(2, TINY "--topology star --weights uniform", "uniform", "metropolis");
+    REFUSES(2, TINY "--model lenet5", "lenet5"); /* the images are 6x6 */
+    CHECK(nothing_left());
+}
+
+static void a_batch_larger_than_an_agents_data_is_refused(void) {
+    REFUSES(2, TINY "--batch-size 31", "31", "30"); /* 150 samples, 5 agents */
+    succeeds(TINY "--batch-size 30 --epochs 1 --out full-batch");
+    remove_dir("full-batch");
+    CHECK(nothing_left());
+}
+
+static void list_shows_everything_there_is(void) {
+    static const char *const wanted[] = {"qg-dsgdm", "relaysgd",      "ccl", "lenet5", "ring",
+                                         "dyck",     "fashion-mnist", "idx", "shapes", "dirichlet",
+                                         "iid",      "cpu",           "ref", "mlp"};
+    succeeds("list");
+    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
+        CHECK(strstr(said.out, wanted[k]) != NULL);
+    succeeds("list topologies");
+    CHECK(strstr(said.out, "dyck") != NULL && strstr(said.out, "lenet5") == NULL);
+    succeeds("list models");
+    CHECK(strstr(said.out, "lenet5") != NULL && strstr(said.out, "dyck") == NULL);
+}
+
+static void topology_shows_neighbours_and_spectrum(void) {
+    succeeds("topology --topology dyck --agents 32");
+    CHECK(strstr(said.out, "lambda_2 0.8090") != NULL);
+    CHECK(strstr(said.out, "diameter 5") != NULL && strstr(said.out, "48 edges") != NULL);
+    CHECK(n_lines(said.out) >= 33);
+    succeeds("topology --topology torus:4x8 --agents 32");
+    CHECK(strstr(said.out, "lambda_2 0.8828") != NULL);
+    succeeds("topology --graph ring --world_size 5");
+    CHECK(strstr(said.out, "0.333333") != NULL && strstr(said.out, "diameter 2") != NULL);
+    succeeds("topology --topology ring --agents 1");
+    REFUSES(2, "topology --topology dyck --agents 16", "dyck", "32");
+    REFUSES(1, "topology --topology file:nowhere.txt --agents 5", "nowhere.txt");
+}
+
+static void partition_shows_and_writes_the_split(void) {
+    succeeds("partition" DATA "--agents 5 --partition iid --out split.csv");
+    CHECK(strstr(said.out, "30 to 30 samples an agent") != NULL);
+    CHECK(n_lines(said.out) >= 7);
+    CHECK(run("partition" DATA "--agents 5 --partition iid --out nowhere/split.csv") == 1);
+    CHECK(n_lines(said.err) == 1 && strstr(said.err, "nowhere/split.csv") != NULL);
+    put("split.csv", "precious");
+    CHECK(run("partition" DATA "--agents 5 --out split.csv") == 1);
+    CHECK(strstr(said.err, "split.csv") != NULL && strstr(said.err, "--force") != NULL);
+    put("copy.csv", "precious");
+    CHECK(same_files("split.csv", "copy.csv"));
+    succeeds("partition" DATA "--agents 5 --partition iid --out split.csv --force");
+    succeeds("partition" DATA "--agents 5 --partition-file split.csv --out copy.csv --force");
+    CHECK(same_files("split.csv", "copy.csv"));
+    REFUSES(1, "partition" DATA "--agents 6 --partition-file split.csv", "split.csv", "agent 5");
+    unlink("split.csv");
+    unlink("copy.csv");
+    CHECK(nothing_left());
+}
+
+static void a_split_follows_the_seed(void) {
+    succeeds("partition" DATA "--agents 3 --partition dirichlet --seed 1 --out a.csv");
+    succeeds("partition" DATA "--agents 3 --partition dirichlet --seed 1 --out b.csv");
+    succeeds("partition" DATA "--agents 3 --partition dirichlet --seed 2 --out c.csv");
+    CHECK(same_files("a.csv", "b.csv") && !same_files("a.csv", "c.csv"));
+    unlink("a.csv");
+    unlink("b.csv");
+    unlink("c.csv");
+}
+
+int main(void) {
+    if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
+    run("--version"); /* so that .out and .err are there */
+    TEST(every_command_explains_itself);
+    TEST(the_help_of_train_names_every_option);
+    TEST(what_is_no_command_is_refused);
+    TEST(an_unknown_option_is_refused_and_the_nearest_named);
+    TEST(an_unknown_name_is_refused_and_the_known_ones_listed);
+    TEST(a_bad_number_is_refused_for_every_numeric_option);
+    TEST(options_that_must_not_be_zero_refuse_it);
+    TEST(other_values_that_do_not_fit_are_refused);
+    TEST(a_missing_value_is_noticed);
+    TEST(options_that_contradict_each_other_are_refused);
+    TEST(a_batch_larger_than_an_agents_data_is_refused);
+    TEST(list_shows_everything_there_is);
+    TEST(topology_shows_neighbours_and_spectrum);
+    TEST(partition_shows_and_writes_the_split);
+    TEST(a_split_follows_the_seed);
+    leave_folder();
+    return test_report();
+}
