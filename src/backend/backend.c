@@ -134,6 +134,11 @@ void ct_source_free(ct_source **source) {
     *source = NULL;
 }
 
+ct_status ct_source_refresh(ct_source *source, const ct_images *images, size_t first, size_t n) {
+    const ct_backend_ops *ops = source->backend->ops;
+    return ops->source_refresh != NULL ? ops->source_refresh(source, images, first, n) : CT_OK;
+}
+
 ct_status ct_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch, ct_plan **out) {
     return backend->ops->plan_create(backend, graph, max_batch, out);
 }

@@ -133,6 +133,8 @@ typedef struct ct_backend_ops {
     ct_status (*source_create)(ct_backend *backend, const ct_images *images, const float *mean,
                                const float *std, ct_source **out);
     void (*source_free)(ct_source *source);
+    /* may be NULL: images are read where they lie */
+    ct_status (*source_refresh)(ct_source *source, const ct_images *images, size_t first, size_t n);
     ct_status (*plan_create)(ct_backend *backend, const ct_graph *graph, int max_batch,
                              ct_plan **out);
     void (*plan_free)(ct_plan *plan);
@@ -192,6 +194,9 @@ void ct_backend_each(void (*each)(void *context, const char *name, const char *t
 ct_status ct_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                            const float *std, ct_source **out);
 void ct_source_free(ct_source **source);
+/* Images first .. first+n-1 of those it was made of have new pixels and labels. Not within a step.
+ */
+ct_status ct_source_refresh(ct_source *source, const ct_images *images, size_t first, size_t n);
 
 /* The plan refers to `graph`, which must outlive it. All memory of later calls is taken here. */
 ct_status ct_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch, ct_plan **out);

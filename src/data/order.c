@@ -83,11 +83,16 @@ static void begin_pass(ct_order *order, int agent, long pass) {
     ct_rng_shuffle(&rng, mine->samples, n);
 }
 
-static ct_crop draw_crop(const ct_order *order, int agent, long pass, uint32_t sample) {
+void ct_order_rng(const ct_order *order, int agent, long iteration, uint32_t sample, ct_rng *out) {
+    long pass = iteration / batches_of(order, agent);
+    ct_rng_init(out, seed_of(order, agent), CT_RNG_AUGMENT, agent_of(order, agent), (uint32_t)pass,
+                sample);
+}
+
+static ct_crop draw_crop(const ct_order *order, int agent, long iteration, uint32_t sample) {
     const ct_order_spec *spec = &order->spec;
     ct_rng rng;
-    ct_rng_init(&rng, seed_of(order, agent), CT_RNG_AUGMENT, agent_of(order, agent), (uint32_t)pass,
-                sample);
+    ct_order_rng(order, agent, iteration, sample, &rng);
     uint32_t side = 2 * (uint32_t)spec->crop_padding + 1;
     ct_crop crop = {.dy = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding),
                     .dx = (int8_t)((int)ct_rng_below(&rng, side) - spec->crop_padding)};
@@ -113,7 +118,8 @@ ct_batch ct_order_batch(ct_order *order, int agent, long iteration) {
     ct_batch out = {.n = ct_order_batch_size(order, agent, iteration),
                     .index = mine->samples + batch_start(order, agent, iteration)};
     if (order->spec.crop_padding == 0 && !order->spec.flip) return out;
-    for (int b = 0; b < out.n; b++) mine->crops[b] = draw_crop(order, agent, pass, out.index[b]);
+    for (int b = 0; b < out.n; b++)
+        mine->crops[b] = draw_crop(order, agent, iteration, out.index[b]);
     out.crop = mine->crops;
     return out;
 }

@@ -9,6 +9,7 @@
 
 #include "data/batch.h"
 #include "data/partition.h"
+#include "util/rng.h"
 #include "util/status.h"
 
 typedef struct ct_order_spec {
@@ -33,6 +34,9 @@ long ct_order_epoch(const ct_order *order);
 /* Batch `iteration` (0, 1, ...) of an agent. The arrays inside belong to the order and hold until
  * the next call for that agent; iterations may be asked for in any sequence. */
 ct_batch ct_order_batch(ct_order *order, int agent, long iteration);
+
+/* The random numbers by which a sample of that iteration is cut out. */
+void ct_order_rng(const ct_order *order, int agent, long iteration, uint32_t sample, ct_rng *out);
 
 /* How many samples that batch has. */
 int ct_order_batch_size(const ct_order *order, int agent, long iteration);

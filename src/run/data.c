@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "run/run.h"
+#include "util/memory.h"
 
 /* Made-up data sets and held-out test parts are the same for every --seed, like real ones. */
 #define DATA_SEED 1
@@ -46,4 +47,83 @@ ct_status ct_run_open_data(const ct_config *c, ct_dataset *out) {
     keep_first(&out->train, c->train_samples);
     keep_first(&out->test, c->test_samples);
     return CT_OK;
+}
+
+static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, int n_agents,
+                               int batch_size, ct_loader **out) {
+    ct_loader_spec spec = {.pictures = pictures,
+                           .order = order,
+                           .n_agents = n_agents,
+                           .batch_size = batch_size,
+                           .n_workers = (int)run->config.workers};
+    return ct_loader_create(&spec, out);
+}
+
+/* One agent that visits the test samples in order, in batches of the plan's size. */
+static ct_status create_test_loader(ct_run *run) {
+    static const uint64_t seed;
+    size_t n = run->dataset.test.n;
+    ct_partition *all = &run->test_partition;
+    *all = (ct_partition){.n_agents = 1, .begin = ct_new(size_t, 2), .index = ct_new(uint32_t, n)};
+    if (all->begin == NULL || all->index == NULL)
+        return ct_fail(CT_NOMEM, "no memory for the test samples");
+    all->begin[1] = n;
+    for (size_t i = 0; i < n; i++) all->index[i] = (uint32_t)i;
+    ct_order_spec spec = {.seeds = &seed, .n_seeds = 1, .batch_size = run->plan->max_batch};
+    CT_TRY(ct_order_create(&spec, all, &run->test_order));
+    return create_loader(run, run->dataset.test_pictures, run->test_order, 1, run->plan->max_batch,
+                         &run->test_loader);
+}
+
+static ct_status create_source(ct_run *run, const ct_loader *loader, const ct_images *images,
+                               ct_source **out) {
+    const ct_dataset *d = &run->dataset;
+    return ct_source_create(run->backend, loader != NULL ? ct_loader_images(loader) : images,
+                            d->mean, d->std, out);
+}
+
+ct_status ct_run_create_sources(ct_run *run) {
+    const ct_dataset *d = &run->dataset;
+    if (d->train_pictures != NULL)
+        CT_TRY(create_loader(run, d->train_pictures, run->order, run->topology.n,
+                             (int)run->config.batch_size, &run->train_loader));
+    if (d->test_pictures != NULL) CT_TRY(create_test_loader(run));
+    CT_TRY(create_source(run, run->train_loader, &d->train, &run->train));
+    return create_source(run, run->test_loader, &d->test, &run->test);
+}
+
+void ct_run_free_sources(ct_run *run) {
+    ct_source_free(&run->test);
+    ct_source_free(&run->train);
+    ct_loader_free(&run->test_loader);
+    ct_order_free(&run->test_order);
+    ct_partition_free(&run->test_partition);
+    ct_loader_free(&run->train_loader);
+    ct_order_free(&run->order);
+}
+
+ct_status ct_run_batches(ct_run *run, long iteration) {
+    if (run->train_loader == NULL) {
+        for (int i = 0; i < run->agents.n; i++)
+            run->batches[i] = ct_order_batch(run->order, i, iteration);
+        return CT_OK;
+    }
+    size_t first = 0, n = 0;
+    CT_TRY(ct_loader_batches(run->train_loader, iteration, run->batches, &first, &n));
+    return ct_source_refresh(run->train, ct_loader_images(run->train_loader), first, n);
+}
+
+long ct_run_test_batches(const ct_run *run) {
+    return ct_order_epoch(run->test_order);
+}
+
+ct_status ct_run_test_batch(ct_run *run, ct_batch *out) {
+    size_t first = 0, n = 0;
+    CT_TRY(ct_loader_batches(run->test_loader, run->test_iteration++, out, &first, &n));
+    return ct_source_refresh(run->test, ct_loader_images(run->test_loader), first, n);
+}
+
+double ct_run_data_wait(const ct_run *run) {
+    return (run->train_loader != NULL ? ct_loader_waited(run->train_loader) : 0) +
+           (run->test_loader != NULL ? ct_loader_waited(run->test_loader) : 0);
 }

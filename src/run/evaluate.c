@@ -2,81 +2,93 @@
 
 #include "util/memory.h"
 
-/* The test part in batches of the plan's size, in order. */
-typedef struct test_set {
-    uint32_t *index;
-    ct_batch *batches;
-    int n_batches;
-} test_set;
+/* Rows of a bank that are to be scored, and what they have reached so far. */
+typedef struct group {
+    const ct_bank *params;
+    ct_bank *running;
+    int first, n_rows;
+    ct_score *sums; /* [n_rows] */
+} group;
 
-static void test_set_free(test_set *t) {
-    ct_free(t->index);
-    ct_free(t->batches);
-    *t = (test_set){0};
-}
-
-static ct_status test_set_create(const ct_run *run, test_set *out) {
-    size_t n = run->dataset.test.n, size = (size_t)run->plan->max_batch;
-    size_t n_batches = (n + size - 1) / size;
-    test_set t = {.index = ct_new(uint32_t, n),
-                  .batches = ct_new(ct_batch, n_batches),
-                  .n_batches = (int)n_batches};
-    if (t.index == NULL || t.batches == NULL) {
-        test_set_free(&t);
-        return ct_fail(CT_NOMEM, "no memory for the test batches");
-    }
-    for (size_t i = 0; i < n; i++) t.index[i] = (uint32_t)i;
-    for (size_t b = 0; b < n_batches; b++) {
-        size_t first = b * size, left = n - first;
-        t.batches[b] = (ct_batch){.n = (int)(left < size ? left : size), .index = t.index + first};
-    }
-    *out = t;
-    return CT_OK;
-}
-
-/* Accuracy and mean loss of rows first .. first+n_rows-1, all jobs in one call. */
-static ct_status score_rows(ct_run *run, const test_set *t, const ct_bank *params, ct_bank *running,
-                            int first, int n_rows, double *accuracy, double *loss) {
-    size_t n_jobs = (size_t)n_rows * (size_t)t->n_batches;
+/* Adds up scores of `n_batches` batches of run->test, all jobs in one call. */
+static ct_status score_batches(ct_run *run, const ct_batch *batches, int n_batches, group *g) {
+    size_t n_jobs = (size_t)g->n_rows * (size_t)n_batches;
     ct_job *jobs = ct_new(ct_job, n_jobs);
     ct_score *scores = ct_new(ct_score, n_jobs);
     ct_status status =
         jobs != NULL && scores != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for scores");
     if (status == CT_OK) {
         for (size_t k = 0; k < n_jobs; k++)
-            jobs[k] = (ct_job){.model = first + (int)(k / (size_t)t->n_batches),
-                               .batch = (int)(k % (size_t)t->n_batches)};
-        ct_work work = {.params = params,
-                        .buffers = running->n > 0 ? running : NULL,
+            jobs[k] = (ct_job){.model = g->first + (int)(k / (size_t)n_batches),
+                               .batch = (int)(k % (size_t)n_batches)};
+        ct_work work = {.params = g->params,
+                        .buffers = g->running->n > 0 ? g->running : NULL,
                         .source = run->test,
-                        .batches = t->batches,
+                        .batches = batches,
                         .jobs = jobs,
                         .n_jobs = (int)n_jobs};
         status = ct_evaluate(run->plan, &work, scores, NULL);
     }
-    for (int i = 0; i < n_rows && status == CT_OK; i++) {
-        double n = 0, correct = 0, sum = 0;
-        for (int b = 0; b < t->n_batches; b++) {
-            const ct_score *s = &scores[i * t->n_batches + b];
-            n += s->n;
-            correct += s->n_correct;
-            sum += s->loss_sum;
-        }
-        accuracy[i] = correct / n;
-        loss[i] = sum / n;
+    for (size_t k = 0; k < n_jobs && status == CT_OK; k++) {
+        ct_score *sum = &g->sums[k / (size_t)n_batches];
+        sum->n += scores[k].n;
+        sum->n_correct += scores[k].n_correct;
+        sum->loss_sum += scores[k].loss_sum;
     }
     ct_free(jobs);
     ct_free(scores);
     return status;
 }
 
+/* A test part in memory: batches of the plan's size, in order, all at once. */
+static ct_status score_in_memory(ct_run *run, group *groups, int n_groups) {
+    size_t n = run->dataset.test.n, size = (size_t)run->plan->max_batch;
+    size_t n_batches = (n + size - 1) / size;
+    uint32_t *index = ct_new(uint32_t, n);
+    ct_batch *batches = ct_new(ct_batch, n_batches);
+    ct_status status = index != NULL && batches != NULL
+                           ? CT_OK
+                           : ct_fail(CT_NOMEM, "no memory for the test batches");
+    for (size_t i = 0; i < n && status == CT_OK; i++) index[i] = (uint32_t)i;
+    for (size_t b = 0; b < n_batches && status == CT_OK; b++) {
+        size_t first = b * size, left = n - first;
+        batches[b] = (ct_batch){.n = (int)(left < size ? left : size), .index = index + first};
+    }
+    for (int k = 0; k < n_groups && status == CT_OK; k++)
+        status = score_batches(run, batches, (int)n_batches, &groups[k]);
+    ct_free(batches);
+    ct_free(index);
+    return status;
+}
+
+/* A streamed one: the same batches, each for all groups before the next. */
+static ct_status score_streamed(ct_run *run, group *groups, int n_groups) {
+    long n_batches = ct_run_test_batches(run);
+    for (long b = 0; b < n_batches; b++) {
+        ct_batch batch;
+        CT_TRY(ct_run_test_batch(run, &batch));
+        for (int k = 0; k < n_groups; k++) CT_TRY(score_batches(run, &batch, 1, &groups[k]));
+    }
+    return CT_OK;
+}
+
+static ct_status score_groups(ct_run *run, group *groups, int n_groups) {
+    return run->test_loader != NULL ? score_streamed(run, groups, n_groups)
+                                    : score_in_memory(run, groups, n_groups);
+}
+
+static double accuracy_of(const ct_score *sum) {
+    return (double)sum->n_correct / sum->n;
+}
+
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
                        double *accuracy, double *loss) {
-    test_set t = {0};
-    CT_TRY(test_set_create(run, &t));
-    ct_status status = score_rows(run, &t, params, running, row, 1, accuracy, loss);
-    test_set_free(&t);
-    return status;
+    ct_score sum = {0};
+    group one = {.params = params, .running = running, .first = row, .n_rows = 1, .sums = &sum};
+    CT_TRY(score_groups(run, &one, 1));
+    *accuracy = accuracy_of(&sum);
+    *loss = sum.loss_sum / sum.n;
+    return CT_OK;
 }
 
 static ct_status update_consensus(ct_run *run) {
@@ -116,43 +128,32 @@ static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
     return status;
 }
 
-static void summarise(const double *accuracy, int n, ct_evaluation *e) {
+static void summarise(const ct_score *sums, int n, ct_evaluation *e) {
     e->local_accuracy_mean = 0;
-    e->local_accuracy_min = e->local_accuracy_max = accuracy[0];
+    e->local_accuracy_min = e->local_accuracy_max = accuracy_of(&sums[0]);
     for (int i = 0; i < n; i++) {
-        e->local_accuracy_mean += accuracy[i] / n;
-        if (accuracy[i] < e->local_accuracy_min) e->local_accuracy_min = accuracy[i];
-        if (accuracy[i] > e->local_accuracy_max) e->local_accuracy_max = accuracy[i];
+        double accuracy = accuracy_of(&sums[i]);
+        e->local_accuracy_mean += accuracy / n;
+        if (accuracy < e->local_accuracy_min) e->local_accuracy_min = accuracy;
+        if (accuracy > e->local_accuracy_max) e->local_accuracy_max = accuracy;
     }
-}
-
-/* accuracy and loss have room for every row. */
-static ct_status evaluate_all(ct_run *run, const test_set *t, double *accuracy, double *loss,
-                              ct_evaluation *out) {
-    int n = run->agents.n_agents;
-    CT_TRY(update_consensus(run));
-    CT_TRY(measure_distances(run, out));
-    CT_TRY(score_rows(run, t, &run->consensus, &run->consensus_running, 0, run->n_worlds, accuracy,
-                      loss));
-    for (int k = 0; k < run->n_worlds; k++) {
-        out[k].consensus_accuracy = accuracy[k];
-        out[k].consensus_loss = loss[k];
-    }
-    CT_TRY(
-        score_rows(run, t, &run->agents.x, &run->agents.running, 0, run->agents.n, accuracy, loss));
-    for (int k = 0; k < run->n_worlds; k++) summarise(accuracy + k * n, n, &out[k]);
-    return CT_OK;
 }
 
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
-    test_set t = {0};
-    double *accuracy = ct_new(double, (size_t)run->agents.n);
-    double *loss = ct_new(double, (size_t)run->agents.n);
-    ct_status status = accuracy != NULL && loss != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
-    if (status == CT_OK) status = test_set_create(run, &t);
-    if (status == CT_OK) status = evaluate_all(run, &t, accuracy, loss, out);
-    test_set_free(&t);
-    ct_free(accuracy);
-    ct_free(loss);
+    int n = run->agents.n_agents;
+    ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n));
+    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");
+    ct_score *local = sums + run->n_worlds;
+    group groups[] = {{&run->consensus, &run->consensus_running, 0, run->n_worlds, sums},
+                      {&run->agents.x, &run->agents.running, 0, run->agents.n, local}};
+    ct_status status = update_consensus(run);
+    if (status == CT_OK) status = measure_distances(run, out);
+    if (status == CT_OK) status = score_groups(run, groups, 2);
+    for (int k = 0; k < run->n_worlds && status == CT_OK; k++) {
+        out[k].consensus_accuracy = accuracy_of(&sums[k]);
+        out[k].consensus_loss = sums[k].loss_sum / sums[k].n;
+        summarise(local + k * n, n, &out[k]);
+    }
+    ct_free(sums);
     return status;
 }

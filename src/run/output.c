@@ -205,6 +205,8 @@ static void add_costs(ct_text *text, const ct_run *run, int world, const ct_epoc
     add_number(text, "mib_per_agent_per_iteration", (parameters + sums) / (1 << 20));
     add_number(text, "peak_memory_bytes", (double)ct_peak_bytes());
     add_number(text, "seconds", last->seconds);
+    add_number(text, "data_wait_share",
+               last->seconds > 0 ? ct_run_data_wait(run) / last->seconds : 0);
 }
 
 static void add_setting(ct_text *text, const ct_run *run, const ct_world *world) {

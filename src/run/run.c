@@ -17,8 +17,6 @@ static ct_status build_model(ct_run *run) {
     CT_TRY(ct_graph_create(&spec, &run->graph));
     CT_TRY(ct_backend_create(c->device, &options, &run->backend));
     snprintf(c->device, sizeof c->device, "%s", run->backend->ops->name);
-    CT_TRY(ct_source_create(run->backend, &d->train, d->mean, d->std, &run->train));
-    CT_TRY(ct_source_create(run->backend, &d->test, d->mean, d->std, &run->test));
     /* Evaluation goes in batches of at least 32, however small the training's are. */
     int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
@@ -130,6 +128,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
+    CT_TRY(ct_run_create_sources(run));
     CT_TRY(create_agents(run));
     return create_consensus(run);
 }
@@ -150,12 +149,10 @@ void ct_run_free(ct_run *run) {
     ct_bank_free(&run->consensus_running);
     ct_agents_free(&run->agents);
     ct_bank_free(&run->losses);
-    ct_order_free(&run->order);
     ct_free(run->batches);
     ct_transport_free(&run->transport);
     ct_plan_free(&run->plan);
-    ct_source_free(&run->train);
-    ct_source_free(&run->test);
+    ct_run_free_sources(run);
     ct_backend_free(&run->backend);
     ct_graph_free(&run->graph);
     ct_sparse_free(&run->w);
@@ -182,7 +179,7 @@ ct_status ct_run_step(ct_run *run, long iteration) {
         iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);
     a->iteration = iteration;
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
-    for (int i = 0; i < a->n; i++) run->batches[i] = ct_order_batch(run->order, i, iteration);
+    CT_TRY(ct_run_batches(run, iteration));
     CT_TRY(ct_step_begin(run->backend));
     CT_TRY(run->algo->step(a, run->algo_state));
     return ct_step_end(run->backend);

@@ -4,6 +4,7 @@
 
 #include "algo/algo.h"
 #include "data/dataset.h"
+#include "data/loader.h"
 #include "data/order.h"
 #include "data/partition.h"
 #include "run/config.h"
@@ -40,6 +41,10 @@ typedef struct ct_run {
     ct_source *train, *test;
     ct_plan *plan;
     ct_order *order;
+    ct_loader *train_loader, *test_loader; /* of parts that are not in memory; else NULL */
+    ct_order *test_order;                  /* with test_loader: one agent that visits all */
+    ct_partition test_partition;           /* likewise */
+    long test_iteration;                   /* next one of test_loader */
     long epoch_iterations;
     const ct_algo *algo;
     void *algo_state;
@@ -56,6 +61,16 @@ typedef struct ct_run {
 ct_status ct_run_name_data(ct_config *config);
 /* The data set that the options name, cut to --train-samples and --test-samples. */
 ct_status ct_run_open_data(const ct_config *config, ct_dataset *out);
+/* The backend's views of both parts, and the loaders of those that are not in memory. */
+ct_status ct_run_create_sources(ct_run *run);
+void ct_run_free_sources(ct_run *run);
+/* run->batches of an iteration. */
+ct_status ct_run_batches(ct_run *run, long iteration);
+/* The next batch of a streamed test part; ct_run_test_batches() of them are all of it. */
+ct_status ct_run_test_batch(ct_run *run, ct_batch *out);
+long ct_run_test_batches(const ct_run *run);
+/* Seconds that iterations and evaluations waited for pictures. */
+double ct_run_data_wait(const ct_run *run);
 
 /* Reads the data and builds everything; nothing is written yet. */
 ct_status ct_run_create(const ct_config *config, ct_run *out);

@@ -49,6 +49,7 @@ static const ct_backend_ops cuda_ops = {
     .update = ct_cuda_run_update,
     .source_create = ct_cuda_source_create,
     .source_free = ct_cuda_source_free,
+    .source_refresh = ct_cuda_source_refresh,
     .plan_create = ct_cuda_plan_create,
     .plan_free = ct_cuda_plan_free,
     .features = ct_cuda_features,

@@ -178,6 +178,8 @@ ct_status ct_cuda_bank_read(const ct_bank *bank, int row, size_t first, size_t n
 ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                                 const float *std, ct_source **out);
 void ct_cuda_source_free(ct_source *source);
+ct_status ct_cuda_source_refresh(ct_source *source, const ct_images *images, size_t first,
+                                 size_t n);
 /* program.c */
 ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
 /* compile.c, layout.c, plan.c */

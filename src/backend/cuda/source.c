@@ -64,3 +64,17 @@ void ct_cuda_source_free(ct_source *base) {
     cudaFree(source->block_dev);
     ct_free(source);
 }
+
+/* In the order of the stream: behind whatever still reads the old pixels. The host's memory is not
+ * pinned, so the calls return when it has been read. */
+ct_status ct_cuda_source_refresh(ct_source *base, const ct_images *images, size_t first, size_t n) {
+    cuda_source *source = (cuda_source *)base;
+    cudaStream_t stream = ((cuda_backend *)base->backend)->stream;
+    size_t image = (size_t)images->channels * (size_t)images->height * (size_t)images->width;
+    CT_CUDA_TRY(cudaMemcpyAsync((void *)(source->images.labels_dev + first), images->labels + first,
+                                n * sizeof(int32_t), cudaMemcpyHostToDevice, stream));
+    CT_CUDA_TRY(cudaMemcpyAsync((void *)(source->images.pixels_dev + first * image),
+                                images->pixels + first * image, n * image, cudaMemcpyHostToDevice,
+                                stream));
+    return CT_OK;
+}
