@@ -220,6 +220,31 @@ static void global_update_tracking_shrinks_the_bias_by_one_minus_mu(void) {
                    0.025, false);
 }
 
+/* On a full graph the mean of my model's gradients over all data is the gradient of the sum. */
+static void averaged_cross_gradients_reach_the_optimum_on_a_full_graph(void) {
+    check_reaches_optimum("--algorithm ngc --agents 6 --topology full --lr 0.1", 500, 1e-5);
+}
+
+/* On a ring an agent hears of three agents' data: nearer to the optimum than decentralized SGD that
+ * combines, then adapts (gut without tracking). */
+static void cross_gradients_shrink_the_bias_on_a_ring(void) {
+    double plain = distance_after("--algorithm gut --gut-mu 0 --agents 6 --lr 0.1 --epochs 100");
+    double ngc = distance_after("--algorithm ngc --agents 6 --lr 0.1 --epochs 100");
+    CHECK(ngc > 1e-3);
+    CHECK(ngc < 0.7 * plain);
+}
+
+/* Agents that agree in the optimum: there every gradient's multiplier may hold it still. */
+static void cross_gradient_aggregation_lowers_every_neighbours_loss(void) {
+    REQUIRE_OK(create("--algorithm cga --agents 5 --topology full --lr 0.05"));
+    double before = distance_to_optimum();
+    run_steps(&run, 0, 300);
+    CHECK(distance_to_optimum() < before);
+    for (size_t k = 0; k < run.graph.n_weights; k += 7)
+        for (int i = 1; i < 5; i++) CHECK_NEAR(model(i, k), model(0, k), 1e-2);
+    ct_run_free(&run);
+}
+
 static void agents_alone_reach_their_own_minima(void) {
     REQUIRE_OK(create("--algorithm local --agents 5 --lr 0.1"));
     run_steps(&run, 0, 400);
@@ -254,6 +279,9 @@ int main(void) {
     TEST(gradient_push_nears_the_optimum_on_a_directed_graph);
     TEST(gradient_tracking_reaches_the_optimum_on_changing_graphs);
     TEST(global_update_tracking_shrinks_the_bias_by_one_minus_mu);
+    TEST(averaged_cross_gradients_reach_the_optimum_on_a_full_graph);
+    TEST(cross_gradients_shrink_the_bias_on_a_ring);
+    TEST(cross_gradient_aggregation_lowers_every_neighbours_loss);
     TEST(agents_alone_reach_their_own_minima);
     TEST(d2_stays_at_the_optimum_when_the_rate_changes);
     return test_report();

@@ -4,10 +4,12 @@
 
 #include <unistd.h>
 
+#include "algo/dual.h"
 #include "algo/sgp.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
+#include "util/rng.h"
 #include "util/safetensors.h"
 
 #define MAX_CASES 60
@@ -288,6 +290,52 @@ static void methods_refuse_graphs_they_are_wrong_on(void) {
                 CT_INVAL, "its own weights");
 }
 
+/* ---- cga's quadratic program ---- */
+
+static void a_gradient_that_hurts_nobody_is_left_alone(void) {
+    /* three vectors with non-negative products */
+    const double gram[9] = {2, 1, 0.5, 1, 3, 0, 0.5, 0, 1};
+    double v[3];
+    ct_dual_solve(gram, 3, 0, v);
+    for (int r = 0; r < 3; r++) CHECK_NEAR(v[r], 0, 0);
+}
+
+static void a_gradient_that_hurts_one_is_moved_to_its_plane(void) {
+    /* g = (1, 0), h = (-1, 1): z = g + v h is orthogonal to h, so v = 1/2 */
+    const double gram[4] = {1, -1, -1, 2};
+    double v[2];
+    ct_dual_solve(gram, 2, 0, v);
+    CHECK_NEAR(v[0], 0, 1e-12);
+    CHECK_NEAR(v[1], 0.5, 1e-12);
+    ct_dual_solve(gram, 2, 0.7, v); /* at least the margin of everyone */
+    CHECK_NEAR(v[0], 0.7, 1e-12);
+    CHECK_NEAR(v[1], 0.85, 1e-12);
+}
+
+/* v >= 0, K v + c >= 0, v^T (K v + c) = 0, on random rows, also more rows than columns. */
+static void the_dual_satisfies_its_conditions(void) {
+    enum { N = 5 };
+    for (uint32_t trial = 0; trial < 200; trial++) {
+        int n_columns = 2 + (int)(trial % 7);
+        double m[N][8], gram[N * N], v[N];
+        ct_rng rng;
+        ct_rng_init(&rng, 11, CT_RNG_TEST, 0, 0, trial);
+        for (int r = 0; r < N; r++)
+            for (int k = 0; k < n_columns; k++) m[r][k] = ct_rng_normal(&rng);
+        for (int r = 0; r < N * N; r++) {
+            gram[r] = 0;
+            for (int k = 0; k < n_columns; k++) gram[r] += m[r / N][k] * m[r % N][k];
+        }
+        ct_dual_solve(gram, N, 0, v);
+        for (int r = 0; r < N; r++) {
+            double slope = gram[r * N];
+            for (int s = 0; s < N; s++) slope += gram[r * N + s] * v[s];
+            CHECK(v[r] >= 0 && slope > -1e-6);
+            CHECK_NEAR(v[r] * slope, 0, 1e-6);
+        }
+    }
+}
+
 /* ---- the ledger ---- */
 
 /* Rows and class sums that agent 1 of a ring of 4 sends in an iteration. */
@@ -318,6 +366,11 @@ static void the_ledger_shows_what_each_method_sends(void) {
     check_bytes("--algorithm sgp --topology one-peer-exponential", 1, 0);
     check_bytes("--algorithm dsgdm --topology one-peer-exponential --loss ccl", 2, 1);
     check_bytes("--algorithm qg-dsgdm --topology matchings --loss ccl", 1, 1);
+    check_bytes("--algorithm cga", 4, 0);
+    check_bytes("--algorithm cga --loss ccl", 4, 2);
+    check_bytes("--algorithm ngc", 4, 0);
+    check_bytes("--algorithm ngc --ngc-alpha 0", 2, 0);
+    check_bytes("--algorithm ngc --topology one-peer-exponential", 2, 0);
     check_bytes("--algorithm local", 0, 0);
     check_bytes("--algorithm local --loss ccl", 2, 2);
 }
@@ -347,6 +400,8 @@ static void a_step_takes_no_memory(void) {
     count_allocations("ccl", "sgp --topology one-peer-exponential", "");
     count_allocations("ccl", "qg-dsgdm --topology matchings", "");
     count_allocations("ccl", "dsgdm --topology base:3", "");
+    count_allocations("ce", "cga --topology matchings", "");
+    count_allocations("ce", "ngc --topology base:3", "");
 }
 
 int main(void) {
@@ -363,6 +418,9 @@ int main(void) {
     TEST(pushed_models_end_at_the_exact_average);
     TEST(pushed_weights_follow_from_the_iteration);
     TEST(methods_refuse_graphs_they_are_wrong_on);
+    TEST(a_gradient_that_hurts_nobody_is_left_alone);
+    TEST(a_gradient_that_hurts_one_is_moved_to_its_plane);
+    TEST(the_dual_satisfies_its_conditions);
     TEST(d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it);
     TEST(the_ledger_shows_what_each_method_sends);
     TEST(a_step_takes_no_memory);

@@ -17,6 +17,8 @@ typedef struct ct_hyper {
     double weight_decay;
     const char *variant;    /* qg-dsgdm: paper, atc, wacv24 */
     const char *relay_fill; /* relaysgd: init, self */
+    double ngc_alpha;       /* ngc: data-variant against model-variant gradients */
+    double cga_margin;      /* cga: least multiplier of a constraint */
     double gut_mu;          /* gut: how much of what was tracked counts */
 } ct_hyper;
 
@@ -76,6 +78,10 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
  * graph has no more edges than the one the agents were created with; no memory is taken. */
 void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *w);
 void ct_agents_free(ct_agents *a);
+
+/* Refills `gather` [n x edges], which has room for it: row j has a 1 for every e = (i, j), i
+ * ascending; it adds up what agents i sent back to j. */
+void ct_agents_gather(const ct_topology *sources, ct_sparse *gather);
 
 /* A named bank of the algorithm: n_rows rows as wide as x, zero at first. The agents own it. */
 ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out);

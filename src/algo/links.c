@@ -1,8 +1,7 @@
 /* Who talks to whom in this step. */
 #include "algo/agents.h"
 
-/* Row j adds up what agents i sent along e = (i, j), i ascending. */
-static void fill_gather(const ct_topology *t, ct_sparse *gather) {
+void ct_agents_gather(const ct_topology *t, ct_sparse *gather) {
     int n_edges = t->begin[t->n];
     for (int j = 0; j <= t->n; j++) gather->begin[j] = 0;
     for (int e = 0; e < n_edges; e++) gather->begin[t->neighbour[e] + 1]++;
@@ -29,6 +28,6 @@ void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse
             if (a->loss.ccl) a->cross_jobs[e] = (ct_job){.model = j, .batch = i, .out = e};
         }
     }
-    if (a->loss.ccl) fill_gather(sources, &a->gather);
+    if (a->loss.ccl) ct_agents_gather(sources, &a->gather);
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
 }

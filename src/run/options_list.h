@@ -36,6 +36,8 @@ OPTION(TEXT, algorithm, "algorithm", "", "ccl", 0, 0, "see: crosstalk list algor
 OPTION(TEXT, variant, "variant", "", "paper", 0, 0, "qg-dsgdm: paper, atc (QGM authors' order), wacv24 (CCL authors' code)")
 OPTION(TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "relaysgd, for models still on their way: init (start values) or self")
 OPTION(REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "gut: how much of what was tracked counts")
+OPTION(REAL, ngc_alpha, "ngc-alpha", "", "1", 0, 1, "ngc: weight of data-variant gradients; 0 = model-variant ones only, nothing more is sent")
+OPTION(REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "cga: least multiplier of every gradient in the projection")
 OPTION(TEXT, loss, "loss", "", "auto", 0, 0, "ce or ccl, with any algorithm; auto = ccl if a lambda is given")
 OPTION(REAL, lambda_m, "lambda-m", "lambda_m", "auto", 0, 1e6, "ccl: weight of the model-variant term; auto = the paper's")
 OPTION(REAL, lambda_d, "lambda-d", "lambda_d", "auto", 0, 1e6, "ccl: weight of the data-variant term; auto = the paper's")

@@ -9,6 +9,7 @@ Writes tests/fixtures/related: cases.txt, expected.txt, expected/ (see README.md
 import os
 
 import torch
+import torch.nn.functional as F
 
 import cases
 import files
@@ -110,6 +111,54 @@ class Local(oracle.Dsgdm):
                          oracle.Momentum(options.momentum, options.nesterov == "on"))
 
 
+class CrossGradients:
+    """What CGA and NGC share: x+ = W x - eta d with momentum on the gradient they make of
+    g[i][i], g[j][i] (neighbour j's model on my batch) and g[i][j] (my model on j's batch)."""
+
+    def __init__(self, x, mix, options):
+        self.mix, self.options = mix, options
+        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.m = torch.zeros_like(x)
+
+    def step(self, x, gradients, lr):
+        own, losses = gradients(x, x)
+        sources, receivers = gradients.objective.sources, gradients.objective.receivers
+        g = torch.stack([self.combine(own[i], [gradients.cross(j, i) for j in sources[i]],
+                                      [gradients.cross(i, j) for j in receivers[i]])
+                         for i in range(len(x))])
+        self.m, d = self.momentum.accumulate(self.m, g)
+        return self.mix(x) - lr * d, losses
+
+
+class Ngc(CrossGradients):
+    def combine(self, own, model_variant, data_variant):
+        a = self.options.ngc_alpha
+        model_mean, data_mean = (torch.stack([own] + more).mean(0)
+                                 for more in (model_variant, data_variant))
+        return (1 - a) * model_mean + a * data_mean
+
+
+class Cga(CrossGradients):
+    def combine(self, own, model_variant, data_variant):
+        m = torch.stack([own] + data_variant)
+        return m.T @ self.multipliers(m @ m.T, m @ own) + own
+
+    def multipliers(self, k, c):
+        """Every set of constraints that may be active, solved exactly; the best that is feasible."""
+        n, margin, best = len(c), self.options.cga_margin, None
+        for active in range(2 ** n):
+            held = [r for r in range(n) if active >> r & 1]
+            free = [r for r in range(n) if not active >> r & 1]
+            v = torch.full((n,), margin, dtype=torch.float64)
+            if free:
+                rhs = -c[free] - k[free][:, held] @ v[held]
+                v[free] = torch.linalg.lstsq(k[free][:, free], rhs, driver="gelsd").solution
+            value = 0.5 * v @ k @ v + c @ v
+            if (v >= margin - 1e-12).all() and (best is None or value < best[0]):
+                best = (value, v)
+        return best[1]
+
+
 class GradientPush:
     """Numerators u and weights w are pushed; the models are u / w."""
 
@@ -142,7 +191,7 @@ class Dsgdm:
 
 METHODS = {"gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
            "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
-           "sgp": GradientPush, "dsgdm": Dsgdm}
+           "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm}
 
 
 # --------------------------------------------------------------------------- changing graphs
@@ -265,6 +314,15 @@ def case_list():
     add("sgp-ce-one-peer-lrdecay", "sgp" + beta, CE, DECAY, one_peer, "--nesterov on")
     add("dsgdm-ccl-one-peer", "dsgdm" + beta, CCL, DIFFERENT, one_peer, "--nesterov on")
     add("gt-ce-one-peer", "gt --momentum 0", CE, DIFFERENT, one_peer)
+    # CGA on agents that start apart: with equal ones no constraint is active
+    add("cga-ce-agents", "cga" + beta, CE, DIFFERENT, "--nesterov on")
+    add("cga-ce-margin-chain", "cga --momentum 0 --cga-margin 0.3", CE, "--topology chain")
+    add("cga-ccl-one-peer", "cga" + beta, CCL, DIFFERENT, one_peer, "--nesterov off --gamma 0.9")
+    add("ngc-ce", "ngc" + beta, CE, "--nesterov on")
+    add("ngc-ccl-star-agents", "ngc --ngc-alpha 0.3" + beta, CCL, DIFFERENT, "--topology star "
+        "--nesterov off")
+    add("ngc-ce-model-variant-one-peer", "ngc --ngc-alpha 0" + beta, CE, DIFFERENT, one_peer,
+        "--nesterov on")
     add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
     return result
 
@@ -272,6 +330,8 @@ def case_list():
 def option_parser():
     p = oracle.option_parser()
     p.add_argument("--gut-mu", type=float, default=0.3)
+    p.add_argument("--ngc-alpha", type=float, default=1.0)
+    p.add_argument("--cga-margin", type=float, default=0.0)
     return p
 
 
@@ -288,9 +348,26 @@ def run(problem, options):
         objective.connect(mix.w)
         batches = [oracle.batch_at(problem.images, problem.labels, s, options.batch_size,
                                    t % per_epoch) for s in problem.lists]
-        x, losses = method.step(x, lambda at, sent: objective.gradients(at, sent, batches),
+        x, losses = method.step(x, Gradients(objective, batches, x),
                                 oracle.step_size(options, t // per_epoch))
     return x, losses
+
+
+class Gradients:
+    """gradients(at, sent) of all agents, and cross(m, d): model m on agent d's batch, of the
+    cross-entropy alone."""
+
+    def __init__(self, objective, batches, x):
+        self.objective, self.batches, self.x = objective, batches, x
+
+    def __call__(self, at, sent):
+        return self.objective.gradients(at, sent, self.batches)
+
+    def cross(self, m, d):
+        x = self.x[m].clone().requires_grad_(True)
+        _, logits = self.objective.net.forward(x, self.batches[d].inputs)
+        (g,) = torch.autograd.grad(F.cross_entropy(logits, self.batches[d].labels), x)
+        return g + self.objective.options.weight_decay * self.x[m]
 
 
 def write(fixtures):

@@ -1,0 +1,133 @@
+/* Cross-gradient aggregation (Esfandiari, Tan, Jiang, Balu, Herron, Hegde and Sarkar, ICML 2021).
+ * An agent's gradient g is moved to the nearest direction that does not raise the loss of its own
+ * model on anyone's samples in its neighbourhood. With the rows of M [(p+1) x P] its own gradient
+ * and those of its model on its p neighbours' samples (received from them): gt = argmin |z - g|^2 /
+ * 2  s.t.  M z >= 0,   by its dual: v  = argmin |M^T v + g|^2 / 2  s.t.  v >= margin;    gt = M^T v
+ * + g m  = beta m + gt;  d = gt + beta m (Nesterov) or m;  x+ = x + gamma (W x - x) - eta d The
+ * paper's margin is 0. Agents send x and one gradient per neighbour: twice the traffic. With
+ * --loss ccl the own gradient has the contrastive terms, cross-gradients do not. The dual needs
+ * K = M M^T alone, which is computed on the host. */
+#include "algo/algo.h"
+#include "algo/cross_gradients.h"
+#include "algo/dual.h"
+#include "util/memory.h"
+
+typedef struct cga_state {
+    ct_cross_gradients cross;
+    ct_bank *momentum;
+    int most;         /* rows of the largest M */
+    float *m;         /* [most][P] */
+    double *gram, *v; /* [most][most], [most] */
+    ct_sparse own;    /* [n x n] 1 + v of the own gradient */
+    ct_sparse others; /* [n x edges] v of the data-variant ones */
+} cga_state;
+
+/* More senders than anyone has in any step: on one-way edges they are counted nowhere before. */
+static int most_rows(const ct_agents *a) {
+    int most = a->n_agents < 2 ? 1 : a->n_agents;
+    if (a->schedule != NULL) return most;
+    most = 0;
+    for (int i = 0; i < a->n; i++)
+        if (ct_topology_degree(a->topology, i) > most) most = ct_topology_degree(a->topology, i);
+    return most + 1;
+}
+
+static ct_status create(ct_agents *a, void **state) {
+    cga_state *cga = ct_new(cga_state, 1);
+    if (cga == NULL) return ct_fail(CT_NOMEM, "no memory for cga");
+    *state = cga;
+    int n_edges = a->topology->begin[a->n];
+    size_t most = (size_t)(cga->most = most_rows(a));
+    cga->m = ct_new(float, most * a->x.n);
+    cga->gram = ct_new(double, most *most);
+    cga->v = ct_new(double, most);
+    if (cga->m == NULL || cga->gram == NULL || cga->v == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &cga->own));
+    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &cga->others));
+    CT_TRY(ct_cross_gradients_create(a, &cga->cross));
+    return ct_agents_buffer(a, "momentum", a->n, &cga->momentum);
+}
+
+static double dot(const float *x, const float *y, size_t n) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += (double)x[k] * (double)y[k];
+    return sum;
+}
+
+/* M of agent i, its own gradient first; returns the number of rows. */
+static ct_status read_rows(cga_state *cga, const ct_agents *a, int i, int *out) {
+    const ct_sparse *taken = &cga->cross.taken;
+    size_t n = a->x.n;
+    int rows = 1;
+    CT_TRY(ct_bank_read(&a->g, i, 0, n, cga->m));
+    for (int e = taken->begin[i]; e < taken->begin[i + 1]; e++, rows++)
+        CT_TRY(ct_bank_read(cga->cross.rows, taken->column[e], 0, n, cga->m + (size_t)rows * n));
+    *out = rows;
+    return CT_OK;
+}
+
+/* The multipliers of agent i, into row i of both matrices. */
+static ct_status project(cga_state *cga, const ct_agents *a, int i) {
+    const ct_sparse *taken = &cga->cross.taken;
+    size_t n = a->x.n;
+    int rows = 0;
+    CT_TRY(read_rows(cga, a, i, &rows));
+    for (int r = 0; r < rows; r++)
+        for (int s = 0; s <= r; s++)
+            cga->gram[r * rows + s] = cga->gram[s * rows + r] =
+                dot(cga->m + (size_t)r * n, cga->m + (size_t)s * n, n);
+    ct_dual_solve(cga->gram, rows, a->hyper.cga_margin, cga->v);
+    cga->own.column[i] = i;
+    cga->own.value[i] = 1 + cga->v[0];
+    cga->own.begin[i + 1] = i + 1;
+    for (int r = 1; r < rows; r++) {
+        int e = taken->begin[i] + r - 1;
+        cga->others.column[e] = taken->column[e];
+        cga->others.value[e] = cga->v[r];
+    }
+    cga->others.begin[i + 1] = taken->begin[i + 1];
+    return CT_OK;
+}
+
+static ct_status step(ct_agents *a, void *state) {
+    cga_state *cga = state;
+    const double beta = a->hyper.momentum;
+    ct_bank *x = &a->x, *m = cga->momentum, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    CT_TRY(ct_agents_exchange(a, x));
+    CT_TRY(ct_agents_gradient(a, x, x));
+    CT_TRY(ct_cross_gradients_compute(&cga->cross, a));
+    CT_TRY(ct_cross_gradients_return(&cga->cross, a));
+    for (int i = 0; i < a->n; i++) CT_TRY(project(cga, a, i));
+
+    ct_update u = ct_agents_update(a);
+    SET(&u, &gt, {1, &a->g, &cga->own}, {1, cga->cross.rows, &cga->others});
+    SET(&u, m, {beta, m}, {1, &gt});
+    if (a->hyper.nesterov)
+        SET(&u, &d, {1, &gt}, {beta, m});
+    else
+        SET(&u, &d, {1, m});
+    SET(&u, &r, {1, x, a->w}, {-1, x});
+    SET(&u, x, {1, x}, {a->hyper.gamma, &r}, {-a->lr, &d});
+    return ct_agents_apply(a, &u);
+}
+
+static void free_cga(void *state) {
+    cga_state *cga = state;
+    ct_free(cga->m);
+    ct_free(cga->gram);
+    ct_free(cga->v);
+    ct_sparse_free(&cga->own);
+    ct_sparse_free(&cga->others);
+    ct_cross_gradients_free(&cga->cross);
+    ct_free(cga);
+}
+
+const ct_algo ct_algo_cga = {
+    .name = "cga",
+    .text = "cross-gradient aggregation: projects on what helps all neighbours; twice the traffic",
+    .gradients_per_neighbour = 1,
+    .create = create,
+    .step = step,
+    .free = free_cga,
+};

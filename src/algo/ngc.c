@@ -1,0 +1,97 @@
+/* Neighborhood gradient clustering (Aketi, Kodge and Roy, Neurocomputing 2023). Beside its own
+ * gradient g_ii an agent uses those of its neighbours' models on its own samples (g_ji,
+ * model-variant) and those of its own model on its neighbours' samples (g_ij, data-variant,
+ * received from them): gt = (1 - a) / (p + 1) (g_ii + sum_j g_ji) + a / (p + 1) (g_ii + sum_j g_ij)
+ * [n x P] m  = beta m + gt;  d = gt + beta m (Nesterov) or m x+ = x + gamma (W x - x) - eta d p:
+ * the agent's neighbours. Agents send x and, if a > 0, one gradient per neighbour: twice the
+ * traffic. With --loss ccl the own gradient has the contrastive terms, cross-gradients do not. */
+#include "algo/algo.h"
+#include "algo/cross_gradients.h"
+#include "util/memory.h"
+
+typedef struct ngc_state {
+    ct_cross_gradients cross;
+    ct_bank *momentum;
+    ct_sparse own;     /* [n x n] 1 / (p + 1) on the diagonal, on average over both kinds */
+    ct_sparse variant; /* [n x edges] (1 - a) / (p + 1) at the model-variant ones */
+    ct_sparse data;    /* [n x edges] a / (p + 1) at the data-variant ones */
+} ngc_state;
+
+static ct_status create(ct_agents *a, void **state) {
+    ngc_state *ngc = ct_new(ngc_state, 1);
+    if (ngc == NULL) return ct_fail(CT_NOMEM, "no memory for ngc");
+    *state = ngc;
+    int n_edges = a->topology->begin[a->n];
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &ngc->own));
+    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &ngc->variant));
+    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &ngc->data));
+    CT_TRY(ct_cross_gradients_create(a, &ngc->cross));
+    return ct_agents_buffer(a, "momentum", a->n, &ngc->momentum);
+}
+
+/* out = share / (degree + 1) where `from` has ones, row by row */
+static void scale(const ct_sparse *from, double share, ct_sparse *out) {
+    for (int i = 0; i < from->n_rows; i++) {
+        int p = from->begin[i + 1] - from->begin[i];
+        for (int e = from->begin[i]; e < from->begin[i + 1]; e++) {
+            out->column[e] = from->column[e];
+            out->value[e] = share / (p + 1);
+        }
+        out->begin[i + 1] = from->begin[i + 1];
+    }
+}
+
+static void set_weights(ngc_state *ngc, const ct_agents *a) {
+    const double alpha = a->hyper.ngc_alpha;
+    const ct_sparse *sent = &ngc->cross.sent, *taken = &ngc->cross.taken;
+    scale(sent, 1 - alpha, &ngc->variant);
+    scale(taken, alpha, &ngc->data);
+    for (int i = 0; i < a->n; i++) {
+        int n_variant = sent->begin[i + 1] - sent->begin[i];
+        int n_data = taken->begin[i + 1] - taken->begin[i];
+        ngc->own.column[i] = i;
+        ngc->own.value[i] = (1 - alpha) / (n_variant + 1) + alpha / (n_data + 1);
+        ngc->own.begin[i + 1] = i + 1;
+    }
+}
+
+static ct_status step(ct_agents *a, void *state) {
+    ngc_state *ngc = state;
+    const double beta = a->hyper.momentum;
+    ct_bank *x = &a->x, *rows = ngc->cross.rows, *m = ngc->momentum;
+    ct_bank gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    CT_TRY(ct_agents_exchange(a, x));
+    CT_TRY(ct_agents_gradient(a, x, x));
+    CT_TRY(ct_cross_gradients_compute(&ngc->cross, a));
+    if (a->hyper.ngc_alpha > 0) CT_TRY(ct_cross_gradients_return(&ngc->cross, a));
+    set_weights(ngc, a);
+
+    ct_update u = ct_agents_update(a);
+    SET(&u, &gt, {1, &a->g, &ngc->own}, {1, rows, &ngc->variant}, {1, rows, &ngc->data});
+    SET(&u, m, {beta, m}, {1, &gt});
+    if (a->hyper.nesterov)
+        SET(&u, &d, {1, &gt}, {beta, m});
+    else
+        SET(&u, &d, {1, m});
+    SET(&u, &r, {1, x, a->w}, {-1, x});
+    SET(&u, x, {1, x}, {a->hyper.gamma, &r}, {-a->lr, &d});
+    return ct_agents_apply(a, &u);
+}
+
+static void free_ngc(void *state) {
+    ngc_state *ngc = state;
+    ct_sparse_free(&ngc->own);
+    ct_sparse_free(&ngc->variant);
+    ct_sparse_free(&ngc->data);
+    ct_cross_gradients_free(&ngc->cross);
+    ct_free(ngc);
+}
+
+const ct_algo ct_algo_ngc = {
+    .name = "ngc",
+    .text = "neighborhood gradient clustering: averages cross-gradients; twice the traffic",
+    .gradients_per_neighbour = 1,
+    .create = create,
+    .step = step,
+    .free = free_ngc,
+};
