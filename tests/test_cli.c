@@ -69,6 +69,7 @@ static void an_unknown_name_is_refused_and_the_known_ones_listed(void) {
     REFUSES(2, TINY "--algorithm sgd", "sgd", "qg-dsgdm", "relaysgd", "ccl");
     REFUSES(2, TINY "--variant wacv25", "wacv25", "paper", "atc", "wacv24");
     REFUSES(2, TINY "--algorithm dsgd --loss mse", "mse", "ce", "ccl");
+    REFUSES(2, TINY "--algorithm ccl --loss mse", "mse", "ce", "ccl");
     REFUSES(2, TINY "--partition skewed", "skewed", "dirichlet", "iid", "shards");
     REFUSES(2, TINY "--device tpu", "tpu", "cpu", "ref");
     REFUSES(2, TINY "--weights heavy", "heavy", "uniform", "metropolis");

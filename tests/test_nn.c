@@ -159,6 +159,7 @@ static void what_a_model_cannot_be_is_refused(void) {
     CHECK_FAILS(create("mlp:-3", mnist, 10, NULL, &g), CT_INVAL, "-3");
     CHECK_FAILS(create("mlp:1e99", mnist, 10, NULL, &g), CT_INVAL, "1e99");
     CHECK_FAILS(create("mlp:", mnist, 10, NULL, &g), CT_INVAL, "mlp:");
+    CHECK_FAILS(create("logistic:7", mnist, 10, NULL, &g), CT_INVAL, "takes no argument");
     CHECK(g.nodes == NULL && g.n_params == 0);
 }
 

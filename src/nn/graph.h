@@ -76,7 +76,8 @@ typedef struct ct_graph {
     int features; /* node whose output is the paper's phi(x; d) */
     int logits;   /* last node */
     int n_classes;
-    ct_status status; /* first error of the builder calls */
+    ct_status status;   /* first error of the builder calls */
+    bool took_argument; /* the model has read what stands behind the colon of its name */
 } ct_graph;
 
 static inline size_t ct_graph_n_features(const ct_graph *g) {
@@ -127,8 +128,11 @@ typedef struct ct_model_context {
     ct_shape input;
     int n_classes;
     ct_op norm;           /* CT_OP_INPUT = none */
-    const char *argument; /* behind the colon, or NULL */
+    const char *argument; /* behind the colon, or NULL; read it with ct_model_argument */
 } ct_model_context;
+
+/* The argument of a model that takes one (NULL if none was given); others refuse theirs. */
+const char *ct_model_argument(ct_graph *g, const ct_model_context *m);
 
 int ct_norm_act(ct_graph *g, int in, const ct_model_context *m, const char *name);
 /* The ReLU behind a residual addition: none with EvoNorm. */

@@ -63,6 +63,11 @@ static ct_status find_norm(const char *name, ct_op *out) {
                    name);
 }
 
+const char *ct_model_argument(ct_graph *g, const ct_model_context *m) {
+    g->took_argument = true;
+    return m->argument;
+}
+
 ct_status ct_graph_create(const ct_model_spec *spec, ct_graph *out) {
     const char *colon = strchr(spec->name, ':');
     size_t n = colon != NULL ? (size_t)(colon - spec->name) : strlen(spec->name);
@@ -75,6 +80,9 @@ ct_status ct_graph_create(const ct_model_spec *spec, ct_graph *out) {
     ct_graph g = {.n_classes = spec->n_classes, .features = -1};
     snprintf(g.model, sizeof g.model, "%s", spec->name);
     entry->describe(&g, &m);
+    if (g.status == CT_OK && m.argument != NULL && !g.took_argument)
+        g.status = ct_fail(CT_INVAL, "model %.*s takes no argument; leave ':%s' out", (int)n,
+                           spec->name, m.argument);
     if (g.status == CT_OK && g.features < 0)
         g.status = ct_fail(CT_INVAL, "model %s names no features node", spec->name);
     if (g.status != CT_OK) {

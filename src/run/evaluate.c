@@ -1,5 +1,7 @@
 #include "run/run.h"
 
+#include <math.h>
+
 #include "util/memory.h"
 
 /* Rows of a bank that are to be scored, and what they have reached so far. */
@@ -129,10 +131,12 @@ static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
 }
 
 static void summarise(const ct_score *sums, int n, ct_evaluation *e) {
+    e->diverged = -1;
     e->local_accuracy_mean = 0;
     e->local_accuracy_min = e->local_accuracy_max = accuracy_of(&sums[0]);
     for (int i = 0; i < n; i++) {
         double accuracy = accuracy_of(&sums[i]);
+        if (e->diverged < 0 && !isfinite(sums[i].loss_sum)) e->diverged = i;
         e->local_accuracy_mean += accuracy / n;
         if (accuracy < e->local_accuracy_min) e->local_accuracy_min = accuracy;
         if (accuracy > e->local_accuracy_max) e->local_accuracy_max = accuracy;

@@ -56,9 +56,21 @@ static void choose_lambdas(ct_config *c, const paper_row *row) {
     choose(c, CT_OPT_lambda_d);
 }
 
+static ct_status one_of(const char *option, const char *value, const char *known) {
+    size_t n = strlen(value);
+    for (const char *at = known; *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        if (length == n && memcmp(at, value, n) == 0) return CT_OK;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return ct_fail(CT_INVAL, "--%s: no '%s'; known: %s", option, value, known);
+}
+
 static ct_status choose_loss(ct_config *c) {
     bool has_lambda = (c->given[CT_OPT_lambda_m] && c->lambda_m > 0) ||
                       (c->given[CT_OPT_lambda_d] && c->lambda_d > 0);
+    CT_TRY(one_of("loss", c->loss, "auto, ce, ccl"));
     if (strcmp(c->algorithm, "ccl") == 0) {
         if (c->given[CT_OPT_loss] && strcmp(c->loss, "ce") == 0)
             return ct_fail(CT_INVAL, "--algorithm ccl is qg-dsgdm with --loss ccl; for --loss ce "
@@ -74,21 +86,9 @@ static ct_status choose_loss(ct_config *c) {
     return CT_OK;
 }
 
-static ct_status one_of(const char *option, const char *value, const char *known) {
-    size_t n = strlen(value);
-    for (const char *at = known; *at != '\0';) {
-        size_t length = strcspn(at, ",");
-        if (length == n && memcmp(at, value, n) == 0) return CT_OK;
-        at += length;
-        at += strspn(at, ", ");
-    }
-    return ct_fail(CT_INVAL, "--%s: no '%s'; known: %s", option, value, known);
-}
-
 static ct_status check_names(const ct_config *c) {
     CT_TRY(one_of("variant", c->variant, "paper, atc, wacv24"));
     CT_TRY(one_of("relay-fill", c->relay_fill, "init, self"));
-    CT_TRY(one_of("loss", c->loss, "ce, ccl"));
     CT_TRY(one_of("ccl-distance", c->ccl_distance, "mse, l1, cosine"));
     CT_TRY(one_of("ccl-reduction", c->ccl_reduction, "mean, sum"));
     CT_TRY(one_of("norm", c->norm, "evonorm, evonorm-s0, groupnorm, batchnorm, none"));

@@ -87,6 +87,7 @@ typedef struct ct_evaluation {
     double consensus_accuracy, consensus_loss;
     double local_accuracy_mean, local_accuracy_min, local_accuracy_max;
     double consensus_distance; /* (1/n) sum_i |x_i - mean|^2 */
+    int diverged;              /* first agent whose loss is not finite; -1: none */
 } ct_evaluation;
 
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.

@@ -134,7 +134,13 @@ static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     memset(t->tallies[world].sums, 0, sizeof t->tallies[world].sums);
     t->tallies[world].samples = 0;
     double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
-    if (!e->is_evaluated || isfinite(sum)) return CT_OK;
+    if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
+    if (e->evaluation.diverged >= 0)
+        return ct_fail(CT_DIVERGED,
+                       "agent %d diverged by iteration %ld (the epoch's mean losses were ce %.4g, "
+                       "mv %.4g, dv %.4g): lower --lr (%g)",
+                       e->evaluation.diverged, e->iteration, e->losses.ce, e->losses.mv,
+                       e->losses.dv, t->run->agents.lr);
     return ct_fail(CT_DIVERGED,
                    "the consensus model of seed %llu diverged by iteration %ld (last training ce "
                    "%.4g): lower --lr (%g)",

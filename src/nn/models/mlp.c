@@ -5,8 +5,9 @@
 
 void ct_model_mlp(ct_graph *g, const ct_model_context *m) {
     int64_t width = 64;
-    if (m->argument != NULL && (!ct_parse_i64(m->argument, &width) || width < 1 || width > 65536)) {
-        g->status = ct_fail(CT_INVAL, "mlp:%s: the width is a number from 1 to 65536", m->argument);
+    const char *given = ct_model_argument(g, m);
+    if (given != NULL && (!ct_parse_i64(given, &width) || width < 1 || width > 65536)) {
+        g->status = ct_fail(CT_INVAL, "mlp:%s: the width is a number from 1 to 65536", given);
         return;
     }
     int x = ct_input(g, m->input);
