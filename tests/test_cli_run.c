@@ -55,7 +55,7 @@ static void a_run_directory_holds_all_its_files(void) {
 }
 
 static void metrics_have_one_object_for_each_epoch(void) {
-    succeeds(TINY "--epochs 3 --lr-milestones 0.5 --lr-decay 0.25");
+    succeeds(TINY "--algorithm ccl --epochs 3 --lr-milestones 0.5 --lr-decay 0.25");
     for (int e = 0; e < 3; e++) {
         ct_json *json = read_json("run/metrics.jsonl", e);
         REQUIRE(json != NULL && json->kind == CT_JSON_OBJECT);

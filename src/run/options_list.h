@@ -32,7 +32,7 @@ OPTION(TEXT, topology, "topology", "graph", "ring", 0, 0, "who talks to whom (se
 OPTION(TEXT, weights, "weights", "", "auto", 0, 0, "mixing weights: uniform, metropolis; auto = uniform on regular graphs")
 OPTION(REAL, gamma, "gamma", "averaging_rate,averaging-rate", "auto", 1e-6, 1, "averaging rate; auto = 0.9 on dyck and torus with qg-dsgdm, else 1")
 GROUP("algorithm")
-OPTION(TEXT, algorithm, "algorithm", "", "ccl", 0, 0, "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
+OPTION(TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
 OPTION(TEXT, variant, "variant", "", "paper", 0, 0, "qg-dsgdm: paper, atc (QGM authors' order), wacv24 (CCL authors' code)")
 OPTION(TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "relaysgd, for models still on their way: init (start values) or self")
 OPTION(REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "gut: how much of what was tracked counts")
