@@ -91,7 +91,8 @@ static void the_summary_tells_results_costs_and_options(void) {
     const ct_json *given = ct_json_get(json, "options");
     REQUIRE(given != NULL && given->kind == CT_JSON_OBJECT);
     for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
-        bool is_how = strcmp(options[k], "force") == 0 || strcmp(options[k], "quiet") == 0;
+        bool is_how = strcmp(options[k], "force") == 0 || strcmp(options[k], "quiet") == 0 ||
+                      strcmp(options[k], "resume") == 0;
         if ((ct_json_get(given, options[k]) != NULL) == is_how) printf("    %s\n", options[k]);
         CHECK((ct_json_get(given, options[k]) != NULL) != is_how);
     }

@@ -1,43 +1,75 @@
 #include "algo/agents.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/agents_internal.h"
 #include "util/memory.h"
 
-static ct_status init_cross(ct_agents *a, const ct_graph *graph) {
-    int n_edges = a->topology->begin[a->n];
-    size_t r = ct_graph_n_features(graph), sums = (size_t)graph->n_classes * (r + 1);
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &a->gather));
-    CT_TRY(ct_bank_create(a->backend, n_edges, 0, (size_t)a->max_batch * r, &a->cross));
-    CT_TRY(ct_bank_create(a->backend, n_edges, 0, sums, &a->edge_sums));
-    CT_TRY(ct_bank_create(a->backend, a->n, 0, sums, &a->received));
+/* Room for the graph's own part here: mixing, and with CCL what neighbours answer. */
+static ct_status create_links(ct_agents *a) {
+    const ct_topology *t = a->topology;
+    const ct_sparse *all = a->weights;
+    int end = a->first + a->n, n_edges = t->begin[end] - t->begin[a->first];
+    for (int e = 0; e < t->begin[t->n]; e++)
+        a->n_arrivals += t->neighbour[e] >= a->first && t->neighbour[e] < end;
+    CT_TRY(ct_sparse_create(a->n, a->n + a->models.n_halo, all->begin[end] - all->begin[a->first],
+                            &a->mixing));
+    if (!a->loss.ccl) return CT_OK;
+    CT_TRY(ct_sparse_create(a->n, n_edges + a->neighbours.n_halo, a->n_arrivals, &a->gather));
     a->cross_jobs = ct_new(ct_job, (size_t)n_edges);
-    if (a->cross_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
+    a->cross_begin = ct_new(int, (size_t)a->n + 1);
+    if (a->cross_jobs == NULL || a->cross_begin == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
     return CT_OK;
 }
 
+static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
+    int n_edges = a->topology->begin[a->n_rows];
+    size_t sums = (size_t)graph->n_classes * (ct_graph_n_features(graph) + 1);
+    CT_TRY(ct_routes_create(n_edges, &a->models));
+    CT_TRY(ct_routes_create(n_edges, &a->neighbours));
+    ct_agents_route(a, a->topology);
+    CT_TRY(ct_routes_open(a->transport, false, graph->n_weights, &a->models));
+    return ct_routes_open(a->transport, true, sums, &a->neighbours);
+}
+
+static ct_status create_cross(ct_agents *a, const ct_graph *graph) {
+    int n_edges = a->neighbours.own.n;
+    size_t width = (size_t)a->max_batch * ct_graph_n_features(graph);
+    CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &a->cross));
+    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.n_halo, a->neighbours.n_columns,
+                          &a->edge_sums));
+    return ct_bank_create(a->backend, a->n, 0, a->neighbours.n_columns, &a->received);
+}
+
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
-    int n = a->topology->n;
-    a->n = n;
-    a->n_agents = n / a->n_seeds;
-    CT_TRY(ct_routes_create(a->topology->begin[n], &a->models));
-    CT_TRY(ct_routes_create(a->topology->begin[n], &a->neighbours));
-    CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->x));
-    CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_weights, &a->g));
+    ct_span own = ct_transport_own(a->transport);
+    a->first = own.first;
+    a->n = own.n;
+    a->n_rows = a->topology->n;
+    a->n_agents = a->n_rows / a->n_seeds;
+    CT_TRY(create_routes(a, graph));
+    CT_TRY(create_links(a));
+    int n_halo = a->models.n_halo;
+    CT_TRY(ct_bank_create(a->backend, a->n, n_halo, graph->n_weights, &a->x));
+    CT_TRY(ct_bank_create(a->backend, a->n, 0, graph->n_weights, &a->g));
+    /* Jobs on halo rows have statistics too, though they only use the batch's. */
     if (graph->n_buffer_values > 0)
-        CT_TRY(ct_bank_create(a->backend, n, 0, graph->n_buffer_values, &a->running));
-    a->own_jobs = ct_new(ct_job, (size_t)n);
-    if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", n);
-    for (int i = 0; i < n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
-    if (a->loss.ccl) CT_TRY(init_cross(a, graph));
-    ct_agents_connect(a, a->topology, a->w);
+        CT_TRY(ct_bank_create(a->backend, a->n, n_halo, graph->n_buffer_values, &a->running));
+    a->own_jobs = ct_new(ct_job, (size_t)a->n);
+    if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", a->n);
+    for (int i = 0; i < a->n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
+    if (a->loss.ccl) CT_TRY(create_cross(a, graph));
+    ct_agents_connect(a, a->topology, a->weights);
     return CT_OK;
 }
 
 void ct_agents_free(ct_agents *a) {
     ct_routes_free(&a->models);
     ct_routes_free(&a->neighbours);
+    ct_sparse_free(&a->mixing);
     ct_sparse_free(&a->gather);
     ct_bank_free(&a->x);
     ct_bank_free(&a->g);
@@ -48,33 +80,55 @@ void ct_agents_free(ct_agents *a) {
     for (int b = 0; b < a->n_buffers; b++) ct_bank_free(&a->buffers[b].bank);
     ct_free(a->own_jobs);
     ct_free(a->cross_jobs);
+    ct_free(a->cross_begin);
     memset(a, 0, sizeof *a);
 }
 
-ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out) {
+static ct_status add_buffer(ct_agents *a, const char *name, int n_own, int n_halo,
+                            ct_routes *routes, ct_bank **out) {
     if (a->n_buffers == CT_MAX_BUFFERS)
         return ct_fail(CT_INVAL, "an algorithm may have %d buffers", CT_MAX_BUFFERS);
-    CT_TRY(ct_bank_create(a->backend, n_rows, 0, a->x.n, &a->buffers[a->n_buffers].bank));
-    snprintf(a->buffers[a->n_buffers].name, sizeof a->buffers[0].name, "%s", name);
-    *out = &a->buffers[a->n_buffers++].bank;
+    ct_buffer *buffer = &a->buffers[a->n_buffers];
+    CT_TRY(ct_bank_create(a->backend, n_own, n_halo, a->x.n, &buffer->bank));
+    snprintf(buffer->name, sizeof buffer->name, "%s", name);
+    buffer->routes = routes;
+    a->n_buffers++;
+    *out = &buffer->bank;
     return CT_OK;
 }
 
+ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out) {
+    assert(n_rows == a->n);
+    return add_buffer(a, name, n_rows, a->models.n_halo, NULL, out);
+}
+
+ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out) {
+    return add_buffer(a, name, routes->own.n, routes->n_halo, routes, out);
+}
+
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {
-    return ct_transport_exchange(a->transport, &a->models, CT_TRAFFIC_PARAMETERS, bank);
+    return ct_transport_begin(a->transport, &a->models, CT_TRAFFIC_PARAMETERS, bank);
+}
+
+static ct_work work_of(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
+    return (ct_work){.params = params,
+                     .buffers = a->running.n > 0 ? &a->running : NULL,
+                     .source = a->source,
+                     .batches = a->batches,
+                     .jobs = jobs,
+                     .n_jobs = n_jobs};
 }
 
 /* Steps 1-3 of the paper's Algorithm 2: every agent runs its neighbours' models on its own batch,
  * sends each neighbour the class sums of what came out, and adds up what it is sent itself. */
 static ct_status exchange_features(ct_agents *a, ct_bank *shared) {
+    int n_own = a->n_cross_own, n_far = a->neighbours.own.n - n_own;
     CT_TRY(ct_agents_exchange(a, shared));
-    ct_work work = {.params = shared,
-                    .buffers = a->running.n > 0 ? &a->running : NULL,
-                    .source = a->source,
-                    .batches = a->batches,
-                    .jobs = a->cross_jobs,
-                    .n_jobs = a->neighbours.n};
-    CT_TRY(ct_features(a->plan, &work, &a->cross, &a->edge_sums));
+    ct_work here = work_of(a, shared, a->cross_jobs, n_own);
+    if (n_own > 0) CT_TRY(ct_features(a->plan, &here, &a->cross, &a->edge_sums));
+    CT_TRY(ct_transport_finish(a->transport, &a->models));
+    ct_work far = work_of(a, shared, a->cross_jobs + n_own, n_far);
+    if (n_far > 0) CT_TRY(ct_features(a->plan, &far, &a->cross, &a->edge_sums));
     a->edge_sums.fresh = false;
     CT_TRY(
         ct_transport_exchange(a->transport, &a->neighbours, CT_TRAFFIC_CLASS_SUMS, &a->edge_sums));
@@ -86,20 +140,15 @@ static ct_status exchange_features(ct_agents *a, ct_bank *shared) {
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
     ct_objective objective = {.loss = a->loss,
                               .cross = &a->cross,
-                              .cross_begin = a->topology->begin,
+                              .cross_begin = a->cross_begin,
                               .class_sums = &a->received};
-    ct_work work = {.params = at,
-                    .buffers = a->running.n > 0 ? &a->running : NULL,
-                    .source = a->source,
-                    .batches = a->batches,
-                    .jobs = a->own_jobs,
-                    .n_jobs = a->n};
+    ct_work work = work_of(a, at, a->own_jobs, a->n);
     if (a->loss.ccl) CT_TRY(exchange_features(a, shared));
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
     if (a->hyper.weight_decay == 0) return CT_OK;
     ct_update u = ct_agents_update(a);
     SET(&u, &a->g, {1, &a->g}, {a->hyper.weight_decay, at});
-    return ct_agents_apply(a, &u);
+    return ct_update_run(a->backend, &u); /* rows of neighbours may still be on their way */
 }
 
 void ct_agents_direction(const ct_agents *a, ct_update *u, const ct_bank *m, ct_bank *d) {

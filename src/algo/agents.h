@@ -1,6 +1,6 @@
-/* All agents of this process at one moment of training (of all seeds: their worlds are rows of the
+/* The agents of this process at one moment of training (of all seeds: their worlds are rows of the
  * same banks and never meet), and the verbs an algorithm is written in:
- *   ct_agents_exchange  neighbours' rows arrive
+ *   ct_agents_exchange  neighbours' rows are on their way; the next verb that needs them waits
  *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL) + weight decay
  *   SET / ct_agents_apply  assignments over whole banks (backend.h), mixing with W among them */
 #ifndef CT_ALGO_AGENTS_H
@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "topology/schedule.h"
+#include "topology/topology.h"
 #include "transport/transport.h"
 
 typedef struct ct_hyper {
@@ -24,6 +25,12 @@ typedef struct ct_hyper {
 
 #define CT_MAX_BUFFERS 8
 
+typedef struct ct_buffer {
+    char name[24];
+    ct_bank bank;
+    ct_routes *routes; /* of a bank with one row a message; NULL: one row an agent */
+} ct_buffer;
+
 typedef struct ct_agents {
     /* given by the caller, who keeps them alive */
     ct_backend *backend;
@@ -33,15 +40,15 @@ typedef struct ct_agents {
     const ct_topology *graphs; /* [n_seeds] who talks to whom, in each seed's world */
     int n_seeds;
     const ct_topology *topology; /* the graphs side by side: rows of all seeds */
-    const ct_sparse *w;          /* its mixing weights, block by block */
-    ct_schedule *schedule;       /* whose steps topology and w are; NULL: they stay */
+    const ct_sparse *weights;    /* its mixing weights, block by block */
+    ct_schedule *schedule;       /* whose steps topology and weights are; NULL: they stay */
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
     int max_batch;
 
     /* set before every step */
-    ct_batch *batches;  /* [n] this iteration's, one an agent */
+    ct_batch *batches;  /* [n] this iteration's, one an own agent */
     double lr;          /* eta of this step */
     double lr_previous; /* eta of the step before; lr in the first one */
     long iteration;     /* steps done so far */
@@ -49,44 +56,53 @@ typedef struct ct_agents {
     size_t loss_column;
 
     /* state */
-    int n;           /* rows: agents of all seeds, seed by seed */
-    int n_agents;    /* of one seed */
-    ct_bank x;       /* parameters */
-    ct_bank g;       /* gradients */
-    ct_bank running; /* batchnorm's running statistics; no columns without batchnorm */
-    struct {
-        char name[24];
-        ct_bank bank;
-    } buffers[CT_MAX_BUFFERS]; /* the algorithm's own, by name */
+    int n;              /* own rows: agents of this process */
+    int first;          /* the first one's place among all rows */
+    int n_rows;         /* all rows: agents of all seeds, seed by seed, in all processes */
+    int n_agents;       /* of one seed */
+    ct_sparse mixing;   /* own rows of W over the rows of a bank, sums still in agents' order */
+    const ct_sparse *w; /* &mixing */
+    ct_bank x;          /* parameters */
+    ct_bank g;          /* gradients */
+    ct_bank running;    /* batchnorm's running statistics; no columns without batchnorm */
+    ct_buffer buffers[CT_MAX_BUFFERS]; /* the algorithm's own, by name */
     int n_buffers;
 
     /* exchange along edges e = (i, j), j a neighbour that i receives from: with CCL, cross-features
      * of agent i's batch under model j */
     ct_routes models;     /* j sends its row to i, for every edge */
     ct_routes neighbours; /* i answers j with row e, for every edge */
+    int n_arrivals;       /* answers that own agents get at most */
     ct_job *own_jobs;     /* [n] */
-    ct_job *cross_jobs;   /* [edges] */
-    ct_bank cross;        /* [edges][max_batch * r] z_ji */
-    ct_bank edge_sums;    /* [edges][C * (r + 1)] class sums of z_ji, sent from i to j */
+    ct_job *cross_jobs;   /* [own edges] those with an own model j first */
+    int n_cross_own;      /* so many of them */
+    int *cross_begin;     /* [n + 1] own agent's rows of `cross` */
+    ct_bank cross;        /* [own edges][max_batch * r] z_ji */
+    ct_bank edge_sums;    /* [own edges][C * (r + 1)] class sums of z_ji, sent from i to j */
     ct_bank received;     /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */
     ct_sparse gather;     /* received = gather * edge_sums */
 } ct_agents;
 
 /* Takes all memory of the training steps. The caller has filled the first part. */
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
-/* From now on agent i receives from its neighbours in `sources` and mixes with w (links.c). The
- * graph has no more edges than the one the agents were created with; no memory is taken. */
-void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *w);
+/* From now on agent i receives from its neighbours in `sources` and mixes with `weights` (links.c);
+ * both of all rows. The graph has no more edges than the one the agents were created with; no
+ * memory is taken. Among several ranks the graph must stay that one. */
+void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights);
 void ct_agents_free(ct_agents *a);
 
-/* Refills `gather` [n x edges], which has room for it: row j has a 1 for every e = (i, j), i
- * ascending; it adds up what agents i sent back to j. */
-void ct_agents_gather(const ct_topology *sources, ct_sparse *gather);
+/* Refills `gather` [n x rows of a bank over a->neighbours], which has room for a->n_arrivals
+ * entries: row j has a 1 for every e = (i, j), i ascending; it adds up what agents i sent back to
+ * j. */
+void ct_agents_gather(const ct_agents *a, ct_sparse *gather);
 
-/* A named bank of the algorithm: n_rows rows as wide as x, zero at first. The agents own it. */
+/* A named bank of the algorithm, as wide as x and zero at first; the agents own it, and checkpoints
+ * hold it. n_rows is a->n: one row an agent. */
 ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out);
+/* The same with one row a message of `routes`, which are opened by_edge and outlive the agents. */
+ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out);
 
-/* The neighbours' rows of a bank with one row an agent. */
+/* The neighbours' rows of a bank with one row an agent, as they are now. */
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);
 
 /* g = d objective / dx at `at` + weight_decay * at. With CCL the neighbours' models are the rows of
@@ -98,6 +114,7 @@ static inline ct_update ct_agents_update(const ct_agents *a) {
     return (ct_update){.n_rows = a->n};
 }
 static inline ct_status ct_agents_apply(ct_agents *a, const ct_update *u) {
+    CT_TRY(ct_transport_finish(a->transport, &a->models));
     return ct_update_run(a->backend, u);
 }
 

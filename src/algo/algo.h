@@ -21,6 +21,9 @@ typedef struct ct_algo {
     /* One iteration: from a->x and this iteration's batches to the next a->x. */
     ct_status (*step)(ct_agents *a, void *state);
     void (*free)(void *state); /* NULL if there is nothing to free */
+    /* What the next step needs beside the agents' banks: *n numbers, the same in every process,
+     * that a checkpoint keeps. NULL if there are none. */
+    double *(*host_state)(void *state, size_t *n);
 } ct_algo;
 
 #define ALGO(id) extern const ct_algo ct_algo_##id;

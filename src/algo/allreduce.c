@@ -8,19 +8,22 @@
 #include "util/memory.h"
 
 typedef struct reduce_state {
-    ct_bank *mean;     /* [seeds] gbar of each seed's agents */
+    ct_bank mean;      /* [seeds] gbar of each seed's agents */
+    ct_bank everyone;  /* [rows] all processes' rows; no memory in one process */
     ct_bank *momentum; /* [n] */
-    ct_sparse gather;  /* [seeds x n] 1/n where a row belongs to the seed */
+    ct_sparse gather;  /* [seeds x rows] 1/n where a row belongs to the seed */
     ct_sparse spread;  /* [n x seeds] 1 at a row's seed */
 } reduce_state;
 
 static ct_status create_matrices(reduce_state *reduce, const ct_agents *a) {
-    CT_TRY(ct_sparse_create(a->n_seeds, a->n, a->n, &reduce->gather));
+    CT_TRY(ct_sparse_create(a->n_seeds, a->n_rows, a->n_rows, &reduce->gather));
     CT_TRY(ct_sparse_create(a->n, a->n_seeds, a->n, &reduce->spread));
+    for (int row = 0; row < a->n_rows; row++) {
+        reduce->gather.column[row] = row;
+        reduce->gather.value[row] = 1.0 / a->n_agents;
+    }
     for (int i = 0; i < a->n; i++) {
-        reduce->gather.column[i] = i;
-        reduce->gather.value[i] = 1.0 / a->n_agents;
-        reduce->spread.column[i] = i / a->n_agents;
+        reduce->spread.column[i] = (a->first + i) / a->n_agents;
         reduce->spread.value[i] = 1.0;
         reduce->spread.begin[i + 1] = i + 1;
     }
@@ -28,16 +31,20 @@ static ct_status create_matrices(reduce_state *reduce, const ct_agents *a) {
     return CT_OK;
 }
 
-/* Appends bank = the mean over each seed's agents, in every row. */
-static void add_mean(const reduce_state *reduce, ct_update *u, ct_bank *bank) {
-    SET(u, reduce->mean, {1, bank, &reduce->gather});
-    SET(u, bank, {1, reduce->mean, &reduce->spread});
+/* bank = the mean over each seed's agents, in every row. */
+static ct_status average(reduce_state *reduce, ct_agents *a, ct_bank *bank) {
+    ct_bank *all = reduce->everyone.data != NULL ? &reduce->everyone : bank;
+    CT_TRY(ct_transport_spread(a->transport, bank, all));
+    ct_update u = ct_agents_update(a);
+    SET(&u, &reduce->mean, {1, all, &reduce->gather});
+    SET(&u, bank, {1, &reduce->mean, &reduce->spread});
+    return ct_agents_apply(a, &u);
 }
 
 static void count_bytes(const ct_agents *a) {
     uint64_t n = (uint64_t)a->n_agents, bytes = 2 * (n - 1) * a->g.n * sizeof(float) / n;
-    for (int i = 0; i < a->n; i++)
-        ct_transport_count(a->transport, i, CT_TRAFFIC_PARAMETERS, bytes);
+    for (int row = 0; row < a->n_rows; row++)
+        ct_transport_count(a->transport, row, CT_TRAFFIC_PARAMETERS, bytes);
 }
 
 static ct_status create(ct_agents *a, void **state) {
@@ -45,12 +52,12 @@ static ct_status create(ct_agents *a, void **state) {
     if (reduce == NULL) return ct_fail(CT_NOMEM, "no memory for allreduce");
     *state = reduce;
     CT_TRY(create_matrices(reduce, a));
-    CT_TRY(ct_agents_buffer(a, "mean", a->n_seeds, &reduce->mean));
+    CT_TRY(ct_bank_create(a->backend, a->n_seeds, 0, a->x.n, &reduce->mean));
+    if (ct_transport_n_ranks(a->transport) > 1)
+        CT_TRY(ct_bank_create(a->backend, a->n_rows, 0, a->x.n, &reduce->everyone));
     CT_TRY(ct_agents_buffer(a, "momentum", a->n, &reduce->momentum));
     /* One model for all from the start, also where --init gave each its own. */
-    ct_update u = ct_agents_update(a);
-    add_mean(reduce, &u, &a->x);
-    return ct_agents_apply(a, &u);
+    return average(reduce, a, &a->x);
 }
 
 static ct_status step(ct_agents *a, void *state) {
@@ -58,8 +65,8 @@ static ct_status step(ct_agents *a, void *state) {
     ct_bank *x = &a->x, *m = reduce->momentum, d = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, x, x));
     count_bytes(a);
+    CT_TRY(average(reduce, a, &a->g));
     ct_update u = ct_agents_update(a);
-    add_mean(reduce, &u, &a->g);
     SET(&u, m, {a->hyper.momentum, m}, {1, &a->g});
     ct_agents_direction(a, &u, m, &d);
     SET(&u, x, {1, x}, {-a->lr, &d});
@@ -68,6 +75,8 @@ static ct_status step(ct_agents *a, void *state) {
 
 static void free_reduce(void *state) {
     reduce_state *reduce = state;
+    ct_bank_free(&reduce->mean);
+    ct_bank_free(&reduce->everyone);
     ct_sparse_free(&reduce->gather);
     ct_sparse_free(&reduce->spread);
     ct_free(reduce);

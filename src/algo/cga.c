@@ -28,7 +28,8 @@ static int most_rows(const ct_agents *a) {
     if (a->schedule != NULL) return most;
     most = 0;
     for (int i = 0; i < a->n; i++)
-        if (ct_topology_degree(a->topology, i) > most) most = ct_topology_degree(a->topology, i);
+        if (ct_topology_degree(a->topology, a->first + i) > most)
+            most = ct_topology_degree(a->topology, a->first + i);
     return most + 1;
 }
 
@@ -36,7 +37,6 @@ static ct_status create(ct_agents *a, void **state) {
     cga_state *cga = ct_new(cga_state, 1);
     if (cga == NULL) return ct_fail(CT_NOMEM, "no memory for cga");
     *state = cga;
-    int n_edges = a->topology->begin[a->n];
     size_t most = (size_t)(cga->most = most_rows(a));
     cga->m = ct_new(float, most * a->x.n);
     cga->gram = ct_new(double, most *most);
@@ -44,8 +44,8 @@ static ct_status create(ct_agents *a, void **state) {
     if (cga->m == NULL || cga->gram == NULL || cga->v == NULL)
         return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &cga->own));
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &cga->others));
     CT_TRY(ct_cross_gradients_create(a, &cga->cross));
+    CT_TRY(ct_sparse_create(a->n, cga->cross.taken.n_cols, a->n_arrivals, &cga->others));
     return ct_agents_buffer(a, "momentum", a->n, &cga->momentum);
 }
 

@@ -2,21 +2,36 @@
 
 #include "util/memory.h"
 
+/* The same messages as a->neighbours, with rows as wide as models. */
+static void copy_routes(const ct_agents *a, ct_routes *routes) {
+    routes->n = a->neighbours.n;
+    for (int e = 0; e < routes->n; e++) {
+        routes->from[e] = a->neighbours.from[e];
+        routes->to[e] = a->neighbours.to[e];
+    }
+}
+
 ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
-    int n_edges = a->topology->begin[a->n];
+    int n_edges = a->neighbours.own.n, n_rows = n_edges + a->neighbours.n_halo;
     if (a->running.n > 0)
         return ct_fail(CT_INVAL, "cross-gradients need a norm without running statistics, not "
                                  "--norm batchnorm");
-    CT_TRY(ct_agents_buffer(a, "cross gradients", n_edges, &out->rows));
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &out->sent));
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &out->taken));
-    CT_TRY(ct_sparse_create(n_edges, a->n, n_edges, &out->models));
+    CT_TRY(ct_routes_create(a->neighbours.n, &out->routes));
+    copy_routes(a, &out->routes);
+    CT_TRY(ct_routes_open(a->transport, true, a->x.n, &out->routes));
+    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.n_halo, a->x.n, &out->bank));
+    out->rows = &out->bank;
+    CT_TRY(ct_sparse_create(a->n, n_rows, n_edges, &out->sent));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->n_arrivals, &out->taken));
+    CT_TRY(ct_sparse_create(n_edges, a->n + a->models.n_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
     out->jobs = ct_new(ct_job, (size_t)n_edges);
     return out->jobs != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
 }
 
 void ct_cross_gradients_free(ct_cross_gradients *cross) {
+    ct_routes_free(&cross->routes);
+    ct_bank_free(&cross->bank);
     ct_sparse_free(&cross->sent);
     ct_sparse_free(&cross->taken);
     ct_sparse_free(&cross->models);
@@ -28,31 +43,38 @@ void ct_cross_gradients_free(ct_cross_gradients *cross) {
 /* Edges may have changed since the last step. A row of `models` without an edge stays empty. */
 static void connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
     const ct_topology *t = a->topology;
-    ct_agents_gather(t, &cross->taken);
+    int first_edge = t->begin[a->first], n_edges = t->begin[a->first + a->n] - first_edge;
+    if (a->schedule != NULL) {
+        copy_routes(a, &cross->routes);
+        ct_routes_link(a->transport, &cross->routes);
+    }
+    ct_agents_gather(a, &cross->taken);
     for (int i = 0; i < a->n; i++) {
-        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
-            cross->jobs[e] = (ct_job){.model = t->neighbour[e], .batch = i, .out = e};
+        int end = t->begin[a->first + i + 1] - first_edge;
+        for (int e = t->begin[a->first + i] - first_edge; e < end; e++) {
+            int model = ct_routes_row(&a->models, t->neighbour[first_edge + e]);
+            cross->jobs[e] = (ct_job){.model = model, .batch = i, .out = e};
             cross->sent.column[e] = e;
             cross->sent.value[e] = 1.0;
-            cross->models.column[e] = t->neighbour[e];
+            cross->models.column[e] = model;
             cross->models.value[e] = 1.0;
             cross->models.begin[e + 1] = e + 1;
         }
-        cross->sent.begin[i + 1] = t->begin[i + 1];
+        cross->sent.begin[i + 1] = end;
     }
-    for (int e = t->begin[a->n]; e < cross->models.n_rows; e++)
-        cross->models.begin[e + 1] = t->begin[a->n];
+    for (int e = n_edges; e < cross->models.n_rows; e++) cross->models.begin[e + 1] = n_edges;
 }
 
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
     ct_objective objective = {.loss = {.ccl = false}};
+    connect_edges(cross, a);
     ct_work work = {.params = &a->x,
                     .source = a->source,
                     .batches = a->batches,
                     .jobs = cross->jobs,
-                    .n_jobs = a->topology->begin[a->n]};
-    connect_edges(cross, a);
+                    .n_jobs = a->neighbours.own.n};
     cross->rows->fresh = false;
+    CT_TRY(ct_transport_finish(a->transport, &a->models));
     CT_TRY(ct_gradient(a->plan, &work, &objective, cross->rows, &cross->losses, 0));
     if (a->hyper.weight_decay == 0) return CT_OK;
     ct_update u = ct_agents_update(a);
@@ -61,5 +83,5 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
 }
 
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a) {
-    return ct_transport_exchange(a->transport, &a->neighbours, CT_TRAFFIC_PARAMETERS, cross->rows);
+    return ct_transport_exchange(a->transport, &cross->routes, CT_TRAFFIC_PARAMETERS, cross->rows);
 }

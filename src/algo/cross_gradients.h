@@ -9,7 +9,9 @@
 #include "algo/agents.h"
 
 typedef struct ct_cross_gradients {
-    ct_bank *rows;    /* [edges x P] c_e; the agents own it */
+    ct_bank bank;
+    ct_bank *rows;    /* &bank: [own edges x P] c_e, and those that arrive from elsewhere */
+    ct_routes routes; /* the way back, as a->neighbours */
     ct_sparse sent;   /* [n x edges] row i: 1 for every e = (i, .), model-variant for i */
     ct_sparse taken;  /* [n x edges] row j: 1 for every e = (., j), data-variant for j */
     ct_sparse models; /* [edges x n] 1 at (e, j) */

@@ -1,33 +1,76 @@
 /* Who talks to whom in this step. */
 #include "algo/agents.h"
 
-void ct_agents_gather(const ct_topology *t, ct_sparse *gather) {
-    int n_edges = t->begin[t->n];
-    for (int j = 0; j <= t->n; j++) gather->begin[j] = 0;
-    for (int e = 0; e < n_edges; e++) gather->begin[t->neighbour[e] + 1]++;
-    for (int j = 0; j < t->n; j++) gather->begin[j + 1] += gather->begin[j];
-    /* begin[j] runs through row j; afterwards it is where row j + 1 begins */
-    for (int e = 0; e < n_edges; e++) {
-        int entry = gather->begin[t->neighbour[e]]++;
-        gather->column[entry] = e;
-        gather->value[entry] = 1.0;
-    }
-    for (int j = t->n; j > 0; j--) gather->begin[j] = gather->begin[j - 1];
-    gather->begin[0] = 0;
-}
+#include "algo/agents_internal.h"
 
-void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *w) {
-    a->topology = sources;
-    a->w = w;
-    a->models.n = a->neighbours.n = sources->begin[a->n];
-    for (int i = 0; i < a->n; i++) {
+void ct_agents_route(ct_agents *a, const ct_topology *sources) {
+    a->models.n = a->neighbours.n = sources->begin[sources->n];
+    for (int i = 0; i < sources->n; i++) {
         for (int e = sources->begin[i]; e < sources->begin[i + 1]; e++) {
-            int j = sources->neighbour[e];
-            a->models.from[e] = a->neighbours.to[e] = j;
+            a->models.from[e] = a->neighbours.to[e] = sources->neighbour[e];
             a->models.to[e] = a->neighbours.from[e] = i;
-            if (a->loss.ccl) a->cross_jobs[e] = (ct_job){.model = j, .batch = i, .out = e};
         }
     }
-    if (a->loss.ccl) ct_agents_gather(sources, &a->gather);
+}
+
+/* Own rows of W. Columns become bank rows, own or halo; their order, in which sums run, stays that
+ * of the agents, so that a sum has the same bits wherever its terms live. */
+static void fill_mixing(ct_agents *a) {
+    const ct_sparse *all = a->weights;
+    int begin = all->begin[a->first], n = all->begin[a->first + a->n] - begin;
+    for (int i = 0; i <= a->n; i++) a->mixing.begin[i] = all->begin[a->first + i] - begin;
+    for (int k = 0; k < n; k++) {
+        a->mixing.column[k] = ct_routes_row(&a->models, all->column[begin + k]);
+        a->mixing.value[k] = all->value[begin + k];
+    }
+    a->w = &a->mixing;
+}
+
+void ct_agents_gather(const ct_agents *a, ct_sparse *gather) {
+    const ct_routes *r = &a->neighbours;
+    int *begin = gather->begin;
+    for (int j = 0; j <= a->n; j++) begin[j] = 0;
+    for (int e = 0; e < r->n; e++)
+        if (r->to[e] >= a->first && r->to[e] < a->first + a->n) begin[r->to[e] - a->first + 1]++;
+    for (int j = 0; j < a->n; j++) begin[j + 1] += begin[j];
+    /* begin[j] runs through row j; afterwards it is where row j + 1 begins */
+    for (int e = 0; e < r->n; e++) {
+        if (r->to[e] < a->first || r->to[e] >= a->first + a->n) continue;
+        int entry = begin[r->to[e] - a->first]++;
+        gather->column[entry] = ct_routes_row(r, e);
+        gather->value[entry] = 1.0;
+    }
+    for (int j = a->n; j > 0; j--) begin[j] = begin[j - 1];
+    begin[0] = 0;
+}
+
+/* Models that are here first: their features are computed while the others' rows travel. */
+static void list_cross_jobs(ct_agents *a) {
+    const ct_topology *t = a->topology;
+    int first_edge = t->begin[a->first], n_jobs = 0;
+    for (int i = 0; i <= a->n; i++) a->cross_begin[i] = t->begin[a->first + i] - first_edge;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < a->n; i++) {
+            for (int e = a->cross_begin[i]; e < a->cross_begin[i + 1]; e++) {
+                int model = ct_routes_row(&a->models, t->neighbour[first_edge + e]);
+                if ((model >= a->n) != (pass == 1)) continue;
+                a->cross_jobs[n_jobs++] = (ct_job){.model = model, .batch = i, .out = e};
+            }
+        }
+        if (pass == 0) a->n_cross_own = n_jobs;
+    }
+}
+
+void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights) {
+    a->topology = sources;
+    a->weights = weights;
+    ct_agents_route(a, sources);
+    ct_routes_link(a->transport, &a->models);
+    ct_routes_link(a->transport, &a->neighbours);
+    fill_mixing(a);
+    if (a->loss.ccl) {
+        ct_agents_gather(a, &a->gather);
+        list_cross_jobs(a);
+    }
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
 }

@@ -21,11 +21,11 @@ static ct_status create(ct_agents *a, void **state) {
     ngc_state *ngc = ct_new(ngc_state, 1);
     if (ngc == NULL) return ct_fail(CT_NOMEM, "no memory for ngc");
     *state = ngc;
-    int n_edges = a->topology->begin[a->n];
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &ngc->own));
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &ngc->variant));
-    CT_TRY(ct_sparse_create(a->n, n_edges, n_edges, &ngc->data));
     CT_TRY(ct_cross_gradients_create(a, &ngc->cross));
+    int n_rows = ngc->cross.taken.n_cols;
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &ngc->own));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->neighbours.own.n, &ngc->variant));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->n_arrivals, &ngc->data));
     return ct_agents_buffer(a, "momentum", a->n, &ngc->momentum);
 }
 

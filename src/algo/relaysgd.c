@@ -1,10 +1,12 @@
 /* RelaySGD (Vogels et al., NeurIPS 2021) on a spanning tree. Every agent takes a local momentum
  * step to x_half; messages carry sums of models along tree edges, one hop an iteration, with the
- * number c of models inside: m(i->j) = x_half_i + sum over k in N_i, k != j of m(k->i) of the
- * iteration before c(i->j) = 1        + sum over k in N_i, k != j of c(k->i) of the iteration
- * before x+_i    = (x_half_i + sum_j m(j->i) + (n - 1 - sum_j c(j->i)) fill) / n fill stands for
- * the models that have not arrived yet: the start values (init) or x_half_i (self). After as many
- * steps as the tree is wide nothing is missing. */
+ * number c of models inside (k in N_i without j; m and c on the right of the iteration before):
+ *   m(i->j) = x_half_i + sum_k m(k->i)
+ *   c(i->j) = 1        + sum_k c(k->i)
+ *   x+_i    = (x_half_i + sum_j m(j->i) + (n - 1 - sum_j c(j->i)) fill) / n
+ * fill stands for the models that have not arrived yet: the start values (init) or x_half_i (self).
+ * After as many steps as the tree is wide nothing is missing. Counts follow from the iteration, so
+ * every process keeps all of them and they need not travel. */
 #include "algo/algo.h"
 
 #include <string.h>
@@ -15,12 +17,13 @@
 typedef struct relay_state {
     ct_topology tree;    /* of every seed's graph, side by side */
     ct_routes routes;    /* along directed tree edges e = (i, j) */
+    int *back;           /* [edges] the edge (j, i) */
     ct_bank *momentum;   /* [n] */
     ct_bank *start;      /* [n] x of iteration 0 */
-    ct_bank *message[2]; /* [edges] m(i->j), of this iteration and the one before in turn */
-    double *count[2];    /* [edges] c(i->j) likewise */
-    ct_sparse put;       /* [edges x n]      1 at (e, i) */
-    ct_sparse forward;   /* [edges x edges]  1 at (e = (i, j), (k, i)) for k != j */
+    ct_bank *message[2]; /* [own edges] m(i->j), of this iteration and the one before in turn */
+    double *count;       /* [2][edges] c(i->j) likewise */
+    ct_sparse put;       /* [own edges x n]  1 at (e, i) */
+    ct_sparse forward;   /* [own edges x edges]  1 at (e = (i, j), (k, i)) for k != j */
     ct_sparse take;      /* [n x edges]      1 at (i, (j, i)) */
     ct_sparse missing;   /* [n x n]          n - 1 - sum_j c(j->i) on the diagonal */
 } relay_state;
@@ -32,51 +35,65 @@ static int edge(const ct_topology *t, int from, int to) {
 }
 
 /* Fills one row with the edges that point at agent i, except the one from `except`. */
-static void add_arrivals(const ct_topology *t, ct_sparse *s, int row, int i, int except) {
+static void add_arrivals(const relay_state *relay, ct_sparse *s, int row, int i, int except) {
+    const ct_topology *t = &relay->tree;
     int entry = s->begin[row];
     for (int k = t->begin[i]; k < t->begin[i + 1]; k++) {
         if (t->neighbour[k] == except) continue;
-        s->column[entry] = edge(t, t->neighbour[k], i);
+        s->column[entry] = ct_routes_row(&relay->routes, relay->back[k]);
         s->value[entry++] = 1.0;
     }
     s->begin[row + 1] = entry;
 }
 
-static ct_status create_matrices(relay_state *relay, int n) {
+static ct_status create_routes(relay_state *relay, const ct_agents *a) {
     const ct_topology *t = &relay->tree;
-    int n_edges = t->begin[n], n_forward = 0;
-    for (int e = 0; e < n_edges; e++) n_forward += ct_topology_degree(t, t->neighbour[e]) - 1;
+    int n_edges = t->begin[t->n];
     CT_TRY(ct_routes_create(n_edges, &relay->routes));
-    CT_TRY(ct_sparse_create(n_edges, n, n_edges, &relay->put));
-    CT_TRY(ct_sparse_create(n_edges, n_edges, n_forward, &relay->forward));
-    CT_TRY(ct_sparse_create(n, n_edges, n_edges, &relay->take));
-    CT_TRY(ct_sparse_create(n, n, n, &relay->missing));
-    for (int i = 0; i < n; i++) {
-        add_arrivals(t, &relay->take, i, i, -1);
-        relay->missing.column[i] = i;
-        relay->missing.begin[i + 1] = i + 1;
+    relay->back = ct_new(int, (size_t)n_edges);
+    relay->count = ct_new(double, 2 * (size_t)n_edges);
+    if (relay->back == NULL || relay->count == NULL)
+        return ct_fail(CT_NOMEM, "no memory for relay counts");
+    for (int i = 0; i < t->n; i++) {
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
             relay->routes.from[e] = i;
             relay->routes.to[e] = t->neighbour[e];
-            relay->put.column[e] = i;
-            relay->put.value[e] = 1.0;
-            relay->put.begin[e + 1] = e + 1;
-            add_arrivals(t, &relay->forward, e, i, t->neighbour[e]);
+            relay->back[e] = edge(t, t->neighbour[e], i);
         }
+    }
+    return ct_routes_open(a->transport, true, a->x.n, &relay->routes);
+}
+
+static ct_status create_matrices(relay_state *relay, const ct_agents *a) {
+    const ct_topology *t = &relay->tree;
+    const ct_span own = relay->routes.own;
+    int n_rows = own.n + relay->routes.n_halo, n_forward = 0;
+    for (int e = own.first; e < own.first + own.n; e++)
+        n_forward += ct_topology_degree(t, relay->routes.from[e]) - 1;
+    CT_TRY(ct_sparse_create(own.n, a->n, own.n, &relay->put));
+    CT_TRY(ct_sparse_create(own.n, n_rows, n_forward, &relay->forward));
+    CT_TRY(ct_sparse_create(a->n, n_rows, own.n, &relay->take));
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &relay->missing));
+    for (int i = 0; i < a->n; i++) {
+        add_arrivals(relay, &relay->take, i, a->first + i, -1);
+        relay->missing.column[i] = i;
+        relay->missing.begin[i + 1] = i + 1;
+    }
+    for (int e = 0; e < own.n; e++) {
+        int from = relay->routes.from[own.first + e];
+        relay->put.column[e] = from - a->first;
+        relay->put.value[e] = 1.0;
+        relay->put.begin[e + 1] = e + 1;
+        add_arrivals(relay, &relay->forward, e, from, relay->routes.to[own.first + e]);
     }
     return CT_OK;
 }
 
 static ct_status create_buffers(relay_state *relay, ct_agents *a) {
-    int n_edges = relay->tree.begin[a->n];
     CT_TRY(ct_agents_buffer(a, "momentum", a->n, &relay->momentum));
     CT_TRY(ct_agents_buffer(a, "start", a->n, &relay->start));
-    CT_TRY(ct_agents_buffer(a, "message.0", n_edges, &relay->message[0]));
-    CT_TRY(ct_agents_buffer(a, "message.1", n_edges, &relay->message[1]));
-    for (int k = 0; k < 2; k++) {
-        relay->count[k] = ct_new(double, (size_t)n_edges);
-        if (relay->count[k] == NULL) return ct_fail(CT_NOMEM, "no memory for relay counts");
-    }
+    CT_TRY(ct_agents_edge_buffer(a, "message.0", &relay->routes, &relay->message[0]));
+    CT_TRY(ct_agents_edge_buffer(a, "message.1", &relay->routes, &relay->message[1]));
     ct_update u = ct_agents_update(a);
     SET(&u, relay->start, {1, &a->x});
     return ct_agents_apply(a, &u);
@@ -90,8 +107,8 @@ static void free_relay(void *state) {
     ct_sparse_free(&relay->forward);
     ct_sparse_free(&relay->take);
     ct_sparse_free(&relay->missing);
-    ct_free(relay->count[0]);
-    ct_free(relay->count[1]);
+    ct_free(relay->back);
+    ct_free(relay->count);
     ct_free(relay);
 }
 
@@ -116,31 +133,41 @@ static ct_status create(ct_agents *a, void **state) {
     if (relay == NULL) return ct_fail(CT_NOMEM, "no memory for relaysgd");
     *state = relay;
     CT_TRY(create_tree(relay, a));
-    CT_TRY(create_matrices(relay, a->n));
+    CT_TRY(create_routes(relay, a));
+    CT_TRY(create_matrices(relay, a));
     return create_buffers(relay, a);
 }
 
-/* Counts of this iteration's messages, and what each agent still misses. */
+/* Counts of this iteration's messages, and what each own agent still misses. */
 static void count_models(relay_state *relay, const ct_agents *a, const double *before,
                          double *now) {
-    for (int e = 0; e < relay->routes.n; e++) {
-        now[e] = 1;
-        for (int k = relay->forward.begin[e]; k < relay->forward.begin[e + 1]; k++)
-            now[e] += before[relay->forward.column[k]];
+    const ct_topology *t = &relay->tree;
+    for (int i = 0; i < t->n; i++) {
+        double arrived = 0;
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) arrived += before[relay->back[e]];
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
+            now[e] = 1 + arrived - before[relay->back[e]];
     }
     for (int i = 0; i < a->n; i++) {
+        int row = a->first + i;
         relay->missing.value[i] = a->n_agents - 1;
-        for (int k = relay->take.begin[i]; k < relay->take.begin[i + 1]; k++)
-            relay->missing.value[i] -= now[relay->take.column[k]];
+        for (int e = t->begin[row]; e < t->begin[row + 1]; e++)
+            relay->missing.value[i] -= now[relay->back[e]];
     }
+}
+
+static double *host_state(void *state, size_t *n) {
+    relay_state *relay = state;
+    *n = 2 * (size_t)relay->routes.n;
+    return relay->count;
 }
 
 static ct_status step(ct_agents *a, void *state) {
     relay_state *relay = state;
-    int now = (int)(a->iteration & 1), before = !now;
+    int now = (int)(a->iteration & 1), before = !now, n_edges = relay->routes.n;
     ct_bank *x = &a->x, *m = relay->momentum, d = ct_temp(1), half = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, x, x));
-    count_models(relay, a, relay->count[before], relay->count[now]);
+    count_models(relay, a, relay->count + before * n_edges, relay->count + now * n_edges);
 
     ct_update send = ct_agents_update(a);
     SET(&send, m, {a->hyper.momentum, m}, {1, &a->g});
@@ -168,4 +195,5 @@ const ct_algo ct_algo_relaysgd = {
     .create = create,
     .step = step,
     .free = free_relay,
+    .host_state = host_state,
 };

@@ -11,7 +11,7 @@
 #include "util/memory.h"
 
 typedef struct sgp_state {
-    double *weight, *next; /* [n] w before iteration `done`, and room for the one after */
+    double *weight, *next; /* [rows] w before iteration `done`, and room for the one after */
     long done;
     ct_bank *momentum;
     ct_bank *numerator;
@@ -27,14 +27,14 @@ static ct_status create(ct_agents *a, void **state) {
     sgp_state *sgp = ct_new(sgp_state, 1);
     if (sgp == NULL) return ct_fail(CT_NOMEM, "no memory for sgp");
     *state = sgp;
-    sgp->weight = ct_new(double, (size_t)a->n);
-    sgp->next = ct_new(double, (size_t)a->n);
+    sgp->weight = ct_new(double, (size_t)a->n_rows);
+    sgp->next = ct_new(double, (size_t)a->n_rows);
     if (sgp->weight == NULL || sgp->next == NULL)
-        return ct_fail(CT_NOMEM, "no memory for the weights of %d agents", a->n);
+        return ct_fail(CT_NOMEM, "no memory for the weights of %d agents", a->n_rows);
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &sgp->scale));
-    CT_TRY(ct_sparse_create(a->n, a->n, a->w->begin[a->n], &sgp->mix));
+    CT_TRY(ct_sparse_create(a->n, a->w->n_cols, a->w->begin[a->n], &sgp->mix));
+    for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     for (int i = 0; i < a->n; i++) {
-        sgp->weight[i] = 1;
         sgp->scale.column[i] = i;
         sgp->scale.begin[i + 1] = i + 1;
     }
@@ -46,9 +46,9 @@ static double share(const ct_agents *a, const ct_sparse *w, int i, int entry) {
     return a->hyper.gamma * w->value[entry] + (w->column[entry] == i ? 1 - a->hyper.gamma : 0);
 }
 
-/* w <- A w */
+/* w <- A w, of all rows: every process knows all weights */
 static void push_weights(sgp_state *sgp, const ct_agents *a, const ct_sparse *w) {
-    for (int i = 0; i < a->n; i++) {
+    for (int i = 0; i < a->n_rows; i++) {
         sgp->next[i] = 0;
         for (int e = w->begin[i]; e < w->begin[i + 1]; e++)
             sgp->next[i] += share(a, w, i, e) * sgp->weight[w->column[e]];
@@ -62,7 +62,7 @@ static void push_weights(sgp_state *sgp, const ct_agents *a, const ct_sparse *w)
 /* The weights follow from the steps alone: a run that goes on from a checkpoint repeats them. */
 static void catch_up(sgp_state *sgp, const ct_agents *a) {
     if (sgp->done == a->iteration) return;
-    for (int i = 0; i < a->n; i++) sgp->weight[i] = 1;
+    for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     sgp->done = 0;
     bool is_one = a->schedule == NULL || a->schedule->is_balanced;
     while (sgp->done < a->iteration && !is_one)
@@ -73,12 +73,12 @@ static void catch_up(sgp_state *sgp, const ct_agents *a) {
 /* Sets both matrices, and the weights of after this step. */
 static void set_matrices(sgp_state *sgp, const ct_agents *a) {
     const ct_sparse *w = a->w;
-    for (int i = 0; i < a->n; i++) sgp->scale.value[i] = sgp->weight[i];
-    push_weights(sgp, a, w);
+    for (int i = 0; i < a->n; i++) sgp->scale.value[i] = sgp->weight[a->first + i];
+    push_weights(sgp, a, a->weights);
     for (int i = 0; i < a->n; i++) {
         for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
             sgp->mix.column[e] = w->column[e];
-            sgp->mix.value[e] = share(a, w, i, e) / sgp->weight[i];
+            sgp->mix.value[e] = share(a, w, i, e) / sgp->weight[a->first + i];
         }
         sgp->mix.begin[i + 1] = w->begin[i + 1];
     }

@@ -72,7 +72,7 @@ static void count_macs(const ct_run *run, double *own, double *cross) {
     const ct_graph *g = &run->graph;
     int first = 0;
     while (g->nodes[first].op != CT_OP_CONV && g->nodes[first].op != CT_OP_LINEAR) first++;
-    double samples = (double)run->agents.n * (double)run->config.batch_size;
+    double samples = (double)run->agents.n_rows * (double)run->config.batch_size;
     *own = samples * (3 * ct_graph_macs(g, g->logits) - ct_graph_macs(g, first));
     *cross = run->agents.loss.ccl
                  ? (double)run->agents.neighbours.n * (double)run->config.batch_size *
@@ -99,7 +99,7 @@ static ct_status measure(const ct_config *config, bench *b, ct_run *run, result 
     double own, cross, plain_ms = 0;
     count_macs(run, &own, &cross);
     CT_TRY(time_steps(run, b, &r->ms, &r->ms_min));
-    r->samples_per_s = 1e3 * run->agents.n * (double)run->config.batch_size / r->ms;
+    r->samples_per_s = 1e3 * run->agents.n_rows * (double)run->config.batch_size / r->ms;
     r->gflops = 2e-6 * (own + cross) / r->ms;
     r->peak_gflops = ct_peak_gflops(run->backend);
     r->overhead_counted = cross / (own + cross);
@@ -112,7 +112,7 @@ static ct_status measure(const ct_config *config, bench *b, ct_run *run, result 
 static void print(const ct_run *run, const result *r) {
     const ct_config *c = &run->config;
     printf("%s, %s%s, %d agents on %s, batch %lld, %s with %d threads\n", c->model, c->algorithm,
-           run->agents.loss.ccl ? " + ccl" : "", run->agents.n, run->topology.name,
+           run->agents.loss.ccl ? " + ccl" : "", run->agents.n_rows, run->topology.name,
            (long long)c->batch_size, c->device, run->backend->n_threads);
     printf("%10.3f ms per iteration (median; fastest %.3f)\n%10.0f samples/s\n", r->ms, r->ms_min,
            r->samples_per_s);
@@ -138,7 +138,7 @@ static ct_status print_json(const ct_run *run, const result *r) {
                   {"peak_share", r->gflops / r->peak_gflops},
                   {"compute_overhead", r->overhead},
                   {"compute_overhead_counted", r->overhead_counted},
-                  {"agents", run->agents.n},
+                  {"agents", run->agents.n_rows},
                   {"parameters", (double)run->graph.n_weights},
                   {"threads", run->backend->n_threads},
                   {"peak_memory_bytes", (double)ct_peak_bytes()}};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "transport/transport.h"
 #include "util/text.h"
 
 static const struct {
@@ -43,6 +44,10 @@ int main(int argc, char **argv) {
     ct_status status = run(argc - 1, argv + 1);
     if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
         status = ct_fail(CT_IO, "cannot write to standard output");
+    if (status == CT_OK)
+        ct_transport_end();
+    else
+        ct_transport_abort(ct_exit_code(status));
     if (status != CT_OK) fprintf(stderr, "crosstalk: %s\n", ct_message());
     return ct_exit_code(status);
 }

@@ -22,7 +22,8 @@ static ct_status take_value(int n_args, char **args, int *at, char *name, const 
     }
     bool has_next = *at + 1 < n_args && strncmp(args[*at + 1], "--", 2) != 0;
     if (ct_config_is_switch(name)) return CT_OK;
-    if (strcmp(name, "qgm") == 0 && !has_next) return CT_OK;
+    bool may_stand_alone = strcmp(name, "qgm") == 0 || strcmp(name, "resume") == 0;
+    if (may_stand_alone && !has_next) return CT_OK;
     if (*at + 1 >= n_args) return ct_fail(CT_INVAL, "--%s needs a value", name);
     *value = args[++*at];
     return CT_OK;

@@ -71,7 +71,8 @@ static bool take_task(worker *w, task *out) {
     bool goes_on = !l->stop;
     if (goes_on) {
         *out = l->next;
-        ct_batch batch = ct_order_batch(l->spec.order, out->agent, out->iteration);
+        ct_batch batch =
+            ct_order_batch(l->spec.order, l->spec.first_agent + out->agent, out->iteration);
         out->n = batch.n;
         memcpy(w->samples, batch.index, (size_t)batch.n * sizeof *w->samples);
         l->n_busy++;
@@ -89,7 +90,8 @@ static ct_status make_image(worker *w, const task *t, int b, uint8_t *out) {
     ct_cut cut = ct_cut_center(picture.width, picture.height, spec->size);
     if (spec->random) {
         ct_rng rng;
-        ct_order_rng(l->spec.order, t->agent, t->iteration, w->samples[b], &rng);
+        ct_order_rng(l->spec.order, l->spec.first_agent + t->agent, t->iteration, w->samples[b],
+                     &rng);
         cut = ct_cut_random(&rng, picture.width, picture.height);
     }
     return ct_cut_out(&w->cutter, &picture, &cut, spec->size, out);
@@ -240,8 +242,9 @@ ct_status ct_loader_batches(ct_loader *l, long iteration, ct_batch *out, size_t 
     pthread_mutex_unlock(&l->lock);
     if (status != CT_OK) return status; /* the worker has left its message */
     for (int a = 0; a < l->spec.n_agents; a++)
-        out[a] = (ct_batch){.n = ct_order_batch_size(l->spec.order, a, iteration),
-                            .index = l->index + place_of(l, iteration, a)};
+        out[a] =
+            (ct_batch){.n = ct_order_batch_size(l->spec.order, l->spec.first_agent + a, iteration),
+                       .index = l->index + place_of(l, iteration, a)};
     if (first != NULL) *first = place_of(l, iteration, 0);
     if (n != NULL) *n = (size_t)l->spec.n_agents * (size_t)l->spec.batch_size;
     return CT_OK;

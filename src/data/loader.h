@@ -13,6 +13,7 @@
 typedef struct ct_loader_spec {
     ct_pictures *pictures;
     ct_order *order; /* of whose batches; only the loader may ask it for batches from now on */
+    int first_agent; /* of the order's agents, first_agent .. first_agent + n_agents - 1 */
     int n_agents;
     int batch_size;
     int n_workers;     /* 0 = one per processor */

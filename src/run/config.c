@@ -143,6 +143,11 @@ ct_status ct_config_set(ct_config *config, const char *name, const char *value) 
     return CT_OK;
 }
 
+bool ct_config_is_given(const ct_config *config, const char *name) {
+    int id = find(name);
+    return id >= 0 && config->given[id];
+}
+
 bool ct_config_is_switch(const char *name) {
     int id = find(name);
     return id >= 0 && options[id].kind == SWITCH;
@@ -193,7 +198,7 @@ static void add_real(ct_text *out, double value) {
 }
 
 static bool is_saved(int id) {
-    return id != CT_OPT_force && id != CT_OPT_quiet;
+    return id != CT_OPT_force && id != CT_OPT_quiet && id != CT_OPT_resume;
 }
 
 void ct_config_print(const ct_config *config, ct_text *out) {

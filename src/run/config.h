@@ -43,6 +43,8 @@ void ct_config_init(ct_config *config);
 /* One option by name (without dashes) or alias. CT_INVAL: an unknown name (with the nearest known
  * one), or a value that does not fit. */
 ct_status ct_config_set(ct_config *config, const char *name, const char *value);
+/* It was named on the command line or in the config file. */
+bool ct_config_is_given(const ct_config *config, const char *name);
 /* The option takes no value on the command line (SWITCH). Unknown names: false. */
 bool ct_config_is_switch(const char *name);
 
@@ -52,7 +54,8 @@ ct_status ct_config_read(ct_config *config, const char *path);
 /* Fills in what is "auto" and checks that everything fits together. */
 ct_status ct_config_resolve(ct_config *config);
 
-/* `name = value` lines of every option, resolved; --force and --quiet are left out. */
+/* `name = value` lines of every option, resolved; --force, --quiet and --resume are left
+ * out. */
 void ct_config_print(const ct_config *config, ct_text *out);
 /* The same as JSON members, without braces. */
 void ct_config_print_json(const ct_config *config, ct_text *out);

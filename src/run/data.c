@@ -49,11 +49,12 @@ ct_status ct_run_open_data(const ct_config *c, ct_dataset *out) {
     return CT_OK;
 }
 
-static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, int n_agents,
+static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, ct_span agents,
                                int batch_size, ct_loader **out) {
     ct_loader_spec spec = {.pictures = pictures,
                            .order = order,
-                           .n_agents = n_agents,
+                           .first_agent = agents.first,
+                           .n_agents = agents.n,
                            .batch_size = batch_size,
                            .n_workers = (int)run->config.workers};
     return ct_loader_create(&spec, out);
@@ -71,8 +72,8 @@ static ct_status create_test_loader(ct_run *run) {
     for (size_t i = 0; i < n; i++) all->index[i] = (uint32_t)i;
     ct_order_spec spec = {.seeds = &seed, .n_seeds = 1, .batch_size = run->plan->max_batch};
     CT_TRY(ct_order_create(&spec, all, &run->test_order));
-    return create_loader(run, run->dataset.test_pictures, run->test_order, 1, run->plan->max_batch,
-                         &run->test_loader);
+    return create_loader(run, run->dataset.test_pictures, run->test_order, (ct_span){0, 1},
+                         run->plan->max_batch, &run->test_loader);
 }
 
 static ct_status create_source(ct_run *run, const ct_loader *loader, const ct_images *images,
@@ -85,7 +86,7 @@ static ct_status create_source(ct_run *run, const ct_loader *loader, const ct_im
 ct_status ct_run_create_sources(ct_run *run) {
     const ct_dataset *d = &run->dataset;
     if (d->train_pictures != NULL)
-        CT_TRY(create_loader(run, d->train_pictures, run->order, run->topology.n,
+        CT_TRY(create_loader(run, d->train_pictures, run->order, ct_transport_own(run->transport),
                              (int)run->config.batch_size, &run->train_loader));
     if (d->test_pictures != NULL) CT_TRY(create_test_loader(run));
     CT_TRY(create_source(run, run->train_loader, &d->train, &run->train));
@@ -105,7 +106,7 @@ void ct_run_free_sources(ct_run *run) {
 ct_status ct_run_batches(ct_run *run, long iteration) {
     if (run->train_loader == NULL) {
         for (int i = 0; i < run->agents.n; i++)
-            run->batches[i] = ct_order_batch(run->order, i, iteration);
+            run->batches[i] = ct_order_batch(run->order, run->agents.first + i, iteration);
         return CT_OK;
     }
     size_t first = 0, n = 0;

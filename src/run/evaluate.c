@@ -95,11 +95,11 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
 
 static ct_status update_consensus(ct_run *run) {
     ct_update u = {.n_rows = run->n_worlds};
-    SET(&u, &run->consensus, {1, &run->agents.x, &run->mean});
+    SET(&u, &run->consensus, {1, run->all_x, &run->mean});
     CT_TRY(ct_update_run(run->backend, &u));
     if (run->graph.n_buffer_values == 0) return CT_OK;
     ct_update v = {.n_rows = run->n_worlds};
-    SET(&v, &run->consensus_running, {1, &run->agents.running, &run->mean});
+    SET(&v, &run->consensus_running, {1, run->all_running, &run->mean});
     return ct_update_run(run->backend, &v);
 }
 
@@ -110,7 +110,7 @@ static ct_status measure_distance(ct_run *run, int world, float *mean, float *ro
     double sum = 0;
     CT_TRY(ct_bank_read(&run->consensus, world, 0, n, mean));
     for (int i = 0; i < n_agents; i++) {
-        CT_TRY(ct_bank_read(&run->agents.x, world * n_agents + i, 0, n, row));
+        CT_TRY(ct_bank_read(run->all_x, world * n_agents + i, 0, n, row));
         for (size_t k = 0; k < n; k++) {
             double d = (double)row[k] - (double)mean[k];
             sum += d * d;
@@ -143,21 +143,33 @@ static void summarise(const ct_score *sums, int n, ct_evaluation *e) {
     }
 }
 
-ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
-    int n = run->agents.n_agents;
-    ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n));
-    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");
-    ct_score *local = sums + run->n_worlds;
-    group groups[] = {{&run->consensus, &run->consensus_running, 0, run->n_worlds, sums},
-                      {&run->agents.x, &run->agents.running, 0, run->agents.n, local}};
-    ct_status status = update_consensus(run);
-    if (status == CT_OK) status = measure_distances(run, out);
-    if (status == CT_OK) status = score_groups(run, groups, 2);
-    for (int k = 0; k < run->n_worlds && status == CT_OK; k++) {
-        out[k].consensus_accuracy = accuracy_of(&sums[k]);
-        out[k].consensus_loss = sums[k].loss_sum / sums[k].n;
-        summarise(local + k * n, n, &out[k]);
+/* Every rank scores its own agents; the one that leads, the consensus too. */
+static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_evaluation *out) {
+    ct_agents *a = &run->agents;
+    group groups[] = {{&a->x, &a->running, 0, a->n, own},
+                      {&run->consensus, &run->consensus_running, 0, run->n_worlds, consensus}};
+    CT_TRY(ct_transport_collect(run->transport, &a->x, run->all_x));
+    if (a->running.n > 0)
+        CT_TRY(ct_transport_collect(run->transport, &a->running, run->all_running));
+    if (!ct_run_leads(run)) return score_groups(run, groups, 1);
+    CT_TRY(update_consensus(run));
+    CT_TRY(measure_distances(run, out));
+    CT_TRY(score_groups(run, groups, 2));
+    for (int k = 0; k < run->n_worlds; k++) {
+        out[k].consensus_accuracy = accuracy_of(&consensus[k]);
+        out[k].consensus_loss = consensus[k].loss_sum / consensus[k].n;
     }
+    return CT_OK;
+}
+
+ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
+    int n = run->agents.n_agents, n_rows = run->agents.n_rows;
+    ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n + n_rows));
+    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");
+    ct_score *own = sums + run->n_worlds, *all = own + run->agents.n;
+    ct_status status = score_all(run, sums, own, out);
+    if (status == CT_OK) status = ct_transport_gather(run->transport, own, sizeof *own, all);
+    for (int k = 0; k < run->n_worlds && status == CT_OK; k++) summarise(all + k * n, n, &out[k]);
     ct_free(sums);
     return status;
 }

@@ -86,7 +86,8 @@ static ct_status load_agents(ct_run *run, const char *path, float *row, float *r
     ct_status status = check_extra(path, &tensors, &run->graph, per_agent ? n_agents : 0);
     for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
         char prefix[32] = "";
-        if (per_agent) snprintf(prefix, sizeof prefix, "agent.%d.", i % n_agents);
+        if (per_agent)
+            snprintf(prefix, sizeof prefix, "agent.%d.", (run->agents.first + i) % n_agents);
         if (i == 0 || per_agent)
             status = load_row(path, &tensors, prefix, &run->graph, row, running);
         if (status == CT_OK) status = put_row(run, i, row, running);
@@ -110,8 +111,9 @@ ct_status ct_run_init_params(ct_run *run) {
     ct_init_buffers(&run->graph, running);
     for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
         /* all agents of a world start from the same values */
-        if (i % run->agents.n_agents == 0)
-            ct_init_params(&run->graph, run->seeds[i / run->agents.n_agents], row);
+        int at = run->agents.first + i;
+        if (i == 0 || at % run->agents.n_agents == 0)
+            ct_init_params(&run->graph, run->seeds[at / run->agents.n_agents], row);
         status = put_row(run, i, row, running);
     }
 done:
@@ -173,5 +175,5 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
 
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path) {
     int n = run->agents.n_agents;
-    return save(&run->graph, &run->agents.x, &run->agents.running, world * n, n, true, path);
+    return save(&run->graph, run->all_x, run->all_running, world * n, n, true, path);
 }

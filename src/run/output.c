@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/file.h"
@@ -12,8 +13,8 @@
 #include "util/memory.h"
 
 static const char *const run_files[] = {
-    "config.txt",   "partition.csv",         "metrics.jsonl",
-    "summary.json", "consensus.safetensors", "agents.safetensors"};
+    "config.txt",         "partition.csv", "metrics.jsonl", "summary.json", "consensus.safetensors",
+    "agents.safetensors", "ledger.csv"};
 enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
 
 void ct_output_dir(const ct_config *c, char *out, size_t size) {
@@ -83,7 +84,13 @@ static ct_status write_config(const ct_config *config, const char *dir) {
 
 static ct_status claim_dir(const ct_config *c, const char *dir) {
     CT_TRY(ct_dir_create(dir));
-    return each_run_file(dir, c->force ? delete : refuse);
+    CT_TRY(each_run_file(dir, c->force ? delete : refuse));
+    if (!ct_checkpoint_exists(dir)) return CT_OK;
+    if (c->force) return ct_checkpoint_remove_all(dir);
+    return ct_fail(CT_IO,
+                   "%s has checkpoints already; go on with --resume %s, name another --out or "
+                   "replace it with --force",
+                   dir, dir);
 }
 
 static ct_status begin_world(const ct_run *run, int world) {
@@ -97,29 +104,65 @@ static ct_status begin_world(const ct_run *run, int world) {
     return status;
 }
 
-static ct_status name_dirs(ct_run *run) {
-    const char *out = run->config.out;
-    for (int k = 0; k < run->n_worlds; k++) {
-        ct_world *w = &run->worlds[k];
-        int n = run->n_worlds == 1
-                    ? snprintf(w->dir, sizeof w->dir, "%s", out)
-                    : snprintf(w->dir, sizeof w->dir, "%s/seed-%" PRIu64, out, w->seed);
-        if (n < 0 || (size_t)n >= sizeof w->dir)
-            return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
-    }
+/* The directory of one world of a run. */
+static ct_status name_dir(const ct_run *run, const char *out, int world, char *dir, size_t size) {
+    int n = run->n_worlds == 1 ? snprintf(dir, size, "%s", out)
+                               : snprintf(dir, size, "%s/seed-%" PRIu64, out, run->seeds[world]);
+    if (n >= 0 && (size_t)n < size) return CT_OK;
+    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+}
+
+static bool is_same_dir(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static ct_status claim_dirs(const ct_run *run) {
+    CT_TRY(claim_dir(&run->config, run->config.out));
+    for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
+        CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
     return CT_OK;
 }
 
-ct_status ct_output_begin(ct_run *run) {
+ct_status ct_output_begin(ct_run *run, bool is_resumed) {
     char dir[CT_CONFIG_TEXT];
     ct_output_dir(&run->config, dir, sizeof dir);
     memcpy(run->config.out, dir, sizeof dir);
-    CT_TRY(name_dirs(run));
-    CT_TRY(claim_dir(&run->config, dir));
-    for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
-        CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(name_dir(run, dir, k, run->worlds[k].dir, sizeof run->worlds[k].dir));
+    if (!ct_run_leads(run)) return CT_OK;
+    if (!is_resumed || !is_same_dir(run->config.resume, dir)) CT_TRY(claim_dirs(run));
     if (run->n_worlds > 1) CT_TRY(write_config(&run->config, dir));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(begin_world(run, k));
+    return CT_OK;
+}
+
+/* metrics.jsonl up to the checkpoint, here and perhaps from another directory. */
+static ct_status resume_metrics(const char *from, const char *to, size_t n) {
+    ct_blob blob = {0};
+    char *old = ct_path_join(from, "metrics.jsonl"), *path = ct_path_join(to, "metrics.jsonl");
+    ct_status status =
+        old != NULL && path != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a path");
+    if (status == CT_OK && n > 0) status = ct_file_read(old, SIZE_MAX / 2, &blob);
+    if (status == CT_OK && blob.n < n)
+        status =
+            ct_fail(CT_IO, "%s: %zu bytes, but there were %zu at the checkpoint", old, blob.n, n);
+    if (status == CT_OK && n > 0) status = ct_file_write(path, blob.bytes, n);
+    if (status == CT_OK && n == 0) status = delete (path);
+    ct_blob_free(&blob);
+    ct_free(old);
+    ct_free(path);
+    return status;
+}
+
+ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
+    if (!ct_run_leads(run)) return CT_OK;
+    for (int k = 0; k < run->n_worlds; k++) {
+        char from[CT_CONFIG_TEXT];
+        CT_TRY(name_dir(run, run->config.resume, k, from, sizeof from));
+        CT_TRY(
+            resume_metrics(from, run->worlds[k].dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
+    }
     return CT_OK;
 }
 
@@ -147,6 +190,10 @@ static void add_losses(ct_text *text, const ct_epoch *e) {
     add_number(text, "train_accuracy", e->losses.train_accuracy);
 }
 
+static bool has_link(const ct_run *run) {
+    return run->config.link_latency > 0 || run->config.link_bandwidth > 0;
+}
+
 /* One write of a whole line: a reader never sees half of one. */
 static ct_status append_line(const char *path, const ct_text *line) {
     FILE *f = fopen(path, "ab");
@@ -159,11 +206,13 @@ static ct_status append_line(const char *path, const ct_text *line) {
 }
 
 ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
+    if (!ct_run_leads(run)) return CT_OK;
     ct_text line = {0};
     ct_text_add(&line, "{\"epoch\": %ld, \"iteration\": %ld", e->epoch, e->iteration);
     add_losses(&line, e);
     add_evaluation(&line, e);
     add_number(&line, "bytes_sent_per_agent", e->bytes_sent_per_agent);
+    if (has_link(run)) add_number(&line, "link_seconds", e->link_seconds);
     add_number(&line, "seconds", e->seconds);
     ct_text_add(&line, "}\n");
     char *path = ct_path_join(run->worlds[world].dir, "metrics.jsonl");
@@ -179,7 +228,7 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
  * pass and a backward one of twice its cost. */
 static double compute_overhead(const ct_run *run) {
     if (!run->agents.loss.ccl) return 0;
-    double p = (double)run->agents.neighbours.n / run->agents.n;
+    double p = (double)run->agents.neighbours.n / run->agents.n_rows;
     double cross = p * ct_graph_macs(&run->graph, run->graph.features);
     return cross / (cross + 3 * ct_graph_macs(&run->graph, run->graph.logits));
 }
@@ -203,7 +252,13 @@ static void add_costs(ct_text *text, const ct_run *run, int world, const ct_epoc
     add_number(text, "parameter_bytes_per_agent_per_iteration", parameters);
     add_number(text, "class_sum_bytes_per_agent_per_iteration", sums);
     add_number(text, "mib_per_agent_per_iteration", (parameters + sums) / (1 << 20));
+    if (has_link(run)) {
+        add_number(text, "link_seconds", last->link_seconds);
+        add_number(text, "link_seconds_per_iteration", last->link_seconds / iterations);
+    }
     add_number(text, "peak_memory_bytes", (double)ct_peak_bytes());
+    add_number(text, "transport_wait_share",
+               last->seconds > 0 ? ct_transport_waited_s(run->transport) / last->seconds : 0);
     add_number(text, "seconds", last->seconds);
     add_number(text, "data_wait_share",
                last->seconds > 0 ? ct_run_data_wait(run) / last->seconds : 0);
@@ -223,7 +278,8 @@ static void add_setting(ct_text *text, const ct_run *run, const ct_world *world)
     add_number(text, "max_size", (double)p->max_size);
     ct_text_add(text, "}, \"data_source\": ");
     ct_json_add_string(text, run->dataset.source);
-    ct_text_add(text, ", \"threads\": %d", run->backend->n_threads);
+    ct_text_add(text, ", \"threads\": %d, \"ranks\": %d", run->backend->n_threads,
+                ct_transport_n_ranks(run->transport));
 }
 
 /* Everything of one world (of the first, with the means of all, for a run of several seeds). */
@@ -309,12 +365,30 @@ static ct_status write_means(const ct_run *run, const ct_epoch *last) {
     return status;
 }
 
+/* What every edge carried, of one world: agents numbered from 0. */
+static ct_status write_ledger(const ct_run *run, int world) {
+    ct_text text = {0};
+    const ct_ledger_edge *edges = ct_ledger_edges(run->transport);
+    int n = run->agents.n_agents;
+    ct_text_add(&text, "from,to,parameter_bytes,class_sum_bytes\n");
+    for (int e = 0; e < ct_ledger_n_edges(run->transport); e++)
+        if (edges[e].from / n == world)
+            ct_text_add(&text, "%d,%d,%" PRIu64 ",%" PRIu64 "\n", edges[e].from % n,
+                        edges[e].to % n, edges[e].bytes[CT_TRAFFIC_PARAMETERS],
+                        edges[e].bytes[CT_TRAFFIC_CLASS_SUMS]);
+    ct_status status = write_text(run->worlds[world].dir, "ledger.csv", &text);
+    ct_text_free(&text);
+    return status;
+}
+
 ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
+    if (!ct_run_leads(run)) return CT_OK;
     for (int k = 0; k < run->n_worlds; k++) {
         ct_config config = world_config(run, k);
         CT_TRY(save_model(run, k, "consensus.safetensors", ct_run_save_consensus));
         if (run->config.save_agents)
             CT_TRY(save_model(run, k, "agents.safetensors", ct_run_save_agents));
+        if (run->config.ledger) CT_TRY(write_ledger(run, k));
         CT_TRY(write_summary(run, k, &last[k], &config, NULL));
     }
     return run->n_worlds > 1 ? write_means(run, last) : CT_OK;

@@ -2,7 +2,7 @@
 #ifndef CT_RUN_OUTPUT_H
 #define CT_RUN_OUTPUT_H
 
-#include "run/run.h"
+#include "run/checkpoint.h"
 
 /* Means over an epoch's iterations and agents, weighted by samples. */
 typedef struct ct_epoch_losses {
@@ -17,12 +17,17 @@ typedef struct ct_epoch {
     bool is_evaluated;
     ct_evaluation evaluation;
     double bytes_sent_per_agent; /* so far, mean over agents */
+    double link_seconds;         /* so far, what a simulated link would have taken */
     double seconds;              /* so far */
 } ct_epoch;
 
-/* Creates every world's directory (refused where an earlier run is, unless forced) and writes
- * config.txt and partition.csv: --out itself for one seed, --out/seed-<s> for several. */
-ct_status ct_output_begin(ct_run *run);
+/* Only the rank that leads writes anything here.
+ * Creates every world's directory (refused where an earlier run is, unless forced, or it is the one
+ * that goes on) and writes config.txt and partition.csv: --out itself for one seed,
+ * --out/seed-<s> for several. */
+ct_status ct_output_begin(ct_run *run, bool is_resumed);
+/* The metrics.jsonl of --resume up to the checkpoint. */
+ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
 /* Appends one line to a world's metrics.jsonl. */
 ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
 /* summary.json and the models of every world; for several seeds also --out/summary.json with means

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "util/log.h"
 #include "util/memory.h"
 
 static ct_status build_model(ct_run *run) {
@@ -44,8 +45,7 @@ static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
     bool changes = run->schedule.n > 0;
     const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
-    CT_TRY(ct_transport_create(run->topology.n, &run->transport));
-    run->batches = ct_new(ct_batch, (size_t)run->topology.n);
+    run->batches = ct_new(ct_batch, (size_t)ct_transport_own(run->transport).n);
     if (run->batches == NULL) return ct_fail(CT_NOMEM, "no memory for the batches");
     run->agents = (ct_agents){.backend = run->backend,
                               .transport = run->transport,
@@ -54,7 +54,7 @@ static ct_status create_agents(ct_run *run) {
                               .graphs = run->graphs,
                               .n_seeds = run->n_worlds,
                               .topology = changes ? &widest->sources : &run->topology,
-                              .w = changes ? &widest->w : &run->w,
+                              .weights = changes ? &widest->w : &run->w,
                               .schedule = changes ? &run->schedule : NULL,
                               .lambda_min = smallest_eigenvalue(run),
                               .hyper = {.momentum = c->momentum,
@@ -85,12 +85,28 @@ static ct_status create_order(ct_run *run) {
                           .flip = c->augment && run->dataset.flip};
     CT_TRY(ct_order_create(&spec, &run->partition, &run->order));
     run->epoch_iterations = ct_order_epoch(run->order);
-    return ct_bank_create(run->backend, run->topology.n, 0,
+    return ct_bank_create(run->backend, ct_transport_own(run->transport).n, 0,
                           (size_t)run->epoch_iterations * CT_LOSS_FIELDS, &run->losses);
+}
+
+/* Among several ranks, the first has room for everyone's models. */
+static ct_status create_all_rows(ct_run *run) {
+    int n_rows = run->topology.n;
+    run->all_x = &run->agents.x;
+    run->all_running = &run->agents.running;
+    if (ct_transport_n_ranks(run->transport) == 1) return CT_OK;
+    run->all_x = &run->collected_x;
+    run->all_running = &run->collected_running;
+    if (!ct_run_leads(run)) return CT_OK;
+    CT_TRY(ct_bank_create(run->backend, n_rows, 0, run->graph.n_weights, &run->collected_x));
+    if (run->graph.n_buffer_values == 0) return CT_OK;
+    return ct_bank_create(run->backend, n_rows, 0, run->graph.n_buffer_values,
+                          &run->collected_running);
 }
 
 static ct_status create_consensus(ct_run *run) {
     int n_rows = run->topology.n, n = n_rows / run->n_worlds;
+    CT_TRY(create_all_rows(run));
     CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_weights, &run->consensus));
     if (run->graph.n_buffer_values > 0)
         CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_buffer_values,
@@ -118,6 +134,21 @@ static ct_status check_graphs(const ct_run *run) {
     return CT_OK;
 }
 
+static ct_status create_transport(ct_run *run) {
+    const ct_config *c = &run->config;
+    ct_transport_options options = {.kind = c->transport,
+                                    .timeout_s = c->timeout,
+                                    .link_latency_s = 1e-3 * c->link_latency,
+                                    .link_bytes_per_s = 1e6 / 8 * c->link_bandwidth,
+                                    .n_worlds = run->n_worlds};
+    CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
+    if (!ct_run_leads(run)) ct_log_quiet(true);
+    if (run->schedule.n > 0 && ct_transport_n_ranks(run->transport) > 1)
+        return ct_fail(CT_INVAL, "'%s' changes from step to step, and such graphs need one process",
+                       run->schedule.name);
+    return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
+}
+
 /* The names are checked before the data is read: a typing error costs no time. */
 static ct_status build(ct_run *run) {
     CT_TRY(ct_run_name_data(&run->config));
@@ -126,6 +157,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
     CT_TRY(ct_run_create_worlds(run));
     CT_TRY(check_graphs(run));
+    CT_TRY(create_transport(run));
     CT_TRY(ct_run_open_data(&run->config, &run->dataset));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
@@ -138,6 +170,7 @@ static ct_status build(ct_run *run) {
 ct_status ct_run_create(const ct_config *config, ct_run *out) {
     memset(out, 0, sizeof *out);
     out->config = *config;
+    out->resumed_at = -1;
     ct_status status = build(out);
     if (status != CT_OK) ct_run_free(out);
     return status;
@@ -147,6 +180,8 @@ void ct_run_free(ct_run *run) {
     if (run->algo != NULL && run->algo->free != NULL && run->algo_state != NULL)
         run->algo->free(run->algo_state);
     ct_sparse_free(&run->mean);
+    ct_bank_free(&run->collected_x);
+    ct_bank_free(&run->collected_running);
     ct_bank_free(&run->consensus);
     ct_bank_free(&run->consensus_running);
     ct_agents_free(&run->agents);
@@ -184,5 +219,7 @@ ct_status ct_run_step(ct_run *run, long iteration) {
     CT_TRY(ct_run_batches(run, iteration));
     CT_TRY(ct_step_begin(run->backend));
     CT_TRY(run->algo->step(a, run->algo_state));
-    return ct_step_end(run->backend);
+    CT_TRY(ct_step_end(run->backend));
+    ct_ledger_end_iteration(run->transport);
+    return CT_OK;
 }

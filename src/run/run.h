@@ -46,11 +46,15 @@ typedef struct ct_run {
     ct_partition test_partition;           /* likewise */
     long test_iteration;                   /* next one of test_loader */
     long epoch_iterations;
+    long resumed_at; /* iteration of the checkpoint that was read; -1 = none */
     const ct_algo *algo;
     void *algo_state;
     ct_agents agents;
-    ct_batch *batches;         /* [rows] */
-    ct_bank losses;            /* [rows][epoch_iterations * CT_LOSS_FIELDS] */
+    ct_batch *batches;    /* [own rows] */
+    ct_bank losses;       /* [own rows][epoch_iterations * CT_LOSS_FIELDS] */
+    ct_bank *all_x;       /* every row's parameters, on the rank that leads: the agents' bank, */
+    ct_bank *all_running; /* or among several ranks the collected one; statistics likewise */
+    ct_bank collected_x, collected_running;
     ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
@@ -76,6 +80,11 @@ double ct_run_data_wait(const ct_run *run);
 ct_status ct_run_create(const ct_config *config, ct_run *out);
 void ct_run_free(ct_run *run);
 
+/* The rank that evaluates the consensus, writes files and talks to the user. */
+static inline bool ct_run_leads(const ct_run *run) {
+    return ct_transport_rank(run->transport) == 0;
+}
+
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
 ct_status ct_run_step(ct_run *run, long iteration);
 
@@ -91,7 +100,7 @@ typedef struct ct_evaluation {
 } ct_evaluation;
 
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
- * out: [n_worlds] */
+ * out: [n_worlds], filled on the rank that leads. */
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,

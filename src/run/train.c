@@ -1,16 +1,25 @@
 /* The training loop: iterations, what an epoch's losses were, evaluation, progress, files. */
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "run/checkpoint.h"
+#include "run/interval.h"
 #include "run/output.h"
 #include "run/run.h"
+#include "run/signals.h"
+#include "util/log.h"
 #include "util/memory.h"
+
+#define RANK_POLL 16 /* iterations between the ranks' talks about anything but rows */
 
 typedef struct progress {
     bool is_quiet, is_terminal;
     double started, shown;
+    double before;     /* seconds of the parts of this run that came before */
+    long first;        /* iteration that this part began with */
     long n_iterations; /* of the whole run */
 } progress;
 
@@ -20,20 +29,18 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* One world's sums over an epoch, weighted by samples, and the means of its last iteration. */
-typedef struct tally {
-    double sums[CT_LOSS_FIELDS];
-    double samples;
-    double last[CT_LOSS_FIELDS]; /* means over the agents of the last iteration read */
-} tally;
-
 typedef struct training {
     ct_run *run;
     progress progress;
-    tally *tallies;   /* [n_worlds] */
+    ct_position at;
     ct_epoch *epochs; /* [n_worlds] the last one finished */
     ct_evaluation *evaluations;
-    long next; /* first iteration whose losses are not read yet */
+    long next;       /* first iteration whose losses are not read yet */
+    long poll_every; /* iterations between looks at the losses, and at what other ranks wish */
+    float *own_losses, *all_losses; /* [own rows], [rows][poll_every * CT_LOSS_FIELDS] */
+    ct_interval schedule;
+    double saved_s; /* when the last checkpoint was written */
+    int stopped_by; /* the signal that ended the loop; 0 = none */
 } training;
 
 static ct_status diverged(const ct_run *run, int row, long iteration, const float *fields,
@@ -51,38 +58,47 @@ static ct_status diverged(const ct_run *run, int row, long iteration, const floa
         last_good[CT_LOSS_DV], run->agents.lr);
 }
 
-/* Reads one world's losses of one iteration; NaN or Inf in an agent's ends the run. */
-static ct_status read_world(const ct_run *run, int world, long iteration, tally *t) {
-    size_t column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
+/* Adds one world's losses of one iteration; NaN or Inf in an agent's ends the run.
+ * losses: [rows][stride], from this iteration's on */
+static ct_status read_world(const training *t, int world, long iteration, const float *losses,
+                            size_t stride) {
+    const ct_run *run = t->run;
+    ct_tally *tally = &t->at.tallies[world];
     double mean[CT_LOSS_FIELDS] = {0};
     int n_agents = run->agents.n_agents;
     for (int row = world * n_agents; row < (world + 1) * n_agents; row++) {
-        float fields[CT_LOSS_FIELDS];
+        const float *fields = losses + (size_t)row * stride;
         double n = ct_order_batch_size(run->order, row, iteration);
-        CT_TRY(ct_bank_read(&run->losses, row, column, CT_LOSS_FIELDS, fields));
         if (!isfinite(fields[CT_LOSS_CE] + fields[CT_LOSS_MV] + fields[CT_LOSS_DV]))
-            return diverged(run, row, iteration, fields, t->last);
+            return diverged(run, row, iteration, fields, tally->last);
         for (int f = 0; f < CT_LOSS_FIELDS; f++) {
-            t->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
+            tally->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
             mean[f] += (double)fields[f] / n_agents;
         }
-        t->samples += n;
+        tally->samples += n;
     }
-    memcpy(t->last, mean, sizeof mean);
+    memcpy(tally->last, mean, sizeof mean);
     return CT_OK;
 }
 
+/* Everyone's losses up to an iteration, at most poll_every of them. */
 static ct_status read_until(training *t, long iteration) {
-    for (; t->next <= iteration; t->next++)
-        for (int k = 0; k < t->run->n_worlds; k++)
-            CT_TRY(read_world(t->run, k, t->next, &t->tallies[k]));
+    ct_run *run = t->run;
+    if (t->next > iteration) return CT_OK;
+    size_t n = (size_t)(iteration + 1 - t->next) * CT_LOSS_FIELDS;
+    size_t column = (size_t)(t->next % run->epoch_iterations) * CT_LOSS_FIELDS;
+    for (int i = 0; i < run->agents.n; i++)
+        CT_TRY(ct_bank_read(&run->losses, i, column, n, t->own_losses + (size_t)i * n));
+    CT_TRY(ct_transport_gather(run->transport, t->own_losses, n * sizeof(float), t->all_losses));
+    for (const float *at = t->all_losses; t->next <= iteration; t->next++, at += CT_LOSS_FIELDS)
+        for (int k = 0; k < run->n_worlds; k++) CT_TRY(read_world(t, k, t->next, at, n));
     return CT_OK;
 }
 
 static void show(progress *p, const ct_run *run, long iteration, const double *mean) {
     double t = now();
     if (p->is_quiet || !p->is_terminal || t - p->shown < 0.25) return;
-    double rate = (double)(iteration + 1) / (t - p->started);
+    double rate = (double)(iteration + 1 - p->first) / (t - p->started);
     double left = (double)(p->n_iterations - iteration - 1) / rate;
     fprintf(stderr, "\repoch %ld/%lld  iteration %ld/%ld  %.1f it/s  %dm%02ds left  ce %.4f",
             iteration / run->epoch_iterations + 1, (long long)run->config.epochs, iteration + 1,
@@ -117,7 +133,7 @@ static double bytes_sent(const ct_run *run, int world) {
 
 static ct_epoch summarise(const training *t, int world, long iteration) {
     const ct_run *run = t->run;
-    const tally *sums = &t->tallies[world];
+    const ct_tally *sums = &t->at.tallies[world];
     return (ct_epoch){.epoch = iteration / run->epoch_iterations + 1,
                       .iteration = iteration + 1,
                       .lr = run->agents.lr,
@@ -125,14 +141,16 @@ static ct_epoch summarise(const training *t, int world, long iteration) {
                                  sums->sums[CT_LOSS_MV] / sums->samples,
                                  sums->sums[CT_LOSS_DV] / sums->samples,
                                  sums->sums[CT_LOSS_CORRECT] / sums->samples},
-                      .bytes_sent_per_agent = bytes_sent(run, world)};
+                      .bytes_sent_per_agent = bytes_sent(run, world),
+                      .link_seconds = ct_ledger_link_seconds(run->transport)[world]};
 }
 
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     CT_TRY(ct_output_epoch(t->run, world, e));
     show_epoch(&t->progress, t->run, t->run->seeds[world], e);
-    memset(t->tallies[world].sums, 0, sizeof t->tallies[world].sums);
-    t->tallies[world].samples = 0;
+    ct_tally *tally = &t->at.tallies[world];
+    memset(tally->sums, 0, sizeof tally->sums);
+    tally->samples = 0;
     double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
     if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
     if (e->evaluation.diverged >= 0)
@@ -148,12 +166,16 @@ static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
                    t->run->agents.lr);
 }
 
+static double seconds_so_far(const training *t) {
+    return t->progress.before + now() - t->progress.started;
+}
+
 static ct_status end_epoch(training *t, long iteration, bool is_last) {
     ct_run *run = t->run;
     long epoch = iteration / run->epoch_iterations + 1;
     bool is_evaluated = is_last || epoch % run->config.eval_every == 0;
     if (is_evaluated) CT_TRY(ct_run_evaluate(run, t->evaluations));
-    double seconds = now() - t->progress.started;
+    double seconds = seconds_so_far(t);
     for (int k = 0; k < run->n_worlds; k++) {
         ct_epoch *e = &t->epochs[k];
         *e = summarise(t, k, iteration);
@@ -165,23 +187,69 @@ static ct_status end_epoch(training *t, long iteration, bool is_last) {
     return CT_OK;
 }
 
+/* ---- checkpoints ---- */
+
+/* Whoever could not write says so; training goes on unless that is what the user is after. */
+static ct_status save(training *t, long done, bool must) {
+    ct_run *run = t->run;
+    CT_TRY(read_until(t, done - 1));
+    t->at.iteration = done;
+    t->at.seconds = seconds_so_far(t);
+    ct_status status = ct_checkpoint_write(run, &t->at);
+    t->saved_s = now();
+    if (status == CT_OK) t->schedule.has_written = true;
+    if (status == CT_OK || must || run->config.checkpoint_strict) return status;
+    ct_note("no checkpoint at iteration %ld, training goes on: %s", done, ct_message());
+    ct_clear_message();
+    return CT_OK;
+}
+
+static bool is_due(const training *t, long done, bool ends_epoch) {
+    const ct_interval *s = &t->schedule;
+    if (s->every_s > 0) return ct_run_leads(t->run) && now() - t->saved_s >= s->every_s;
+    return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
+}
+
+/* Between iterations: does anyone want a checkpoint, or the end? Ranks ask each other only now and
+ * then, and do the same thing at the same place. */
+static ct_status attend(training *t, long done, bool ends_epoch) {
+    ct_run *run = t->run;
+    int wish = ct_signals_seen() == SIGINT    ? 3
+               : ct_signals_seen() == SIGTERM ? 2
+                                              : is_due(t, done, ends_epoch);
+    bool is_alone = ct_transport_n_ranks(run->transport) == 1;
+    if (!is_alone && !ends_epoch && done % t->poll_every != 0) return CT_OK;
+    CT_TRY(ct_transport_vote(run->transport, wish, &wish));
+    if (wish == 0) return CT_OK;
+    t->stopped_by = wish == 3 ? SIGINT : wish == 2 ? SIGTERM : 0;
+    return save(t, done, t->stopped_by != 0);
+}
+
 static ct_status iterate(training *t) {
     ct_run *run = t->run;
-    for (long k = 0; k < t->progress.n_iterations; k++) {
-        bool is_last = k + 1 == t->progress.n_iterations;
-        bool ends_epoch = is_last || (k + 1) % run->epoch_iterations == 0;
+    long last = t->progress.n_iterations - 1;
+    for (long k = t->at.iteration; k <= last && t->stopped_by == 0; k++) {
+        bool ends_epoch = (k + 1) % run->epoch_iterations == 0;
         CT_TRY(ct_run_step(run, k));
-        if (ends_epoch || (k + 1) % run->backend->poll_every == 0) CT_TRY(read_until(t, k));
-        show(&t->progress, run, k, t->tallies[0].last);
-        if (ends_epoch) CT_TRY(end_epoch(t, k, is_last));
+        if (k == last || ends_epoch || (k + 1) % t->poll_every == 0) CT_TRY(read_until(t, k));
+        show(&t->progress, run, k, t->at.tallies[0].last);
+        if (k == last) break;
+        if (ends_epoch) CT_TRY(end_epoch(t, k, false));
+        CT_TRY(attend(t, k + 1, ends_epoch));
     }
-    return CT_OK;
+    if (t->stopped_by != 0) return CT_OK;
+    /* Before the last evaluation: whoever resumes here does it again and loses nothing. */
+    bool wants_end = run->config.given[CT_OPT_checkpoint_every] || t->schedule.has_written;
+    if (wants_end && !t->schedule.is_off) CT_TRY(save(t, last + 1, false));
+    return end_epoch(t, last, true);
 }
 
 static void introduce(const progress *p, const ct_run *run) {
     const ct_config *c = &run->config;
     const ct_world *w = &run->worlds[0];
     if (p->is_quiet) return;
+    if (ct_transport_n_ranks(run->transport) > 1)
+        fprintf(stderr, "%d ranks, ", ct_transport_n_ranks(run->transport));
     fprintf(stderr,
             "%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights\n"
             "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s on %d thread%s -> %s\n",
@@ -193,34 +261,109 @@ static void introduce(const progress *p, const ct_run *run) {
     if (run->n_worlds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_worlds, c->seeds);
 }
 
-static ct_status train(training *t) {
-    ct_run *run = t->run;
+static ct_status take_memory(training *t) {
+    const ct_run *run = t->run;
     size_t n = (size_t)run->n_worlds;
-    t->tallies = ct_new(tally, n);
+    t->poll_every = run->backend->poll_every;
+    if (ct_transport_n_ranks(run->transport) > 1 && t->poll_every < RANK_POLL)
+        t->poll_every = RANK_POLL;
+    if (t->poll_every > run->epoch_iterations) t->poll_every = run->epoch_iterations;
+    size_t width = (size_t)t->poll_every * CT_LOSS_FIELDS;
+    t->at.tallies = ct_new(ct_tally, n);
     t->epochs = ct_new(ct_epoch, n);
     t->evaluations = ct_new(ct_evaluation, n);
-    if (t->tallies == NULL || t->epochs == NULL || t->evaluations == NULL)
+    t->own_losses = ct_new(float, width *(size_t)run->agents.n);
+    t->all_losses = ct_new(float, width *(size_t)run->agents.n_rows);
+    if (t->at.tallies == NULL || t->epochs == NULL || t->evaluations == NULL ||
+        t->own_losses == NULL || t->all_losses == NULL)
         return ct_fail(CT_NOMEM, "no memory for the metrics of %zu seeds", n);
-    CT_TRY(ct_output_begin(run));
-    introduce(&t->progress, run);
-    CT_TRY(iterate(t));
-    return ct_output_end(run, t->epochs);
+    return CT_OK;
 }
 
-ct_status ct_train(const ct_config *config) {
+static void free_memory(training *t) {
+    ct_free(t->at.tallies);
+    ct_free(t->epochs);
+    ct_free(t->evaluations);
+    ct_free(t->own_losses);
+    ct_free(t->all_losses);
+}
+
+/* The state of a checkpoint; an epoch that was over but not yet entered is entered now. */
+static ct_status resume(training *t, const ct_checkpoint *checkpoint) {
+    ct_run *run = t->run;
+    if (checkpoint == NULL) return CT_OK;
+    CT_TRY(ct_checkpoint_read(checkpoint, run, &t->at));
+    long done = t->at.iteration, wanted = t->progress.n_iterations;
+    bool is_open = t->at.tallies[0].samples > 0;
+    if (done > wanted || (done == wanted && !is_open))
+        return ct_fail(CT_INVAL, "the checkpoint is at iteration %ld already; --iterations %ld",
+                       done, wanted);
+    t->next = t->progress.first = done;
+    t->progress.before = t->at.seconds;
+    t->schedule.has_written = true;
+    CT_TRY(ct_output_resume(run, checkpoint));
+    if (is_open && done < wanted && done % run->epoch_iterations == 0)
+        return end_epoch(t, done - 1, false);
+    return CT_OK;
+}
+
+static ct_status train(training *t, const ct_checkpoint *checkpoint) {
+    ct_run *run = t->run;
+    CT_TRY(take_memory(t));
+    CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
+    CT_TRY(ct_output_begin(run, checkpoint != NULL));
+    CT_TRY(resume(t, checkpoint));
+    introduce(&t->progress, run);
+    if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
+    CT_TRY(iterate(t));
+    if (t->stopped_by == 0) return ct_output_end(run, t->epochs);
+    return ct_fail(CT_STOPPED,
+                   "stopped after iteration %ld; go on with: crosstalk train --resume %s",
+                   t->at.iteration, run->config.out);
+}
+
+static ct_status train_from(const ct_config *config, const ct_checkpoint *checkpoint) {
     ct_run run;
     CT_TRY(ct_run_create(config, &run));
     training t = {.run = &run,
-                  .progress = {.is_quiet = run.config.quiet,
+                  .saved_s = now(),
+                  .progress = {.is_quiet = run.config.quiet || !ct_run_leads(&run),
                                .is_terminal = isatty(STDERR_FILENO) == 1,
                                .started = now(),
                                .n_iterations = (long)run.config.epochs * run.epoch_iterations}};
     if (run.config.iterations > 0 && run.config.iterations < t.progress.n_iterations)
         t.progress.n_iterations = (long)run.config.iterations;
-    ct_status status = train(&t);
-    ct_free(t.tallies);
-    ct_free(t.epochs);
-    ct_free(t.evaluations);
+    ct_signals_catch();
+    ct_status status = train(&t, checkpoint);
+    ct_signals_restore();
+    /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */
+    if (status == CT_STOPPED && (t.stopped_by == SIGTERM || !ct_run_leads(&run))) {
+        if (ct_run_leads(&run)) fprintf(stderr, "crosstalk: %s\n", ct_message());
+        ct_clear_message();
+        status = t.stopped_by == SIGTERM ? CT_OK : status;
+    }
+    free_memory(&t);
     ct_run_free(&run);
+    return status;
+}
+
+/* --resume DIR, or --resume alone with --out DIR. Without --out the run goes on in DIR. */
+static ct_status find_checkpoint(ct_config *config, ct_checkpoint **out) {
+    bool is_alone = strcmp(config->resume, "on") == 0;
+    if (is_alone && config->out[0] == '\0')
+        return ct_fail(CT_INVAL, "--resume needs a run directory: --resume DIR, or --out DIR");
+    if (is_alone) memcpy(config->resume, config->out, sizeof config->resume);
+    if (config->out[0] == '\0') memcpy(config->out, config->resume, sizeof config->out);
+    CT_TRY(ct_checkpoint_open(config->resume, out));
+    return ct_checkpoint_options(*out, config);
+}
+
+ct_status ct_train(const ct_config *config) {
+    ct_config effective = *config;
+    ct_checkpoint *checkpoint = NULL;
+    ct_status status = CT_OK;
+    if (config->resume[0] != '\0') status = find_checkpoint(&effective, &checkpoint);
+    if (status == CT_OK) status = train_from(&effective, checkpoint);
+    ct_checkpoint_free(&checkpoint);
     return status;
 }

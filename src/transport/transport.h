@@ -1,6 +1,9 @@
 /* How rows get from the agent that owns them to the agents that need them, and what that costs.
- * In one process every row is already in place; the ledger still counts every byte that a network
- * would carry, per agent and kind. */
+ *
+ * The rows of a run (agents of all seeds) are spread over the ranks of a job in contiguous, nearly
+ * equal blocks. Every rank's banks hold its own rows first, then *halo rows*: copies of rows that
+ * live elsewhere. In one process every row is own and an exchange moves nothing; the ledger still
+ * counts every byte that a network between agents would carry, per edge, direction and kind. */
 #ifndef CT_TRANSPORT_TRANSPORT_H
 #define CT_TRANSPORT_TRANSPORT_H
 
@@ -9,30 +12,118 @@
 #include "backend/backend.h"
 #include "util/status.h"
 
-/* The messages of one exchange: message k takes a row from agent from[k] to agent to[k]. */
-typedef struct ct_routes {
-    int n;
-    int *from, *to; /* [n] */
-} ct_routes;
-
-ct_status ct_routes_create(int n, ct_routes *out);
-void ct_routes_free(ct_routes *routes);
-
 typedef enum ct_traffic { CT_TRAFFIC_PARAMETERS, CT_TRAFFIC_CLASS_SUMS, CT_N_TRAFFIC } ct_traffic;
 
 typedef struct ct_transport ct_transport;
+typedef struct ct_channel ct_channel;
 
-ct_status ct_transport_create(int n_agents, ct_transport **out);
+typedef struct ct_transport_options {
+    const char *kind;        /* local, mpi; auto = mpi if a launcher started several ranks */
+    double timeout_s;        /* the longest wait for a peer; 0 = 300 */
+    double link_latency_s;   /* of a simulated link between two agents */
+    double link_bytes_per_s; /* likewise; 0 = no limit */
+    int n_worlds;            /* parts of the rows that never meet (seeds); 0 = 1 */
+} ct_transport_options;
+
+/* Rows first .. first+n-1. */
+typedef struct ct_span {
+    int first, n;
+} ct_span;
+
+/* Refused (CT_INVAL) if there are more ranks than rows; CT_NOTBUILT without MPI. */
+ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out);
 void ct_transport_free(ct_transport **transport);
+int ct_transport_rank(const ct_transport *transport);
+int ct_transport_n_ranks(const ct_transport *transport);
+/* The rows of a rank. */
+ct_span ct_transport_rows(const ct_transport *transport, int rank);
+ct_span ct_transport_own(const ct_transport *transport);
+
+/* ---- messages ---- */
+
+/* The messages of one exchange: message k goes from agent from[k] to agent to[k] (rows of the whole
+ * run). It carries the sender's row of a bank with one row an agent or, `by_edge` and then in the
+ * order of the senders, row k of a bank with one row a message. */
+typedef struct ct_routes {
+    int n;
+    int *from, *to; /* [n] */
+    bool by_edge;
+    size_t n_columns; /* of the banks that travel */
+    /* this rank's part */
+    ct_span own; /* items (agents or messages) that are own rows */
+    int n_halo;
+    int *halo;           /* [n_halo] items in the halo rows, ascending */
+    int *edge;           /* [n] the message's place in the ledger; -1 = none of its own */
+    ct_channel *channel; /* what MPI has set up; NULL where nothing crosses ranks */
+    ct_bank *pending;    /* whose exchange has begun and not finished */
+} ct_routes;
+
+/* Room for n messages; the caller fills from and to, then opens the routes. */
+ct_status ct_routes_create(int n, ct_routes *out);
+ct_status ct_routes_open(ct_transport *transport, bool by_edge, size_t n_columns,
+                         ct_routes *routes);
+/* After from, to and n have changed (to no more messages): in one process only. */
+void ct_routes_link(ct_transport *transport, ct_routes *routes);
+void ct_routes_free(ct_routes *routes);
+/* The bank row that holds an item here; -1 if none does. */
+int ct_routes_row(const ct_routes *routes, int item);
 
 /* Brings the bank's halo rows up to date and enters the messages into the ledger; a bank whose halo
- * rows are fresh is left alone and costs nothing. */
-ct_status ct_transport_exchange(ct_transport *transport, const ct_routes *routes, ct_traffic kind,
+ * rows are fresh is left alone and costs nothing. In two halves: between them the bank may be read
+ * and even changed (what travels are the values at the beginning), but its halo rows are not there
+ * yet. A wait longer than the time limit is CT_IO and names the peer. */
+ct_status ct_transport_begin(ct_transport *transport, ct_routes *routes, ct_traffic kind,
+                             ct_bank *bank);
+ct_status ct_transport_finish(ct_transport *transport, ct_routes *routes);
+ct_status ct_transport_exchange(ct_transport *transport, ct_routes *routes, ct_traffic kind,
                                 ct_bank *bank);
+/* The same without an entry in the ledger: a resumed run has its halo rows back. */
+ct_status ct_transport_refresh(ct_transport *transport, ct_routes *routes, ct_bank *bank);
 
+/* ---- all ranks together: every rank must make the same calls in the same order ---- */
+
+/* Everyone gets everyone's records: own holds `size` bytes for each own row, all for each row. */
+ct_status ct_transport_gather(ct_transport *transport, const void *own, size_t size, void *all);
+/* Everyone gets every row: all[row], of the whole run. Nothing in one process. */
+ct_status ct_transport_spread(ct_transport *transport, const ct_bank *bank, ct_bank *all);
+/* Rank 0 gets every row; `all` is its bank of all rows (NULL on the others). */
+ct_status ct_transport_collect(ct_transport *transport, const ct_bank *bank, ct_bank *all);
+/* The largest of the ranks' values; a barrier too. */
+ct_status ct_transport_vote(ct_transport *transport, int mine, int *most);
+
+/* Ends a job of several ranks after a failure on this one: its message is printed last, and every
+ * rank ends with `code`. Returns where there is only one. */
+void ct_transport_abort(int code);
+/* Lets the launcher know that this rank is done; nothing in one process. */
+void ct_transport_end(void);
+
+/* ---- the ledger: the same on every rank ---- */
+
+/* A graph's directed edges: row i's lead to neighbour[begin[i]] .. neighbour[begin[i+1]-1]. */
+ct_status ct_ledger_open(ct_transport *transport, const int *begin, const int *neighbour);
+int ct_ledger_n_edges(const ct_transport *transport);
+typedef struct ct_ledger_edge {
+    int from, to;
+    uint64_t bytes[CT_N_TRAFFIC];
+} ct_ledger_edge;
+ct_ledger_edge *ct_ledger_edges(ct_transport *transport);
 /* Enters bytes into the ledger that no exchange carries (an all-reduce). */
 void ct_transport_count(ct_transport *transport, int agent, ct_traffic kind, uint64_t bytes);
+/* [rows][CT_N_TRAFFIC] what was entered that way; may be set (a resumed run) */
+uint64_t *ct_ledger_others(ct_transport *transport);
 /* Bytes an agent has sent so far. */
 uint64_t ct_transport_sent(const ct_transport *transport, int agent, ct_traffic kind);
+
+/* Simulated link: after every iteration, the seconds that its messages would have taken, i.e. the
+ * most that any agent of a world spends on sending: latency + bytes / bandwidth a message, one
+ * after the other. */
+void ct_ledger_end_iteration(ct_transport *transport);
+/* An agent is late in this iteration: its world waits for it. */
+void ct_ledger_delay(ct_transport *transport, int agent, double seconds);
+/* [n_worlds] so far; may be set (a resumed run) */
+double *ct_ledger_link_seconds(ct_transport *transport);
+
+/* Seconds this rank has waited for messages. */
+double ct_transport_waited_s(const ct_transport *transport);
 
 #endif

@@ -9,7 +9,7 @@
 typedef struct ct_sparse {
     int n_rows, n_cols;
     int *begin;    /* [n_rows + 1]: row i owns entries begin[i] .. begin[i+1]-1 */
-    int *column;   /* [begin[n_rows]] ascending within a row: sums run in this order */
+    int *column;   /* [begin[n_rows]] within a row in the order in which sums run */
     double *value; /* [begin[n_rows]] */
 } ct_sparse;
 
@@ -18,7 +18,7 @@ ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out
 void ct_sparse_free(ct_sparse *matrix);
 /* The parts along the diagonal of one matrix, zero elsewhere. */
 ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out);
-/* The entry at (row, column); 0 where none is stored. */
+/* The entry at (row, column); 0 where none is stored. Only where columns ascend. */
 double ct_sparse_get(const ct_sparse *matrix, int row, int column);
 
 #endif

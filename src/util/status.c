@@ -32,6 +32,7 @@ int ct_exit_code(ct_status status) {
     case CT_OK: return 0;
     case CT_INVAL:
     case CT_NOTBUILT: return 2;
+    case CT_STOPPED: return 130;
     default: return 1;
     }
 }

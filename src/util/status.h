@@ -12,6 +12,7 @@ typedef enum ct_status {
     CT_NOMEM,    /* out of memory (exit 1) */
     CT_NOTBUILT, /* a part left out at configure time (exit 2) */
     CT_DIVERGED, /* NaN or Inf during training (exit 1) */
+    CT_STOPPED,  /* the user pressed Ctrl-C; what was done is saved (exit 130) */
 } ct_status;
 
 #if defined(__GNUC__)
@@ -27,7 +28,7 @@ ct_status ct_fail(ct_status status, const char *format, ...) CT_PRINTF(2, 3);
 const char *ct_message(void);
 void ct_clear_message(void);
 
-/* 0, 1 or 2, as the command line promises. */
+/* 0, 1, 2 or 130, as the command line promises. */
 int ct_exit_code(ct_status status);
 
 #define CT_TRY(expression)                                                                         \

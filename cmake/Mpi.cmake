@@ -1,0 +1,11 @@
+# MPI between processes: taken where it is installed, switched off with -DCT_WITH_MPI=OFF.
+option(CT_WITH_MPI "run over several processes with MPI" ON)
+if(CT_WITH_MPI)
+  find_package(MPI QUIET COMPONENTS C)
+  if(MPI_C_FOUND)
+    target_link_libraries(crosstalk_core PUBLIC MPI::MPI_C)
+  else()
+    message(STATUS "without MPI: not found")
+    set(CT_WITH_MPI OFF)
+  endif()
+endif()

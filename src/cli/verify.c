@@ -1,0 +1,298 @@
+/* Proves on this machine that a run's results do not depend on how it is run: the same training in
+ * one process, over several ranks, with other numbers of threads, and stopped and resumed on
+ * another number of ranks must leave the same bytes. */
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "algo/algo.h"
+#include "cli/cli.h"
+#include "ct_config.h"
+#include "run/checkpoint.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#define MAX_COUNTS 16
+#define MAX_CASES  64
+#define MAX_WORDS  256
+
+extern char **environ;
+
+void ct_cli_verify_help(FILE *out) {
+    fputs(
+        "usage: crosstalk verify [--ranks 1,2,3,4] [--try-threads 1,2] [--algorithms A,B:ccl,...]\n"
+        "                        [--option value ...]\n\n"
+        "Trains the same thing in one process and over several ranks (by mpirun), with different\n"
+        "numbers of threads, and stopped half-way and resumed on another number of ranks, and\n"
+        "compares models and metrics byte by byte: they must be the same. Options are those of\n"
+        "crosstalk train; the default is a small network on made-up data.\n"
+        "  --ranks LIST         numbers of ranks [1,2,3,4]\n"
+        "  --try-threads LIST   numbers of threads [1,2]\n"
+        "  --algorithms LIST    names, with :ccl for the CCL loss [all of them, both ways]\n",
+        out);
+}
+
+typedef struct verify {
+    int ranks[MAX_COUNTS], n_ranks, threads[MAX_COUNTS], n_threads;
+    char cases[MAX_CASES][48];
+    int n_cases;
+    char **options; /* of the run, as given */
+    int n_options;
+    char program[1024];
+    char dir[64];
+    bool has_mpirun;
+    int n_same, n_different;
+} verify;
+
+typedef struct counts {
+    const char *name;
+    int *values, *n;
+} counts;
+
+static ct_status add_count(void *context, const char *field) {
+    counts *c = context;
+    int64_t value = 0;
+    if (!ct_parse_i64(field, &value) || value < 1 || value > 1024 || *c->n == MAX_COUNTS)
+        return ct_fail(CT_INVAL, "--%s: '%s' is not one of at most %d numbers from 1 to 1024",
+                       c->name, field, MAX_COUNTS);
+    c->values[(*c->n)++] = (int)value;
+    return CT_OK;
+}
+
+static ct_status add_case(void *context, const char *field) {
+    verify *v = context;
+    char name[48];
+    const ct_algo *algo;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(field, ":"), field);
+    const char *loss = strchr(field, ':');
+    if (v->n_cases == MAX_CASES || (loss != NULL && strcmp(loss, ":ccl") != 0))
+        return ct_fail(CT_INVAL, "--algorithms: '%s' is not a name or name:ccl", field);
+    CT_TRY(ct_algo_find(name, &algo));
+    snprintf(v->cases[v->n_cases++], sizeof v->cases[0], "%s", field);
+    return CT_OK;
+}
+
+static void add_both(void *context, const char *name, const char *text) {
+    verify *v = context;
+    (void)text;
+    if (v->n_cases + 2 > MAX_CASES) return;
+    snprintf(v->cases[v->n_cases++], sizeof v->cases[0], "%.40s", name);
+    snprintf(v->cases[v->n_cases++], sizeof v->cases[0], "%.40s:ccl", name);
+}
+
+/* ---- running ---- */
+
+static bool is_in_path(const char *name) {
+    const char *path = getenv("PATH");
+    for (const char *at = path; at != NULL && *at != '\0';) {
+        char full[1024];
+        size_t n = strcspn(at, ":");
+        snprintf(full, sizeof full, "%.*s/%s", (int)n, at, name);
+        if (access(full, X_OK) == 0) return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+static ct_status run_words(char **words) {
+    pid_t pid;
+    int status = 0;
+    if (posix_spawnp(&pid, words[0], NULL, NULL, words, environ) != 0)
+        return ct_fail(CT_IO, "cannot start %s", words[0]);
+    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return ct_fail(CT_IO, "%s train failed; what it said is above", words[0]);
+    return CT_OK;
+}
+
+/* One training of a case into <dir>/<name>. extra: more options, NULL at the end. */
+static ct_status train(const verify *v, const char *algorithm, int n_ranks, int n_threads,
+                       const char *name, const char *const *extra) {
+    char count[16], threads[16], out[128], method[48];
+    char *words[MAX_WORDS] = {NULL};
+    int n = 0;
+    snprintf(count, sizeof count, "%d", n_ranks);
+    snprintf(threads, sizeof threads, "%d", n_threads);
+    snprintf(out, sizeof out, "%s/%s", v->dir, name);
+    snprintf(method, sizeof method, "%.*s", (int)strcspn(algorithm, ":"), algorithm);
+    const char *const fixed[] = {v->program,  "train",  "--quiet",
+                                 "--out",     out,      "--save-agents",
+                                 "--threads", threads,  "--algorithm",
+                                 method,      "--loss", strchr(algorithm, ':') ? "ccl" : "ce"};
+    const char *const launch[] = {"mpirun", "-n", count};
+    for (int k = 0; k < 3 && n_ranks > 1; k++) words[n++] = (char *)launch[k];
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) words[n++] = (char *)fixed[k];
+    for (int k = 0; k < v->n_options && n < MAX_WORDS - 8; k++) words[n++] = v->options[k];
+    for (; *extra != NULL && n < MAX_WORDS - 1; extra++) words[n++] = (char *)*extra;
+    return run_words(words);
+}
+
+static void clean(const verify *v, const char *name) {
+    static const char *const files[] = {
+        "config.txt",   "partition.csv",         "metrics.jsonl",
+        "summary.json", "consensus.safetensors", "agents.safetensors",
+        "checkpoint"};
+    char path[256];
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        snprintf(path, sizeof path, "%s/%s/%s", v->dir, name, files[k]);
+        remove(path);
+    }
+    snprintf(path, sizeof path, "%s/%s", v->dir, name);
+    remove(path);
+}
+
+/* ---- comparing ---- */
+
+/* Blanks what a clock has written. */
+static void forget_seconds(ct_blob *blob) {
+    static const char key[] = "\"seconds\": ";
+    for (char *at = (char *)blob->bytes; (at = strstr(at, key)) != NULL;) {
+        at += sizeof key - 1;
+        size_t n = strcspn(at, ",}");
+        size_t left = blob->n - (size_t)(at + n - (char *)blob->bytes);
+        memmove(at, at + n, left + 1);
+        blob->n -= n;
+    }
+}
+
+static ct_status same_file(const verify *v, const char *name, const char *file, bool *same) {
+    char a[256], b[256];
+    ct_blob x = {0}, y = {0};
+    snprintf(a, sizeof a, "%s/one/%s", v->dir, file);
+    snprintf(b, sizeof b, "%s/%s/%s", v->dir, name, file);
+    ct_status status = ct_file_read(a, SIZE_MAX / 2, &x);
+    if (status == CT_OK) status = ct_file_read(b, SIZE_MAX / 2, &y);
+    if (status == CT_OK) {
+        if (strcmp(file, "metrics.jsonl") == 0) {
+            forget_seconds(&x);
+            forget_seconds(&y);
+        }
+        *same = x.n == y.n && memcmp(x.bytes, y.bytes, x.n) == 0;
+    }
+    ct_blob_free(&x);
+    ct_blob_free(&y);
+    return status;
+}
+
+static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
+    static const char *const files[] = {"consensus.safetensors", "agents.safetensors",
+                                        "metrics.jsonl"};
+    for (int k = 0; k < 3; k++) {
+        bool same = false;
+        CT_TRY(same_file(v, name, files[k], &same));
+        if (same) continue;
+        printf("%-20s %s: %s differs\n", algorithm, how, files[k]);
+        v->n_different++;
+        return CT_OK;
+    }
+    v->n_same++;
+    return CT_OK;
+}
+
+static ct_status try_spread(verify *v, const char *algorithm, int n_ranks, int n_threads) {
+    static const char *const none[] = {NULL};
+    char how[64];
+    snprintf(how, sizeof how, "%d ranks, %d threads", n_ranks, n_threads);
+    CT_TRY(train(v, algorithm, n_ranks, n_threads, "other", none));
+    CT_TRY(compare(v, algorithm, "other", how));
+    clean(v, "other");
+    return CT_OK;
+}
+
+/* Stopped after some iterations on some ranks, resumed on others. */
+static ct_status try_resume(verify *v, const char *algorithm, int first, int second) {
+    static const char *const stop[] = {"--iterations", "5", "--checkpoint-every", "end", NULL};
+    static const char *const go_on[] = {"--resume", "--iterations", "0", NULL};
+    char how[64];
+    snprintf(how, sizeof how, "stopped on %d ranks, resumed on %d", first, second);
+    CT_TRY(train(v, algorithm, first, 1, "other", stop));
+    CT_TRY(train(v, algorithm, second, 1, "other", go_on));
+    CT_TRY(compare(v, algorithm, "other", how));
+    char dir[128];
+    snprintf(dir, sizeof dir, "%s/other", v->dir);
+    CT_TRY(ct_checkpoint_remove_all(dir));
+    clean(v, "other");
+    return CT_OK;
+}
+
+static ct_status verify_case(verify *v, const char *algorithm) {
+    static const char *const none[] = {NULL};
+    int n_before = v->n_different, most = 1;
+    CT_TRY(train(v, algorithm, 1, 1, "one", none));
+    for (int r = 0; r < v->n_ranks; r++) {
+        if (v->ranks[r] > 1 && !v->has_mpirun) continue;
+        if (v->ranks[r] > most) most = v->ranks[r];
+        for (int t = 0; t < v->n_threads; t++)
+            if (v->ranks[r] > 1 || v->threads[t] > 1)
+                CT_TRY(try_spread(v, algorithm, v->ranks[r], v->threads[t]));
+    }
+    CT_TRY(try_resume(v, algorithm, most, 1));
+    if (most > 1) CT_TRY(try_resume(v, algorithm, 1, most));
+    clean(v, "one");
+    printf("%-20s %s\n", algorithm, v->n_different == n_before ? "same bits" : "DIFFERENT");
+    fflush(stdout);
+    return CT_OK;
+}
+
+/* ---- options ---- */
+
+static ct_status take_options(verify *v, int n_args, char **args) {
+    counts ranks = {"ranks", v->ranks, &v->n_ranks},
+           threads = {"try-threads", v->threads, &v->n_threads};
+    for (int at = 0; at < n_args; at++) {
+        const char *value;
+        CT_TRY(ct_cli_own_option(n_args, args, &at, ranks.name, &value));
+        if (value != NULL) CT_TRY(ct_split(value, add_count, &ranks));
+        if (value != NULL) continue;
+        CT_TRY(ct_cli_own_option(n_args, args, &at, threads.name, &value));
+        if (value != NULL) CT_TRY(ct_split(value, add_count, &threads));
+        if (value != NULL) continue;
+        CT_TRY(ct_cli_own_option(n_args, args, &at, "algorithms", &value));
+        if (value != NULL) CT_TRY(ct_split(value, add_case, v));
+        if (value == NULL) v->options[v->n_options++] = args[at];
+    }
+    if (v->n_ranks == 0) CT_TRY(ct_split("1,2,3,4", add_count, &ranks));
+    if (v->n_threads == 0) CT_TRY(ct_split("1,2", add_count, &threads));
+    if (v->n_cases == 0) ct_algo_each(add_both, v);
+    return CT_OK;
+}
+
+/* What the launcher needs to start more ranks than there are cores, as any user. */
+static ct_status prepare(verify *v) {
+    static char small[] = "--dataset shapes --model mlp:16 --agents 6 --batch-size 16 "
+                          "--train-samples 600 --test-samples 100 --epochs 2 --lr 0.02";
+    ssize_t n = readlink("/proc/self/exe", v->program, sizeof v->program - 1);
+    if (n <= 0) return ct_fail(CT_IO, "cannot find the name of this program");
+    v->program[n] = '\0';
+    if (v->n_options == 0)
+        for (char *save, *w = strtok_r(small, " ", &save); w != NULL;
+             w = strtok_r(NULL, " ", &save))
+            v->options[v->n_options++] = w;
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
+    v->has_mpirun = CT_WITH_MPI && is_in_path("mpirun");
+    snprintf(v->dir, sizeof v->dir, "/tmp/crosstalk-verify-XXXXXX");
+    if (mkdtemp(v->dir) == NULL) return ct_fail(CT_IO, "cannot make a directory in /tmp");
+    return CT_OK;
+}
+
+ct_status ct_cli_verify(int n_args, char **args) {
+    static verify v;
+    v.options = ct_new(char *, (size_t)n_args + 32);
+    if (v.options == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
+    ct_status status = take_options(&v, n_args, args);
+    if (status == CT_OK) status = prepare(&v);
+    if (status == CT_OK && !v.has_mpirun)
+        printf("one process only: %s\n",
+               CT_WITH_MPI ? "there is no mpirun here" : "this crosstalk was built without MPI");
+    for (int k = 0; k < v.n_cases && status == CT_OK; k++) status = verify_case(&v, v.cases[k]);
+    if (status == CT_OK) printf("%d the same, %d different\n", v.n_same, v.n_different);
+    if (status == CT_OK && v.n_different > 0)
+        status = ct_fail(CT_IO, "results depend on how the run is run; files are in %s", v.dir);
+    if (v.n_different == 0 && v.dir[0] != '\0') remove(v.dir);
+    ct_free(v.options);
+    return status;
+}

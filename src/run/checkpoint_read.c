@@ -1,0 +1,299 @@
+/* Finding the newest good checkpoint, and going on from it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/checkpoint_internal.h"
+#include "util/file.h"
+#include "util/json.h"
+#include "util/log.h"
+#include "util/memory.h"
+
+#define MAX_MANIFEST ((size_t)1 << 30)
+
+struct ct_checkpoint {
+    ct_json *manifest;
+    char *folder;
+    long iteration;
+};
+
+void ct_checkpoint_free(ct_checkpoint **checkpoint) {
+    ct_checkpoint *c = *checkpoint;
+    if (c == NULL) return;
+    ct_json_free(&c->manifest);
+    ct_free(c->folder);
+    ct_free(c);
+    *checkpoint = NULL;
+}
+
+long ct_checkpoint_iteration(const ct_checkpoint *c) {
+    return c->iteration;
+}
+
+/* ---- the manifest's fields: what its checksum vouches for is still looked at twice ---- */
+
+static double number(const ct_json *object, const char *key) {
+    const ct_json *member = object != NULL ? ct_json_get(object, key) : NULL;
+    return member != NULL && member->kind == CT_JSON_NUMBER ? member->number : -1;
+}
+
+static const ct_json *array(const ct_json *object, const char *key, size_t n) {
+    const ct_json *member = object != NULL ? ct_json_get(object, key) : NULL;
+    bool ok = member != NULL && member->kind == CT_JSON_ARRAY && member->n_children == n;
+    return ok ? member : NULL;
+}
+
+static uint64_t hex(const ct_json *object, const char *key) {
+    const ct_json *member = ct_json_get(object, key);
+    bool ok = member != NULL && member->kind == CT_JSON_STRING && strlen(member->string) == 16;
+    return ok ? strtoull(member->string, NULL, 16) : 0;
+}
+
+static bool take_numbers(const ct_json *list, double *out) {
+    if (list == NULL) return false;
+    for (const ct_json *item = list->child; item != NULL; item = item->next)
+        *out++ = item->kind == CT_JSON_NUMBER ? item->number : 0;
+    return true;
+}
+
+static ct_status bad(const ct_checkpoint *c, const char *what) {
+    return ct_fail(CT_IO, "%s/manifest.json: no valid '%s'", c->folder, what);
+}
+
+/* ---- finding ---- */
+
+static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blob *blob) {
+    const size_t n_magic = sizeof CT_MANIFEST_MAGIC - 1, n_head = n_magic + 17;
+    char expected[18];
+    if (blob->n < n_head || memcmp(blob->bytes, CT_MANIFEST_MAGIC, n_magic) != 0)
+        return ct_fail(CT_IO, "%s: not the manifest of a checkpoint", path);
+    const char *body = (const char *)blob->bytes + n_head;
+    size_t n = blob->n - n_head;
+    snprintf(expected, sizeof expected, "%016" PRIx64 "\n",
+             ct_checksum(CT_CHECKSUM_START, body, n));
+    if (memcmp(blob->bytes + n_magic, expected, 17) != 0)
+        return ct_fail(CT_IO, "%s: damaged: the checksum does not fit", path);
+    CT_TRY(ct_json_parse(body, n, path, &c->manifest));
+    if (number(c->manifest, "iteration") == (double)c->iteration) return CT_OK;
+    return ct_fail(CT_IO, "%s: of iteration %.0f, in the folder of %ld", path,
+                   number(c->manifest, "iteration"), c->iteration);
+}
+
+static ct_status read_manifest(ct_checkpoint *c) {
+    ct_blob blob = {0};
+    char *path = ct_path_join(c->folder, "manifest.json");
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = ct_file_read(path, MAX_MANIFEST, &blob);
+    if (status == CT_OK) status = parse_manifest(c, path, &blob);
+    ct_blob_free(&blob);
+    ct_free(path);
+    return status;
+}
+
+static ct_status check_files(const ct_checkpoint *c) {
+    double rows = number(c->manifest, "rows");
+    const ct_json *files = rows > 0 ? array(c->manifest, "files", (size_t)rows) : NULL;
+    if (files == NULL) return bad(c, "files");
+    int row = 0;
+    for (const ct_json *f = files->child; f != NULL; f = f->next, row++) {
+        ct_agent_file expected = {(uint64_t)number(f, "bytes"), hex(f, "checksum")};
+        CT_TRY(ct_agent_file_check(c->folder, row, c->iteration, &expected));
+    }
+    return CT_OK;
+}
+
+static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) {
+    ct_checkpoint *c = ct_new(ct_checkpoint, 1);
+    if (c == NULL) return ct_fail(CT_NOMEM, "no memory for a checkpoint");
+    c->iteration = iteration;
+    c->folder = ct_checkpoint_folder(dir, iteration);
+    ct_status status = c->folder != NULL ? read_manifest(c) : CT_NOMEM;
+    if (status == CT_OK) status = check_files(c);
+    if (status != CT_OK) {
+        ct_checkpoint_free(&c);
+        return status;
+    }
+    *out = c;
+    return CT_OK;
+}
+
+ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
+    long *found = NULL;
+    int n = 0, at = 0;
+    CT_TRY(ct_checkpoint_list(dir, &found, &n));
+    ct_status status = CT_IO;
+    for (; at < n && status != CT_OK; at++) {
+        status = open_one(dir, found[at], out);
+        if (status == CT_OK || at + 1 == n) break;
+        ct_note("the checkpoint of iteration %ld is not whole (%s): looking at the one before",
+                found[at], ct_message());
+        ct_clear_message();
+    }
+    ct_free(found);
+    if (n == 0) return ct_fail(CT_IO, "%s: no checkpoint to resume from", dir);
+    return status;
+}
+
+/* ---- options ---- */
+
+/* What does not change the numbers, or is another machine's business. */
+static bool may_differ(const char *name) {
+    static const char *const names[] = {
+        "data-dir", "cache",     "memory",           "workers",          "strict", "device",
+        "threads",  "out",       "iterations",       "eval-every",       "ledger", "save-agents",
+        "timeout",  "transport", "checkpoint-every", "checkpoint-strict"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(names[k], name) == 0) return true;
+    return false;
+}
+
+static void value_text(const ct_json *value, ct_text *out) {
+    switch (value->kind) {
+    case CT_JSON_STRING: ct_text_add(out, "%s", value->string); break;
+    case CT_JSON_BOOL: ct_text_add(out, "%s", value->number != 0 ? "on" : "off"); break;
+    default:
+        if (value->number == floor(value->number) && fabs(value->number) < 1e16)
+            ct_text_add(out, "%.0f", value->number);
+        else
+            ct_json_add_number(out, value->number);
+        break;
+    }
+}
+
+ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
+    const ct_json *options = ct_json_get(c->manifest, "options");
+    if (options == NULL || options->kind != CT_JSON_OBJECT) return bad(c, "options");
+    for (const ct_json *o = options->child; o != NULL; o = o->next) {
+        if (strcmp(o->key, "out") == 0 || ct_config_is_given(config, o->key)) continue;
+        ct_text text = {0};
+        value_text(o, &text);
+        ct_status status = ct_text_status(&text);
+        if (status == CT_OK) status = ct_config_set(config, o->key, text.n > 0 ? text.chars : "");
+        ct_text_free(&text);
+        if (status != CT_OK) return status;
+    }
+    return CT_OK;
+}
+
+static bool same_value(const ct_json *a, const ct_json *b) {
+    if (b == NULL || a->kind != b->kind) return false;
+    return a->kind == CT_JSON_STRING ? strcmp(a->string, b->string) == 0 : a->number == b->number;
+}
+
+static ct_status refuse_option(const ct_checkpoint *c, const ct_json *now, const ct_json *then) {
+    ct_text a = {0}, b = {0};
+    value_text(now, &a);
+    if (then != NULL) value_text(then, &b);
+    ct_status status =
+        ct_fail(CT_INVAL, "--%s %s contradicts the checkpoint of iteration %ld, which has %s",
+                now->key, a.n > 0 ? a.chars : "''", c->iteration, b.n > 0 ? b.chars : "none");
+    ct_text_free(&a);
+    ct_text_free(&b);
+    return status;
+}
+
+/* Options of the run against those of the checkpoint, both with everything filled in. */
+static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
+    ct_text text = {0};
+    ct_json *now = NULL;
+    ct_text_add(&text, "{");
+    ct_config_print_json(&run->config, &text);
+    ct_text_add(&text, "}");
+    ct_status status = ct_text_status(&text);
+    if (status == CT_OK) status = ct_json_parse(text.chars, text.n, "options", &now);
+    ct_text_free(&text);
+    CT_TRY(status);
+    const ct_json *then = ct_json_get(c->manifest, "options");
+    for (const ct_json *o = now->child; o != NULL && status == CT_OK; o = o->next) {
+        const ct_json *saved = ct_json_get(then, o->key);
+        if (!may_differ(o->key) && !same_value(o, saved)) status = refuse_option(c, o, saved);
+    }
+    ct_json_free(&now);
+    return status;
+}
+
+/* ---- the state ---- */
+
+static ct_status read_world(const ct_checkpoint *c, const ct_run *run, int k, const ct_json *w,
+                            ct_tally *tally) {
+    if (hex(w, "partition") != run->worlds[k].partition_facts.hash)
+        return ct_fail(CT_INVAL,
+                       "the data is split otherwise than at the checkpoint of iteration %ld: it is "
+                       "other data, or another --partition-file",
+                       c->iteration);
+    if (!take_numbers(array(w, "sums", CT_LOSS_FIELDS), tally->sums)) return bad(c, "sums");
+    if (!take_numbers(array(w, "last", CT_LOSS_FIELDS), tally->last)) return bad(c, "last");
+    tally->samples = number(w, "samples");
+    ct_ledger_link_seconds(run->transport)[k] = number(w, "link_seconds");
+    return CT_OK;
+}
+
+static const ct_json *world_at(const ct_checkpoint *c, int k) {
+    const ct_json *worlds = ct_json_get(c->manifest, "worlds");
+    const ct_json *w = worlds != NULL ? worlds->child : NULL;
+    while (w != NULL && k-- > 0) w = w->next;
+    return w;
+}
+
+size_t ct_checkpoint_metrics_bytes(const ct_checkpoint *c, int world) {
+    double n = number(world_at(c, world), "metrics_bytes");
+    return n > 0 ? (size_t)n : 0;
+}
+
+static ct_status read_ledger(const ct_checkpoint *c, ct_run *run) {
+    size_t n = (size_t)ct_ledger_n_edges(run->transport);
+    const ct_json *list = array(c->manifest, "ledger", CT_N_TRAFFIC * n);
+    ct_ledger_edge *edges = ct_ledger_edges(run->transport);
+    if (list == NULL) return bad(c, "ledger");
+    size_t at = 0;
+    for (const ct_json *item = list->child; item != NULL; item = item->next, at++)
+        edges[at / CT_N_TRAFFIC].bytes[at % CT_N_TRAFFIC] = (uint64_t)item->number;
+    uint64_t *others = ct_ledger_others(run->transport);
+    list = array(c->manifest, "others", CT_N_TRAFFIC * (size_t)run->agents.n_rows);
+    if (list == NULL) return bad(c, "others");
+    for (const ct_json *item = list->child; item != NULL; item = item->next)
+        *others++ = (uint64_t)item->number;
+    return CT_OK;
+}
+
+/* Halo rows that were up to date are brought back without counting them again. */
+static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
+    ct_agents *a = &run->agents;
+    const ct_json *list = array(c->manifest, "fresh", (size_t)a->n_buffers + 1);
+    if (list == NULL) return bad(c, "fresh");
+    int b = -1;
+    for (const ct_json *item = list->child; item != NULL; item = item->next, b++) {
+        ct_bank *bank = b < 0 ? &a->x : &a->buffers[b].bank;
+        ct_routes *routes =
+            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->neighbours;
+        if (item->number != 0) CT_TRY(ct_transport_refresh(run->transport, routes, bank));
+    }
+    return CT_OK;
+}
+
+static ct_status read_algorithm(const ct_checkpoint *c, ct_run *run) {
+    size_t n = 0;
+    double *state = NULL;
+    if (run->algo->host_state != NULL) state = run->algo->host_state(run->algo_state, &n);
+    return take_numbers(array(c->manifest, "algorithm", n), state) ? CT_OK : bad(c, "algorithm");
+}
+
+ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
+    CT_TRY(check_options(c, run));
+    if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
+    if (array(c->manifest, "worlds", (size_t)run->n_worlds) == NULL) return bad(c, "worlds");
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(read_world(c, run, k, world_at(c, k), &p->tallies[k]));
+    for (int i = 0; i < run->agents.n; i++)
+        CT_TRY(ct_agent_file_read(run, i, c->folder, c->iteration));
+    CT_TRY(read_ledger(c, run));
+    CT_TRY(read_fresh(c, run));
+    CT_TRY(read_algorithm(c, run));
+    p->iteration = c->iteration;
+    p->seconds = number(c->manifest, "seconds");
+    run->resumed_at = c->iteration;
+    if (c->iteration > 0)
+        run->agents.lr = ct_lr_at(&run->lr, c->iteration - 1, run->epoch_iterations);
+    return CT_OK;
+}

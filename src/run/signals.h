@@ -1,0 +1,12 @@
+/* A wish to stop: SIGTERM or SIGINT, noticed between iterations. */
+#ifndef CT_RUN_SIGNALS_H
+#define CT_RUN_SIGNALS_H
+
+/* From here on the first such signal is only remembered; a second one ends the process. */
+void ct_signals_catch(void);
+/* The signal that came; 0 = none. */
+int ct_signals_seen(void);
+/* As before ct_signals_catch. */
+void ct_signals_restore(void);
+
+#endif

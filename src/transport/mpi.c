@@ -1,0 +1,417 @@
+/* Rows between processes, by MPI (MPI-3). Requests are persistent and set up once per routes: one
+ * message to and one from every rank that shares an edge with ours, rows packed one after the other
+ * in host memory. Nothing blocks without a limit: every wait polls until its deadline and then
+ * names the peer that was waited for. MPI's types do not leave this file. */
+#include "transport/transport_internal.h"
+
+#include "ct_config.h"
+
+#if CT_WITH_MPI
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/memory.h"
+
+enum { TAG_GATHER = 1, TAG_SPREAD, TAG_COLLECT, TAG_ROUTES };
+#define MAX_ROUTES 1024
+#define N_SPINS    200 /* polls before a wait gives the core away */
+
+static bool is_active;
+static int my_rank, job_size, n_routes_open;
+
+/* One peer of a channel. */
+typedef struct peer {
+    int rank;
+    int n_rows;
+    int *rows; /* bank rows to send; receives fill `first` .. first+n_rows-1 */
+    int first;
+    float *values; /* [n_rows][n_columns] */
+} peer;
+
+struct ct_channel {
+    peer *sends, *receives;
+    int n_sends, n_receives;
+    MPI_Request *requests; /* receives, then sends */
+    int *done;
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static ct_status failed(const char *what, int code) {
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS) n = 0;
+    return ct_fail(CT_IO, "mpi: %s: %.*s", what, n, text);
+}
+
+#define MPI_TRY(call)                                                                              \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_ != MPI_SUCCESS) return failed(#call, code_);                                     \
+    } while (0)
+
+ct_status ct_mpi_join(int *rank, int *n_ranks) {
+    int is_initialized = 0, level;
+    MPI_TRY(MPI_Initialized(&is_initialized));
+    if (!is_initialized) MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level));
+    MPI_TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &my_rank));
+    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &job_size));
+    is_active = true;
+    *rank = my_rank;
+    *n_ranks = job_size;
+    return CT_OK;
+}
+
+bool ct_mpi_is_active(void) {
+    return is_active;
+}
+
+void ct_mpi_end(void) {
+    MPI_Finalize();
+    is_active = false;
+}
+
+/* A mistake that every rank makes is told by rank 0 alone: the others give it the time to. */
+void ct_mpi_abort(int code) {
+    if (job_size == 1) {
+        ct_mpi_end();
+        return;
+    }
+    if (my_rank > 0) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    fprintf(stderr, "crosstalk: rank %d: %s\n", my_rank, ct_message());
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+/* ---- waiting ---- */
+
+static ct_status too_late(const ct_transport *t, int rank) {
+    ct_span rows = ct_transport_rows(t, rank);
+    return ct_fail(CT_IO,
+                   "rank %d waited %g s for rank %d (agents %d to %d) and gave up; its machine may "
+                   "be gone, or --timeout too short",
+                   t->rank, t->timeout_s, rank, rows.first, rows.first + rows.n - 1);
+}
+
+static void pause_after(int n_polls) {
+    if (n_polls < N_SPINS) return;
+    if (n_polls < 10 * N_SPINS)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+/* Until all requests are done; requests[k] is with rank ranks[k]. `done` has room for n. */
+static ct_status wait_all(ct_transport *t, MPI_Request *requests, const int *ranks, int n,
+                          int *done) {
+    double began = now();
+    int n_left = n, n_done = 0;
+    for (int k = 0; k < n; k++)
+        if (requests[k] == MPI_REQUEST_NULL) n_left--;
+    for (int polls = 0; n_left > 0; polls++) {
+        MPI_TRY(MPI_Testsome(n, requests, &n_done, done, MPI_STATUSES_IGNORE));
+        if (n_done == MPI_UNDEFINED) break;
+        for (int k = 0; k < n_done; k++) done[k] = 0;
+        n_left -= n_done;
+        if (n_done > 0) continue;
+        if (now() - began > t->timeout_s) {
+            for (int k = 0; k < n; k++) {
+                int is_done = 0;
+                MPI_TRY(MPI_Request_get_status(requests[k], &is_done, MPI_STATUS_IGNORE));
+                if (!is_done) return too_late(t, ranks[k]);
+            }
+        }
+        pause_after(polls);
+    }
+    t->waited_s += now() - began;
+    return CT_OK;
+}
+
+static ct_status wait_one(ct_transport *t, MPI_Request *request, int rank) {
+    int done;
+    return wait_all(t, request, &rank, 1, &done);
+}
+
+static ct_status send_to(ct_transport *t, int rank, int tag, const void *bytes, size_t n) {
+    MPI_Request request;
+    MPI_TRY(MPI_Isend(bytes, (int)n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+    return wait_one(t, &request, rank);
+}
+
+static ct_status receive_from(ct_transport *t, int rank, int tag, void *bytes, size_t n) {
+    MPI_Request request;
+    MPI_TRY(MPI_Irecv(bytes, (int)n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+    return wait_one(t, &request, rank);
+}
+
+/* ---- channels ---- */
+
+static int item_of(const ct_routes *r, int message) {
+    return r->by_edge ? message : r->from[message];
+}
+
+/* Own items that `rank` needs, ascending and each once, as bank rows. */
+static int rows_for(const ct_transport *t, const ct_routes *r, int rank, int *rows) {
+    ct_span theirs = ct_transport_rows(t, rank);
+    int n = 0;
+    for (int k = 0; k < r->n; k++) {
+        int row = ct_routes_row(r, item_of(r, k));
+        if (row < 0 || row >= r->own.n) continue;
+        if (r->to[k] < theirs.first || r->to[k] >= theirs.first + theirs.n) continue;
+        rows[n++] = row;
+    }
+    return ct_sort_unique(rows, n);
+}
+
+static int owner_of_item(const ct_transport *t, const ct_routes *r, int item) {
+    return ct_transport_owner(t, r->by_edge ? r->from[item] : item);
+}
+
+static ct_status add_peer(peer *p, int rank, int n_rows, size_t n_columns) {
+    *p = (peer){.rank = rank, .n_rows = n_rows};
+    p->rows = ct_new(int, (size_t)n_rows);
+    p->values = ct_new(float, (size_t)n_rows *n_columns);
+    if (p->rows != NULL && p->values != NULL) return CT_OK;
+    return ct_fail(CT_NOMEM, "no memory for messages to rank %d", rank);
+}
+
+static ct_status add_peers(const ct_transport *t, const ct_routes *r, ct_channel *c, int *rows) {
+    for (int rank = 0; rank < t->n_ranks; rank++) {
+        if (rank == t->rank) continue;
+        int n = rows_for(t, r, rank, rows);
+        if (n > 0) {
+            peer *p = &c->sends[c->n_sends++];
+            CT_TRY(add_peer(p, rank, n, r->n_columns));
+            memcpy(p->rows, rows, (size_t)n * sizeof *rows);
+        }
+        int first = 0, end;
+        while (first < r->n_halo && owner_of_item(t, r, r->halo[first]) != rank) first++;
+        for (end = first; end < r->n_halo && owner_of_item(t, r, r->halo[end]) == rank;) end++;
+        if (end == first) continue;
+        peer *p = &c->receives[c->n_receives++];
+        CT_TRY(add_peer(p, rank, end - first, r->n_columns));
+        p->first = r->own.n + first;
+    }
+    return CT_OK;
+}
+
+static ct_status set_up(const ct_routes *r, ct_channel *c) {
+    int tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
+    for (int k = 0; k < c->n_receives; k++) {
+        peer *p = &c->receives[k];
+        int n = (int)((size_t)p->n_rows * r->n_columns);
+        MPI_TRY(
+            MPI_Recv_init(p->values, n, MPI_FLOAT, p->rank, tag, MPI_COMM_WORLD, &c->requests[k]));
+    }
+    for (int k = 0; k < c->n_sends; k++) {
+        peer *p = &c->sends[k];
+        int n = (int)((size_t)p->n_rows * r->n_columns);
+        MPI_TRY(MPI_Send_init(p->values, n, MPI_FLOAT, p->rank, tag, MPI_COMM_WORLD,
+                              &c->requests[c->n_receives + k]));
+    }
+    return CT_OK;
+}
+
+ct_status ct_mpi_open(ct_transport *t, ct_routes *r) {
+    size_t n = (size_t)t->n_ranks;
+    ct_channel *c = ct_new(ct_channel, 1);
+    int *rows = ct_new(int, (size_t)r->n);
+    ct_status status = CT_OK;
+    if (c != NULL) {
+        c->sends = ct_new(peer, n);
+        c->receives = ct_new(peer, n);
+        c->requests = ct_new(MPI_Request, 2 * n);
+        c->done = ct_new(int, 4 * n);
+    }
+    if (c == NULL || rows == NULL || c->sends == NULL || c->receives == NULL ||
+        c->requests == NULL || c->done == NULL) {
+        status = ct_fail(CT_NOMEM, "no memory for the channels of %zu ranks", n);
+        goto done;
+    }
+    for (size_t k = 0; k < 2 * n; k++) c->requests[k] = MPI_REQUEST_NULL;
+    CT_TRY_GOTO(add_peers(t, r, c, rows), status, done);
+    CT_TRY_GOTO(set_up(r, c), status, done);
+    r->channel = c;
+done:
+    if (status != CT_OK && c != NULL) ct_mpi_close(c);
+    ct_free(rows);
+    return status;
+}
+
+static void free_peers(peer *peers, int n) {
+    for (int k = 0; k < n; k++) {
+        ct_free(peers[k].rows);
+        ct_free(peers[k].values);
+    }
+    ct_free(peers);
+}
+
+void ct_mpi_close(ct_channel *c) {
+    for (int k = 0; k < c->n_receives + c->n_sends; k++)
+        if (c->requests[k] != MPI_REQUEST_NULL) MPI_Request_free(&c->requests[k]);
+    free_peers(c->sends, c->n_sends);
+    free_peers(c->receives, c->n_receives);
+    ct_free(c->requests);
+    ct_free(c->done);
+    ct_free(c);
+}
+
+ct_status ct_mpi_begin(ct_transport *t, ct_routes *r, const ct_bank *bank) {
+    (void)t;
+    ct_channel *c = r->channel;
+    if (c->n_receives > 0) MPI_TRY(MPI_Startall(c->n_receives, c->requests));
+    for (int k = 0; k < c->n_sends; k++) {
+        peer *p = &c->sends[k];
+        for (int i = 0; i < p->n_rows; i++)
+            CT_TRY(ct_bank_read(bank, p->rows[i], 0, bank->n, p->values + (size_t)i * bank->n));
+        MPI_TRY(MPI_Start(&c->requests[c->n_receives + k]));
+    }
+    return CT_OK;
+}
+
+ct_status ct_mpi_finish(ct_transport *t, ct_routes *r) {
+    ct_channel *c = r->channel;
+    ct_bank *bank = r->pending;
+    int n = c->n_receives + c->n_sends, *ranks = c->done + 2 * t->n_ranks;
+    for (int k = 0; k < n; k++)
+        ranks[k] = k < c->n_receives ? c->receives[k].rank : c->sends[k - c->n_receives].rank;
+    CT_TRY(wait_all(t, c->requests, ranks, n, c->done));
+    for (int k = 0; k < c->n_receives; k++) {
+        const peer *p = &c->receives[k];
+        for (int i = 0; i < p->n_rows; i++)
+            CT_TRY(ct_bank_write(bank, p->first + i, 0, bank->n, p->values + (size_t)i * bank->n));
+    }
+    return CT_OK;
+}
+
+/* ---- all ranks ---- */
+
+ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all) {
+    ct_span mine = ct_transport_own(t);
+    char *rows = all;
+    if (t->rank > 0) {
+        CT_TRY(send_to(t, 0, TAG_GATHER, own, (size_t)mine.n * size));
+        return receive_from(t, 0, TAG_SPREAD, all, (size_t)t->n_rows * size);
+    }
+    memcpy(rows, own, (size_t)mine.n * size);
+    for (int rank = 1; rank < t->n_ranks; rank++) {
+        ct_span theirs = ct_transport_rows(t, rank);
+        CT_TRY(receive_from(t, rank, TAG_GATHER, rows + (size_t)theirs.first * size,
+                            (size_t)theirs.n * size));
+    }
+    for (int rank = 1; rank < t->n_ranks; rank++)
+        CT_TRY(send_to(t, rank, TAG_SPREAD, all, (size_t)t->n_rows * size));
+    return CT_OK;
+}
+
+ct_status ct_mpi_vote(ct_transport *t, int mine, int *most) {
+    *most = mine;
+    if (t->rank > 0) {
+        CT_TRY(send_to(t, 0, TAG_GATHER, &mine, sizeof mine));
+        return receive_from(t, 0, TAG_SPREAD, most, sizeof *most);
+    }
+    for (int rank = 1; rank < t->n_ranks; rank++) {
+        int theirs = 0;
+        CT_TRY(receive_from(t, rank, TAG_GATHER, &theirs, sizeof theirs));
+        if (theirs > *most) *most = theirs;
+    }
+    for (int rank = 1; rank < t->n_ranks; rank++)
+        CT_TRY(send_to(t, rank, TAG_SPREAD, most, sizeof *most));
+    return CT_OK;
+}
+
+/* One row from its owner to rank 0 and, with `to_all`, from there to everyone. */
+static ct_status move_row(ct_transport *t, const ct_bank *bank, ct_bank *all, int row, bool to_all,
+                          float *values) {
+    int owner = ct_transport_owner(t, row);
+    size_t bytes = bank->n * sizeof *values;
+    if (owner == t->rank)
+        CT_TRY(ct_bank_read(bank, row - ct_transport_own(t).first, 0, bank->n, values));
+    if (owner != 0 && owner == t->rank) CT_TRY(send_to(t, 0, TAG_COLLECT, values, bytes));
+    if (owner != 0 && t->rank == 0) CT_TRY(receive_from(t, owner, TAG_COLLECT, values, bytes));
+    for (int rank = 1; rank < t->n_ranks && to_all && t->rank == 0; rank++)
+        if (rank != owner) CT_TRY(send_to(t, rank, TAG_SPREAD, values, bytes));
+    if (t->rank > 0 && to_all && t->rank != owner)
+        CT_TRY(receive_from(t, 0, TAG_SPREAD, values, bytes));
+    return to_all || t->rank == 0 ? ct_bank_write(all, row, 0, bank->n, values) : CT_OK;
+}
+
+static ct_status move_rows(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all) {
+    float *values = ct_new(float, bank->n);
+    ct_status status =
+        values != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to collect rows of %zu", bank->n);
+    for (int row = 0; row < t->n_rows && status == CT_OK; row++)
+        status = move_row(t, bank, all, row, to_all, values);
+    ct_free(values);
+    return status;
+}
+
+ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    return move_rows(t, bank, all, false);
+}
+
+ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    return move_rows(t, bank, all, true);
+}
+
+#else
+
+static ct_status not_built(void) {
+    return ct_fail(CT_NOTBUILT,
+                   "this crosstalk was built without MPI; install an MPI library (Debian: "
+                   "libopenmpi-dev openmpi-bin) and build again, or run it with --transport local");
+}
+
+ct_status ct_mpi_join(int *rank, int *n_ranks) {
+    (void)rank, (void)n_ranks;
+    return not_built();
+}
+bool ct_mpi_is_active(void) {
+    return false;
+}
+void ct_mpi_abort(int code) {
+    (void)code;
+}
+void ct_mpi_end(void) {}
+ct_status ct_mpi_open(ct_transport *t, ct_routes *routes) {
+    (void)t, (void)routes;
+    return not_built();
+}
+void ct_mpi_close(ct_channel *channel) {
+    (void)channel;
+}
+ct_status ct_mpi_begin(ct_transport *t, ct_routes *routes, const ct_bank *bank) {
+    (void)t, (void)routes, (void)bank;
+    return not_built();
+}
+ct_status ct_mpi_finish(ct_transport *t, ct_routes *routes) {
+    (void)t, (void)routes;
+    return not_built();
+}
+ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all) {
+    (void)t, (void)own, (void)size, (void)all;
+    return not_built();
+}
+ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    (void)t, (void)bank, (void)all;
+    return not_built();
+}
+ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    (void)t, (void)bank, (void)all;
+    return not_built();
+}
+ct_status ct_mpi_vote(ct_transport *t, int mine, int *most) {
+    (void)t, (void)mine, (void)most;
+    return not_built();
+}
+
+#endif

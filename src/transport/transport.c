@@ -1,0 +1,268 @@
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/transport_internal.h"
+#include "util/memory.h"
+#include "util/text.h"
+
+#define DEFAULT_TIMEOUT_S 300.0
+
+/* ---- who is here ---- */
+
+/* A launcher (mpirun, srun) started this process as one of several. */
+static bool is_launched(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_STEP_NUM_TASKS"};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const char *text = getenv(sizes[k]);
+        int64_t n = 0;
+        if (text != NULL && ct_parse_i64(text, &n) && n > 1) return true;
+    }
+    return false;
+}
+
+static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
+    *rank = 0;
+    *n_ranks = 1;
+    bool is_auto = strcmp(kind, "auto") == 0, is_mpi = strcmp(kind, "mpi") == 0;
+    if (!is_auto && !is_mpi && strcmp(kind, "local") != 0)
+        return ct_fail(CT_INVAL, "--transport: no '%s'; known: auto, local, mpi", kind);
+    if (!is_mpi && !(is_auto && is_launched())) return CT_OK;
+    CT_TRY(ct_mpi_join(rank, n_ranks));
+    if (*n_ranks <= n_rows) return CT_OK;
+    return ct_fail(CT_INVAL, "%d ranks for %d agents: every rank needs one; start fewer ranks",
+                   *n_ranks, n_rows);
+}
+
+ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out) {
+    int rank, n_ranks;
+    CT_TRY(join(options->kind, n_rows, &rank, &n_ranks));
+    ct_transport *t = ct_new(ct_transport, 1);
+    if (t != NULL) {
+        *t = (ct_transport){.n_rows = n_rows,
+                            .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
+                            .rank = rank,
+                            .n_ranks = n_ranks,
+                            .timeout_s = options->timeout_s,
+                            .latency_s = options->link_latency_s};
+        if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
+        if (t->timeout_s <= 0) t->timeout_s = DEFAULT_TIMEOUT_S;
+        t->first_edge = ct_new(int, (size_t)n_rows + 1);
+        t->busy_s = ct_new(double, (size_t)n_rows);
+        t->link_s = ct_new(double, (size_t)t->n_worlds);
+        t->others = ct_new(uint64_t, (size_t)n_rows * CT_N_TRAFFIC);
+    }
+    if (t == NULL || t->first_edge == NULL || t->busy_s == NULL || t->link_s == NULL ||
+        t->others == NULL) {
+        ct_transport_free(&t);
+        return ct_fail(CT_NOMEM, "no memory for the transport of %d agents", n_rows);
+    }
+    *out = t;
+    return CT_OK;
+}
+
+void ct_transport_free(ct_transport **transport) {
+    if (*transport == NULL) return;
+    ct_free((*transport)->edges);
+    ct_free((*transport)->first_edge);
+    ct_free((*transport)->busy_s);
+    ct_free((*transport)->link_s);
+    ct_free((*transport)->others);
+    ct_free(*transport);
+    *transport = NULL;
+}
+
+int ct_transport_rank(const ct_transport *t) {
+    return t->rank;
+}
+
+int ct_transport_n_ranks(const ct_transport *t) {
+    return t->n_ranks;
+}
+
+ct_span ct_transport_rows(const ct_transport *t, int rank) {
+    int first = (int)((int64_t)t->n_rows * rank / t->n_ranks);
+    int end = (int)((int64_t)t->n_rows * (rank + 1) / t->n_ranks);
+    return (ct_span){first, end - first};
+}
+
+ct_span ct_transport_own(const ct_transport *t) {
+    return ct_transport_rows(t, t->rank);
+}
+
+int ct_transport_owner(const ct_transport *t, int row) {
+    int rank = (int)((int64_t)row * t->n_ranks / t->n_rows);
+    while (row >= ct_transport_rows(t, rank).first + ct_transport_rows(t, rank).n) rank++;
+    while (row < ct_transport_rows(t, rank).first) rank--;
+    return rank;
+}
+
+double ct_transport_waited_s(const ct_transport *t) {
+    return t->waited_s;
+}
+
+/* ---- routes ---- */
+
+ct_status ct_routes_create(int n, ct_routes *out) {
+    ct_routes routes = {.n = n,
+                        .from = ct_new(int, (size_t)n),
+                        .to = ct_new(int, (size_t)n),
+                        .edge = ct_new(int, (size_t)n),
+                        .halo = ct_new(int, (size_t)n)};
+    if (routes.from == NULL || routes.to == NULL || routes.edge == NULL || routes.halo == NULL) {
+        ct_routes_free(&routes);
+        return ct_fail(CT_NOMEM, "no memory for %d routes", n);
+    }
+    *out = routes;
+    return CT_OK;
+}
+
+void ct_routes_free(ct_routes *routes) {
+    if (routes->channel != NULL) ct_mpi_close(routes->channel);
+    ct_free(routes->from);
+    ct_free(routes->to);
+    ct_free(routes->edge);
+    ct_free(routes->halo);
+    *routes = (ct_routes){0};
+}
+
+static int by_number(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+int ct_sort_unique(int *numbers, int n) {
+    int n_kept = 0;
+    qsort(numbers, (size_t)n, sizeof *numbers, by_number);
+    for (int k = 0; k < n; k++)
+        if (k == 0 || numbers[k] != numbers[k - 1]) numbers[n_kept++] = numbers[k];
+    return n_kept;
+}
+
+static bool is_in(ct_span span, int row) {
+    return row >= span.first && row < span.first + span.n;
+}
+
+static void place_rows(const ct_transport *t, ct_routes *r) {
+    ct_span rows = ct_transport_own(t);
+    r->own = r->by_edge ? (ct_span){0, 0} : rows;
+    r->n_halo = 0;
+    for (int k = 0; k < r->n; k++) {
+        if (r->by_edge && is_in(rows, r->from[k])) {
+            if (r->own.n++ == 0) r->own.first = k;
+        }
+        if (is_in(rows, r->to[k]) && !is_in(rows, r->from[k]))
+            r->halo[r->n_halo++] = r->by_edge ? k : r->from[k];
+    }
+    /* an agent may have several neighbours here: its row comes once */
+    r->n_halo = ct_sort_unique(r->halo, r->n_halo);
+}
+
+static int find_edge(const ct_transport *t, int from, int to) {
+    for (int e = t->first_edge[from]; e < t->first_edge[from + 1]; e++)
+        if (t->edges[e].to == to) return e;
+    return -1;
+}
+
+void ct_routes_link(ct_transport *t, ct_routes *r) {
+    place_rows(t, r);
+    r->pending = NULL;
+    for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
+}
+
+ct_status ct_routes_open(ct_transport *t, bool by_edge, size_t n_columns, ct_routes *r) {
+    r->by_edge = by_edge;
+    r->n_columns = n_columns;
+    ct_routes_link(t, r);
+    return t->n_ranks > 1 ? ct_mpi_open(t, r) : CT_OK;
+}
+
+int ct_routes_row(const ct_routes *r, int item) {
+    if (is_in(r->own, item)) return item - r->own.first;
+    int low = 0, high = r->n_halo;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (r->halo[middle] == item) return r->own.n + middle;
+        if (r->halo[middle] < item)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+/* ---- exchanges ---- */
+
+static void enter(ct_transport *t, const ct_routes *r, ct_traffic kind) {
+    const uint64_t bytes = r->n_columns * sizeof(float);
+    for (int k = 0; k < r->n; k++) {
+        if (r->edge[k] < 0) {
+            ct_transport_count(t, r->from[k], kind, bytes);
+            continue;
+        }
+        t->edges[r->edge[k]].bytes[kind] += bytes;
+        t->busy_s[r->from[k]] += t->latency_s + (double)bytes * t->seconds_per_byte;
+    }
+}
+
+/* What travels are the values of now: from here on the halo rows count as fresh. */
+static ct_status begin(ct_transport *t, ct_routes *r, ct_bank *bank) {
+    CT_TRY(ct_transport_finish(t, r));
+    if (t->n_ranks > 1) CT_TRY(ct_mpi_begin(t, r, bank));
+    r->pending = bank;
+    bank->fresh = true;
+    return CT_OK;
+}
+
+ct_status ct_transport_begin(ct_transport *t, ct_routes *r, ct_traffic kind, ct_bank *bank) {
+    if (bank->fresh) return CT_OK;
+    enter(t, r, kind);
+    return begin(t, r, bank);
+}
+
+ct_status ct_transport_finish(ct_transport *t, ct_routes *r) {
+    if (r->pending == NULL) return CT_OK;
+    bool fresh = r->pending->fresh;
+    if (t->n_ranks > 1) CT_TRY(ct_mpi_finish(t, r));
+    r->pending->fresh = fresh;
+    r->pending = NULL;
+    return CT_OK;
+}
+
+ct_status ct_transport_exchange(ct_transport *t, ct_routes *r, ct_traffic kind, ct_bank *bank) {
+    CT_TRY(ct_transport_begin(t, r, kind, bank));
+    return ct_transport_finish(t, r);
+}
+
+ct_status ct_transport_refresh(ct_transport *t, ct_routes *r, ct_bank *bank) {
+    CT_TRY(begin(t, r, bank));
+    return ct_transport_finish(t, r);
+}
+
+ct_status ct_transport_gather(ct_transport *t, const void *own, size_t size, void *all) {
+    if (t->n_ranks > 1) return ct_mpi_gather(t, own, size, all);
+    memcpy(all, own, size * (size_t)t->n_rows);
+    return CT_OK;
+}
+
+ct_status ct_transport_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    return t->n_ranks > 1 ? ct_mpi_spread(t, bank, all) : CT_OK;
+}
+
+ct_status ct_transport_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
+    return t->n_ranks > 1 ? ct_mpi_collect(t, bank, all) : CT_OK;
+}
+
+ct_status ct_transport_vote(ct_transport *t, int mine, int *most) {
+    *most = mine;
+    return t->n_ranks > 1 ? ct_mpi_vote(t, mine, most) : CT_OK;
+}
+
+void ct_transport_abort(int code) {
+    if (ct_mpi_is_active()) ct_mpi_abort(code);
+}
+
+void ct_transport_end(void) {
+    if (ct_mpi_is_active()) ct_mpi_end();
+}
