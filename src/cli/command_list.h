@@ -6,5 +6,6 @@ COMMAND(bench, "bench", "time training iterations of any model, algorithm and de
 COMMAND(verify, "verify", "prove that ranks, threads and resuming do not change results")
 COMMAND(topology, "topology", "a graph's neighbours, mixing weights and spectrum")
 COMMAND(partition, "partition", "how samples are split over agents")
+COMMAND(data, "data", "get, check and look at data sets")
 COMMAND(list, "list", "known models, topologies, data sets, algorithms, ...")
 COMMAND(help, "help", "this text, or the help of a command")

@@ -1,20 +1,24 @@
 #include "data/partition.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
+#include "data/chart.h"
 #include "data/dataset.h"
 #include "run/run.h"
 #include "util/file.h"
 #include "util/memory.h"
 
 void ct_cli_partition_help(FILE *out) {
-    fputs(
-        "usage: crosstalk partition [--dataset NAME] [--partition KIND] [--agents N]\n"
-        "                           [--alpha A] [--seed S] [--partition-file FILE] [--out FILE]\n\n"
-        "Shows how many samples of each class every agent holds and how heterogeneous that is;\n"
-        "--out writes the split as a partition file (index,agent).\n",
-        out);
+    fputs("usage: crosstalk partition [--dataset NAME] [--partition KIND] [--agents N]\n"
+          "                           [--alpha A] [--seed S] [--partition-file FILE] [--out FILE]\n"
+          "                           [--svg FILE] [--png FILE]\n\n"
+          "Shows how many samples of each class every agent holds and how heterogeneous that is;\n"
+          "--out writes the split as a partition file (index,agent), --svg and --png draw it: a\n"
+          "bubble for each agent and class, its area the number of samples.\n",
+          out);
 }
 
 static void print_table(const uint32_t *table, int n_agents, int n_classes) {
@@ -37,13 +41,32 @@ static void print_table(const uint32_t *table, int n_agents, int n_classes) {
     }
 }
 
-static ct_status report(const ct_config *c, const ct_dataset *d, const ct_partition *p) {
+typedef struct charts {
+    const char *svg, *png; /* files to write; NULL: none */
+} charts;
+
+static ct_status draw(const charts *to, const ct_config *c, const uint32_t *table, int n_agents,
+                      int n_classes) {
+    char title[160], skew[32] = "";
+    if (strcmp(c->partition, "dirichlet") == 0) snprintf(skew, sizeof skew, " %g", c->alpha);
+    snprintf(title, sizeof title, "%.60s, %.40s%s", c->dataset,
+             c->partition_file[0] != '\0' ? "from a file" : c->partition,
+             c->partition_file[0] != '\0' ? "" : skew);
+    if (to->svg != NULL) CT_TRY(ct_chart_svg(to->svg, table, n_agents, n_classes, title));
+    if (to->png != NULL) CT_TRY(ct_chart_png(to->png, table, n_agents, n_classes));
+    return CT_OK;
+}
+
+static ct_status report(const ct_config *c, const charts *to, const ct_dataset *d,
+                        const ct_partition *p) {
     ct_partition_facts f;
     uint32_t *table = ct_new(uint32_t, (size_t)p->n_agents * (size_t)d->n_classes);
     if (table == NULL) return ct_fail(CT_NOMEM, "no memory for the table");
     ct_partition_measure(p, d->train.labels, d->n_classes, table, &f);
     print_table(table, p->n_agents, d->n_classes);
+    ct_status status = draw(to, c, table, p->n_agents, d->n_classes);
     ct_free(table);
+    if (status != CT_OK) return status;
     printf("%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
            "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
            f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
@@ -64,17 +87,37 @@ static ct_status split(const ct_config *c, const ct_dataset *d, ct_partition *ou
     return ct_partition_create(&spec, d->train.labels, d->train.n, d->n_classes, out);
 }
 
+/* Takes --svg and --png out of the arguments; the rest are options of train. */
+static ct_status parse(int n_args, char **args, ct_config *config, charts *to) {
+    char **rest = ct_new(char *, (size_t)n_args + 1);
+    int n_rest = 0, n_words = 0;
+    if (rest == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
+    ct_status status = CT_OK;
+    for (int at = 0; at < n_args && status == CT_OK; at++) {
+        const char *svg = NULL, *png = NULL;
+        status = ct_cli_own_option(n_args, args, &at, "svg", &svg);
+        if (status == CT_OK && svg == NULL)
+            status = ct_cli_own_option(n_args, args, &at, "png", &png);
+        if (svg != NULL) to->svg = svg;
+        if (png != NULL) to->png = png;
+        if (svg == NULL && png == NULL) rest[n_rest++] = args[at];
+    }
+    ct_config_init(config);
+    if (status == CT_OK) status = ct_cli_options(n_rest, rest, config, NULL, 0, &n_words);
+    ct_free(rest);
+    return status;
+}
+
 ct_status ct_cli_partition(int n_args, char **args) {
     ct_config c;
+    charts to = {0};
     ct_dataset d = {0};
     ct_partition p = {0};
-    int n_words;
-    ct_config_init(&c);
-    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    CT_TRY(parse(n_args, args, &c, &to));
     CT_TRY(ct_run_name_data(&c));
     ct_status status = ct_run_open_data(&c, &d);
     if (status == CT_OK) status = split(&c, &d, &p);
-    if (status == CT_OK) status = report(&c, &d, &p);
+    if (status == CT_OK) status = report(&c, &to, &d, &p);
     ct_partition_free(&p);
     ct_dataset_free(&d);
     return status;

@@ -35,6 +35,7 @@ typedef struct ct_dataset {
     char source[512]; /* where it came from, for the log: a directory or "built in" */
     /* what a loader makes the pixels of a part from; NULL: they are in memory already */
     ct_pictures *train_pictures, *test_pictures;
+    size_t n_left_out; /* pictures that could not be read */
     char *class_names; /* n_classes strings one after the other, each with its 0; NULL: unknown */
 } ct_dataset;
 
@@ -48,6 +49,7 @@ typedef struct ct_dataset_options {
     int image_size;       /* pixels a side of pictures; 0 = the set's own */
     bool augment;         /* pictures are cut out at random in training */
     bool strict;          /* a picture that cannot be read is an error, not left out */
+    bool list_all;        /* name every picture that cannot be read, not only the first ones */
     int n_workers;        /* threads that decode; 0 = one per processor */
     size_t memory_bytes;  /* pictures that need more are streamed; 0 = 1 GiB */
     const char *cache;    /* directory for decoded pictures; NULL: none */

@@ -85,11 +85,12 @@ static ct_status describe_part(const ct_pictures *p, ct_images *out) {
 
 /* Pictures cut from the middle that fit into memory become plain images; others stay pictures. */
 static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_images *images,
-                           ct_pictures **pictures) {
+                           ct_pictures **pictures, size_t *n_left_out) {
     double image = 3.0 * spec->size * spec->size;
     bool fits = image * (double)files->n <= (double)spec->memory_bytes;
     ct_pictures *p = NULL;
     CT_TRY(ct_pictures_create(spec, files, &p));
+    *n_left_out += ct_pictures_left_out(p);
     ct_status status = CT_OK;
     if (!spec->random && fits) {
         status = ct_pictures_images(p, images);
@@ -156,6 +157,7 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
                              .side = (int)(kind->margin * size + 0.5),
                              .random = options->augment,
                              .strict = options->strict,
+                             .list_all = options->list_all,
                              .n_workers = options->n_workers,
                              .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
                                                                        : (size_t)1 << 30,
@@ -166,10 +168,11 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
         out->n_classes = train.n_classes;
         out->class_names = train.class_names;
         train.class_names = NULL;
-        status = open_part(&spec, &train, &out->train, &out->train_pictures);
+        status = open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out);
     }
     spec.random = false;
-    if (status == CT_OK) status = open_part(&spec, &test, &out->test, &out->test_pictures);
+    if (status == CT_OK)
+        status = open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out);
     if (status == CT_OK && !kind->is_known) status = measure(options, dir, hash, out);
     for (int c = 0; c < 3 && kind->is_known; c++) {
         out->mean[c] = imagenet_mean[c];

@@ -65,7 +65,7 @@ static ct_status report_broken(const sweep *s) {
         ct_note("%s: %zu of %zu pictures cannot be read and are left out:", p->files.root, n_broken,
                 p->files.n);
     size_t n_shown = 0;
-    for (size_t i = 0; i < p->files.n && n_shown < N_SHOWN; i++) {
+    for (size_t i = 0; i < p->files.n && (n_shown < N_SHOWN || p->spec.list_all); i++) {
         if (s->reason[i] == NULL) continue;
         const char *name = p->files.names + p->files.at[i];
         if (p->spec.strict)
@@ -257,7 +257,25 @@ bool ct_pictures_in_memory(const ct_pictures *pictures) {
     return pictures->kept != NULL;
 }
 
+size_t ct_pictures_left_out(const ct_pictures *pictures) {
+    return pictures->n_listed - pictures->files.n;
+}
+
 /* ---- all at once ---- */
+
+static ct_status decode_only(sweep *s, size_t i, int worker) {
+    ct_picture unused;
+    return fetch(s->pictures, i, s->decoder[worker], &unused);
+}
+
+ct_status ct_pictures_verify(ct_pictures *p, size_t *n_broken) {
+    bool *keep = ct_new(bool, p->files.n);
+    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    ct_status status = sweep_run(p, decode_only, NULL, 1, keep);
+    for (size_t i = 0; i < p->files.n && status == CT_OK; i++) *n_broken += !keep[i];
+    ct_free(keep);
+    return status;
+}
 
 static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
     ct_picture small;

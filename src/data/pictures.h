@@ -9,10 +9,11 @@
 #include "data/listing.h"
 
 typedef struct ct_pictures_spec {
-    int side;    /* pictures are made this many pixels on their shorter side first */
-    int size;    /* then size x size pixels are cut out */
-    bool random; /* at random, anew at every visit; otherwise the middle */
-    bool strict; /* a picture that cannot be read is an error */
+    int side;      /* pictures are made this many pixels on their shorter side first */
+    int size;      /* then size x size pixels are cut out */
+    bool random;   /* at random, anew at every visit; otherwise the middle */
+    bool strict;   /* a picture that cannot be read is an error */
+    bool list_all; /* name every one that cannot be read */
     int n_workers;
     size_t memory_bytes; /* more than this is not kept */
     const char *cache;   /* directory of decoded pictures; NULL: none */
@@ -39,6 +40,11 @@ ct_status ct_pictures_get(ct_pictures *pictures, size_t i, ct_decoder *decoder, 
 /* All of them, cut from the middle, as images in memory. Those that cannot be decoded are left out
  * of `out`. */
 ct_status ct_pictures_images(ct_pictures *pictures, ct_images *out);
+
+/* Decodes all of them, names those that cannot be and adds their number to *n_broken. */
+ct_status ct_pictures_verify(ct_pictures *pictures, size_t *n_broken);
+/* Files that were left out when this was created. */
+size_t ct_pictures_left_out(const ct_pictures *pictures);
 
 /* Mean and deviation of every channel, over the middles of up to 4096 of them. */
 ct_status ct_pictures_measure(ct_pictures *pictures, float *mean, float *std);

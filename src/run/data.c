@@ -11,7 +11,7 @@ static const char *given(const char *text) {
     return text[0] != '\0' ? text : NULL;
 }
 
-static ct_dataset_options options_of(const ct_config *c) {
+ct_dataset_options ct_run_data_options(const ct_config *c) {
     return (ct_dataset_options){.dir = given(c->data_dir),
                                 .seed = DATA_SEED,
                                 .n_train = (size_t)c->train_samples,
@@ -31,7 +31,7 @@ ct_status ct_run_name_data(ct_config *c) {
     if (strcmp(c->labels, "fine") != 0 && strcmp(c->labels, "coarse") != 0)
         return ct_fail(CT_INVAL, "--labels: no '%s'; known: fine, coarse", c->labels);
     if (strcmp(c->dataset, "auto") != 0) return CT_OK;
-    ct_dataset_options options = options_of(c);
+    ct_dataset_options options = ct_run_data_options(c);
     CT_TRY(ct_dataset_recognise(&options, &name));
     snprintf(c->dataset, sizeof c->dataset, "%s", name);
     return CT_OK;
@@ -42,7 +42,7 @@ static void keep_first(ct_images *images, int64_t n) {
 }
 
 ct_status ct_run_open_data(const ct_config *c, ct_dataset *out) {
-    ct_dataset_options options = options_of(c);
+    ct_dataset_options options = ct_run_data_options(c);
     CT_TRY(ct_dataset_open(c->dataset, &options, out));
     keep_first(&out->train, c->train_samples);
     keep_first(&out->test, c->test_samples);

@@ -63,6 +63,8 @@ typedef struct ct_run {
 /* ---- data (data.c) ---- */
 /* With --dataset auto, the config gets the name of what lies in --data-dir. */
 ct_status ct_run_name_data(ct_config *config);
+/* What the options say about data. */
+ct_dataset_options ct_run_data_options(const ct_config *config);
 /* The data set that the options name, cut to --train-samples and --test-samples. */
 ct_status ct_run_open_data(const ct_config *config, ct_dataset *out);
 /* The backend's views of both parts, and the loaders of those that are not in memory. */

@@ -1,0 +1,206 @@
+/* crosstalk data: get, verify, info. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "data/fetch.h"
+#include "data/pictures.h"
+#include "data/sheet.h"
+#include "run/run.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/memory.h"
+#include "util/sha256.h"
+
+void ct_cli_data_help(FILE *out) {
+    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX]\n"
+          "       crosstalk data info DIR [--sheet FILE.png] [--option value ...]\n"
+          "       crosstalk data verify DIR [--option value ...]\n"
+          "\n"
+          "get      downloads the official files of a set into DIR (default: data/NAME), resuming\n"
+          "         what was cut, checks them and unpacks them. --url names another server's\n"
+          "         folder, --checksum (SHA-256 or MD5) another file of the same kind.\n"
+          "info     samples of every class and part, shape, mean and deviation of the channels;\n"
+          "         --sheet draws ten pictures of every class.\n"
+          "verify   reads and decodes everything, lists what cannot be read, and compares\n"
+          "         archives with their published checksums. Exit 1 if something is wrong.\n"
+          "\n"
+          "What DIR holds is recognised; --dataset NAME says it. Options are those of train.\n",
+          out);
+}
+
+/* Own options beside those of train. */
+typedef struct data_args {
+    ct_config config;
+    const char *words[3]; /* sub-command and its two words */
+    int n_words;
+    const char *url, *checksum, *sheet;
+} data_args;
+
+static ct_status parse(int n_args, char **args, data_args *out) {
+    static const char *const names[] = {"url", "checksum", "sheet"};
+    const char **values[] = {&out->url, &out->checksum, &out->sheet};
+    char **rest = ct_new(char *, (size_t)n_args + 1);
+    int n_rest = 0;
+    if (rest == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
+    ct_status status = CT_OK;
+    for (int at = 0; at < n_args && status == CT_OK; at++) {
+        const char *value = NULL;
+        for (int k = 0; k < 3 && value == NULL && status == CT_OK; k++) {
+            status = ct_cli_own_option(n_args, args, &at, names[k], &value);
+            if (value != NULL) *values[k] = value;
+        }
+        if (value == NULL) rest[n_rest++] = args[at];
+    }
+    ct_config_init(&out->config);
+    snprintf(out->config.dataset, sizeof out->config.dataset, "auto");
+    if (status == CT_OK)
+        status = ct_cli_options(n_rest, rest, &out->config, out->words, 3, &out->n_words);
+    ct_free(rest);
+    ct_log_quiet(out->config.quiet);
+    return status;
+}
+
+static ct_status need_words(const data_args *a, int n, const char *words) {
+    if (a->n_words == n) return CT_OK;
+    return ct_fail(CT_INVAL, "crosstalk data %s needs %s (crosstalk help data)", a->words[0],
+                   words);
+}
+
+static ct_status get(const data_args *a) {
+    char dir[CT_CONFIG_TEXT];
+    CT_TRY(need_words(a, 2, "the name of a set"));
+    snprintf(dir, sizeof dir, "%s", a->config.data_dir);
+    if (dir[0] == '\0') snprintf(dir, sizeof dir, "data/%.400s", a->words[1]);
+    if (a->checksum != NULL && strlen(a->checksum) != 64 && strlen(a->checksum) != 32)
+        return ct_fail(CT_INVAL,
+                       "--checksum: '%s' has neither the 64 digits of a SHA-256 sum nor "
+                       "the 32 of an MD5 sum",
+                       a->checksum);
+    ct_get_options options = {.url = a->url,
+                              .digest = a->checksum,
+                              .progress = !a->config.quiet && isatty(STDERR_FILENO) == 1,
+                              .pause_s = 2};
+    CT_TRY(ct_get(a->words[1], dir, &options));
+    printf("%s: use it with --dataset %s --data-dir %s\n", a->words[1], a->words[1], dir);
+    return CT_OK;
+}
+
+/* What lies in the directory of the second word. */
+static ct_status name_set(data_args *a) {
+    snprintf(a->config.data_dir, sizeof a->config.data_dir, "%s", a->words[1]);
+    return ct_run_name_data(&a->config);
+}
+
+static void print_shape(const ct_dataset *d) {
+    const ct_images *i = &d->train;
+    printf("%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source, d->name,
+           d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
+    printf("mean");
+    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
+    printf(", deviation");
+    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->std[c]);
+    putchar('\n');
+}
+
+static ct_status print_counts(const ct_dataset *d) {
+    size_t n = (size_t)d->n_classes;
+    size_t *count = ct_new(size_t, 2 * n);
+    if (count == NULL) return ct_fail(CT_NOMEM, "no memory for the counts");
+    for (size_t i = 0; i < d->train.n; i++) count[d->train.labels[i]]++;
+    for (size_t i = 0; i < d->test.n; i++) count[n + (size_t)d->test.labels[i]]++;
+    printf("class    train     test  name\n");
+    for (size_t k = 0; k < n; k++)
+        printf("%5zu %8zu %8zu  %s\n", k, count[k], count[n + k], ct_dataset_class_name(d, (int)k));
+    ct_free(count);
+    return CT_OK;
+}
+
+static ct_status info(data_args *a) {
+    ct_dataset d = {0};
+    CT_TRY(need_words(a, 2, "a directory"));
+    a->config.augment = false; /* whole pictures */
+    CT_TRY(name_set(a));
+    CT_TRY(ct_run_open_data(&a->config, &d));
+    print_shape(&d);
+    ct_status status = print_counts(&d);
+    if (status == CT_OK && a->sheet != NULL) status = ct_sheet_write(&d, a->sheet);
+    if (status == CT_OK && a->sheet != NULL) printf("contact sheet: %s\n", a->sheet);
+    ct_dataset_free(&d);
+    return status;
+}
+
+/* Files of the set whose digests are published. */
+static ct_status check_digests(const ct_dataset *d, const char *dir, int *n_wrong) {
+#define ARCHIVE(set, file, folder, url, digest) {set, file, folder},
+    static const char *const files[][3] = {
+#include "data/archive_list.h"
+    };
+#undef ARCHIVE
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        char got[CT_DIGEST_TEXT];
+        if (strcmp(files[k][0], d->name) != 0) continue;
+        char *path = ct_path_join(dir, files[k][1]);
+        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
+        const char *digest = ct_known_digest(d->name, files[k][1]);
+        ct_status status = CT_OK;
+        if (ct_file_exists(path)) {
+            status = ct_digest_file(path, strlen(digest) == 64 ? CT_SHA256 : CT_MD5, got);
+            bool is_right = status == CT_OK && strcmp(got, digest) == 0;
+            /* Single .gz files are often packed anew by distributions; their content was read. */
+            bool may_differ = files[k][2] == NULL;
+            if (status == CT_OK)
+                printf("%s: %s\n", files[k][1],
+                       is_right     ? "as published"
+                       : may_differ ? "readable, but packed differently than published"
+                                    : "not as published");
+            *n_wrong += !is_right && !may_differ;
+        }
+        ct_free(path);
+        CT_TRY(status);
+    }
+    return CT_OK;
+}
+
+/* Every picture decoded, and those listed that cannot be. */
+static ct_status verify_pictures(const ct_dataset *d, size_t *n_broken) {
+    *n_broken = d->n_left_out;
+    if (d->train_pictures != NULL) CT_TRY(ct_pictures_verify(d->train_pictures, n_broken));
+    if (d->test_pictures != NULL) CT_TRY(ct_pictures_verify(d->test_pictures, n_broken));
+    return CT_OK;
+}
+
+static ct_status verify(data_args *a) {
+    ct_dataset d = {0};
+    int n_wrong = 0;
+    size_t n_broken = 0;
+    CT_TRY(need_words(a, 2, "a directory"));
+    CT_TRY(name_set(a));
+    ct_dataset_options options = ct_run_data_options(&a->config);
+    options.augment = false;
+    options.memory_bytes = 1; /* pictures are decoded below, not kept */
+    options.list_all = true;
+    CT_TRY(ct_dataset_open(a->config.dataset, &options, &d));
+    print_shape(&d);
+    ct_status status = check_digests(&d, a->words[1], &n_wrong);
+    if (status == CT_OK) status = verify_pictures(&d, &n_broken);
+    ct_dataset_free(&d);
+    if (status != CT_OK) return status;
+    if (n_broken > 0 || n_wrong > 0)
+        return ct_fail(CT_IO, "%s: %zu pictures cannot be read, %d files are not as published",
+                       a->words[1], n_broken, n_wrong);
+    printf("nothing wrong\n");
+    return CT_OK;
+}
+
+ct_status ct_cli_data(int n_args, char **args) {
+    data_args a = {0};
+    CT_TRY(parse(n_args, args, &a));
+    if (a.n_words == 0)
+        return ct_fail(CT_INVAL, "say what: get, info or verify (crosstalk help data)");
+    if (strcmp(a.words[0], "get") == 0) return get(&a);
+    if (strcmp(a.words[0], "info") == 0) return info(&a);
+    if (strcmp(a.words[0], "verify") == 0) return verify(&a);
+    return ct_fail(CT_INVAL, "no 'data %s'; known: get, info, verify", a.words[0]);
+}

@@ -1,0 +1,163 @@
+/* crosstalk data and crosstalk partition as they are used: what they print, draw and refuse. */
+#include "test.h"
+
+#include "ct_config.h"
+#include "data/chart.h"
+#include "data/dataset.h"
+#include "data/decode.h"
+#include "data/sheet.h"
+#include "data_files.h"
+#include "util/file.h"
+
+#include <sys/wait.h>
+
+static char said[1 << 16];
+
+/* Runs crosstalk with these words; returns its exit code, and its words in `said`. */
+static int crosstalk(const char *const *words) {
+    int pipe_fd[2], status = 0;
+    size_t n = 0;
+    if (pipe(pipe_fd) != 0) return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        const char *argv[24] = {CT_PROGRAM};
+        for (int k = 0; words[k] != NULL && k < 22; k++) argv[k + 1] = words[k];
+        dup2(pipe_fd[1], STDOUT_FILENO);
+        dup2(pipe_fd[1], STDERR_FILENO);
+        close(pipe_fd[0]);
+        execv(CT_PROGRAM, (char **)argv);
+        _exit(127);
+    }
+    close(pipe_fd[1]);
+    for (ssize_t got = 1; got > 0 && n < sizeof said - 1; n += (size_t)(got > 0 ? got : 0))
+        got = read(pipe_fd[0], said + n, sizeof said - 1 - n);
+    said[n] = '\0';
+    close(pipe_fd[0]);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define CROSSTALK(...) crosstalk((const char *const[]){__VA_ARGS__, NULL})
+#define SAID(words)                                                                                \
+    do {                                                                                           \
+        if (strstr(said, words) == NULL) printf("    it said: %s\n", said);                        \
+        CHECK(strstr(said, words) != NULL);                                                        \
+    } while (0)
+
+static void put_picture(const char *fixture, const char *name, size_t n_kept) {
+    char path[512];
+    ct_blob file = {0};
+    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, fixture);
+    if (ct_file_read(path, 1 << 20, &file) != CT_OK) printf("    %s\n", ct_message());
+    write_file(name, file.bytes, n_kept < file.n ? n_kept : file.n);
+    ct_blob_free(&file);
+}
+
+static void make_set(void) {
+    put_picture("rgb.png", "train/cat/1.png", SIZE_MAX);
+    put_picture("rgba.png", "train/cat/2.png", SIZE_MAX);
+    put_picture("small.png", "train/dog/1.png", SIZE_MAX);
+    put_picture("grey.png", "train/dog/2.png", SIZE_MAX);
+    put_picture("rgb.png", "val/cat/1.png", SIZE_MAX);
+    put_picture("rgb.png", "val/dog/1.png", SIZE_MAX);
+}
+
+static void info_counts_and_draws_a_contact_sheet(void) {
+    ct_decoder *decoder = NULL;
+    ct_picture p;
+    scratch_open();
+    make_set();
+    CHECK(CROSSTALK("data", "info", scratch, "--sheet", in_scratch("sheet.png")) == 0);
+    SAID("4 training and 2 test samples, 2 classes, 3x32x32");
+    SAID("    1        2        1  dog");
+    SAID("mean 0.");
+    REQUIRE_OK(ct_decoder_create(&decoder));
+    REQUIRE_OK(ct_decode_file(decoder, in_scratch("sheet.png"), 0, false, &p));
+    CHECK(p.width == 2 + 10 * 34 && p.height == 2 + 2 * 34);
+    CHECK(p.pixels[0] == 255 && p.pixels[(2 * 342 + 2 + 34 * 5) * 4] == 255); /* no sixth cat */
+    ct_decoder_free(&decoder);
+    scratch_close();
+}
+
+static void verify_lists_every_broken_picture_and_fails(void) {
+    scratch_open();
+    make_set();
+    CHECK(CROSSTALK("data", "verify", scratch) == 0);
+    SAID("nothing wrong");
+    put_picture("rgb.png", "train/cat/cut.png", 500);
+    put_picture("rgb.jpg", "val/dog/cut.jpg", 500);
+    write_file("train/dog/text.png", "hello", 5);
+    CHECK(CROSSTALK("data", "verify", scratch) == 1);
+    SAID("cat/cut.png: ");
+    SAID("dog/cut.jpg: ");
+    SAID("dog/text.png: neither JPEG nor PNG");
+    SAID("3 pictures cannot be read");
+    scratch_close();
+}
+
+static void odd_words_after_data_are_refused(void) {
+    CHECK(CROSSTALK("data") == 2);
+    SAID("get, info");
+    CHECK(CROSSTALK("data", "frobnicate") == 2);
+    SAID("no 'data frobnicate'");
+    CHECK(CROSSTALK("data", "info") == 2);
+    CHECK(CROSSTALK("data", "get") == 2);
+    CHECK(CROSSTALK("data", "get", "imagenet") == 2);
+    CHECK(CROSSTALK("data", "get", "cifar10", "--checksum", "12") == 2);
+    SAID("neither the 64 digits");
+    CHECK(CROSSTALK("data", "info", "/nonexistent") == 1);
+    CHECK(CROSSTALK("help", "data") == 0);
+    SAID("verify");
+}
+
+static void partition_draws_its_bubbles(void) {
+    ct_blob svg = {0};
+    scratch_open();
+    CHECK(CROSSTALK("partition", "--dataset", "shapes", "--train-samples", "1000", "--agents", "4",
+                    "--alpha", "0.1", "--svg", in_scratch("p.svg"), "--png", in_scratch("p.png"),
+                    "--out", in_scratch("p.csv")) == 0);
+    SAID("classes an agent");
+    SAID("hash ");
+    REQUIRE_OK(ct_file_read(in_scratch("p.svg"), 1 << 20, &svg));
+    CHECK(strncmp((char *)svg.bytes, "<svg ", 5) == 0);
+    CHECK(strstr((char *)svg.bytes, "shapes, dirichlet 0.1") != NULL);
+    /* Every count is in the picture: the numbers of all titles add up to the samples. */
+    long sum = 0;
+    for (const char *at = strstr((char *)svg.bytes, "<title>"); at != NULL;
+         at = strstr(at + 1, "<title>"))
+        sum += strtol(strchr(at, ':') + 1, NULL, 10);
+    CHECK(sum == 1000);
+    ct_blob_free(&svg);
+    CHECK(ct_file_exists(in_scratch("p.png")) && ct_file_exists(in_scratch("p.csv")));
+    scratch_close();
+}
+
+static void a_bubbles_area_is_its_count(void) {
+    const uint32_t table[] = {100, 25, 0, 1};
+    ct_blob svg = {0};
+    scratch_open();
+    REQUIRE_OK(ct_chart_svg(in_scratch("c.svg"), table, 2, 2, "a < b & c"));
+    REQUIRE_OK(ct_file_read(in_scratch("c.svg"), 1 << 20, &svg));
+    const char *text = (const char *)svg.bytes;
+    CHECK(strstr(text, "a &lt; b &amp; c") != NULL);
+    CHECK(strstr(text, "r='13.44'><title>agent 0, class 0: 100<") != NULL);
+    CHECK(strstr(text, "r='6.72'><title>agent 0, class 1: 25<") != NULL);
+    CHECK(strstr(text, "agent 1, class 0") == NULL);
+    ct_blob_free(&svg);
+    CHECK_FAILS(ct_chart_svg("/nonexistent/c.svg", table, 2, 2, ""), CT_IO, "/nonexistent");
+    scratch_close();
+}
+
+int main(void) {
+    TEST(a_bubbles_area_is_its_count);
+    if (CT_PROGRAM[0] == '\0' || !CT_WITH_PNG || !CT_WITH_JPEG) {
+        printf("skip no program, or built without libjpeg or libpng\n");
+        test_n_skipped++;
+        return test_report();
+    }
+    TEST(info_counts_and_draws_a_contact_sheet);
+    TEST(verify_lists_every_broken_picture_and_fails);
+    TEST(odd_words_after_data_are_refused);
+    TEST(partition_draws_its_bubbles);
+    return test_report();
+}
