@@ -266,7 +266,7 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
     for (const ct_json *item = list->child; item != NULL; item = item->next, b++) {
         ct_bank *bank = b < 0 ? &a->x : &a->buffers[b].bank;
         ct_routes *routes =
-            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->neighbours;
+            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->models;
         if (item->number != 0) CT_TRY(ct_transport_refresh(run->transport, routes, bank));
     }
     return CT_OK;

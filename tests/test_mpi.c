@@ -1,0 +1,123 @@
+/* The same run over ranks, threads and stops: the same bits. Needs mpirun; without it, or in a
+ * build without MPI, everything here is skipped. */
+#include "resume.h"
+
+#include "ct_config.h"
+
+#define RUN                                                                                        \
+    " train --quiet --dataset shapes --model mlp:8 --agents 6 --batch-size 16 "                    \
+    "--train-samples 600 --test-samples 50 --epochs 2 --lr 0.02 --threads 1 --save-agents "
+
+static char said[1 << 14];
+
+static bool has_mpi(void) {
+    return CT_WITH_MPI && system("command -v mpirun >/dev/null 2>&1") == 0;
+}
+
+/* Runs a shell command with what mpirun wants in a test; its words go to `said`. */
+static int shell(const char *format, const char *a, const char *b) {
+    char command[2048];
+    snprintf(command, sizeof command, format, a, b);
+    FILE *out = popen(command, "r");
+    size_t n = out != NULL ? fread(said, 1, sizeof said - 1, out) : 0;
+    said[n] = '\0';
+    int status = out != NULL ? pclose(out) : -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void ranks_threads_and_resuming_change_nothing(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    int code = shell("%s verify --ranks 2,3,4 --try-threads 1 --algorithms "
+                     "qg-dsgdm:ccl,relaysgd:ccl,gt,sgp,cga:ccl,allreduce 2>&1%s",
+                     CT_PROGRAM, "");
+    if (code != 0 || strstr(said, " 0 different") == NULL) printf("%s\n", said);
+    CHECK(code == 0 && strstr(said, " 0 different") != NULL);
+}
+
+static void several_seeds_are_spread_as_well(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    CHECK(shell("%s" RUN "--algorithm ccl --seeds 3,4 --out one 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(shell("mpirun -n 5 %s" RUN "--algorithm ccl --seeds 3,4 --out five 2>&1%s", CT_PROGRAM,
+                "") == 0);
+    CHECK(same_results("one/seed-3", "five/seed-3") && same_results("one/seed-4", "five/seed-4"));
+    remove_tree("one");
+    remove_tree("five");
+}
+
+static void a_failure_of_one_rank_ends_all_with_its_words(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
+    CHECK(strstr(said, "crosstalk: rank 0: 3 ranks for 2 agents") != NULL);
+    /* something in the way of rank 0 alone */
+    CHECK(mkdir("taken", 0777) == 0 && ct_file_write("taken/config.txt", "", 0) == CT_OK);
+    CHECK(shell("mpirun -n 3 %s" RUN "--out taken 2>&1%s", CT_PROGRAM, "") == 1);
+    CHECK(strstr(said, "config.txt is there already") != NULL);
+    remove_tree("taken");
+}
+
+/* Stops the process whose number a file will hold, a while after it is there. */
+static pid_t stop_later(const char *path) {
+    fflush(stdout);
+    pid_t helper = fork();
+    if (helper != 0) return helper;
+    int pid = 0;
+    for (int k = 0; k < 400 && pid == 0; k++) {
+        FILE *f = fopen(path, "r");
+        if (f != NULL && fscanf(f, "%d", &pid) != 1) pid = 0;
+        if (f != NULL) fclose(f);
+        sleep_ms(50);
+    }
+    sleep_ms(1500);
+    if (pid > 0) kill((pid_t)pid, SIGSTOP);
+    sleep_ms(8000);
+    if (pid > 0) kill((pid_t)pid, SIGKILL);
+    _exit(0);
+}
+
+/* A rank that is stopped is waited for no longer than --timeout, and named. */
+static void a_rank_that_hangs_is_named(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    pid_t helper = stop_later("pid");
+    int code =
+        shell("timeout 60 mpirun -n 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || echo $$ >pid; "
+              "exec %s" RUN "--epochs 100000 --eval-every 100000 --timeout 2 --out hangs' 2>&1%s",
+              CT_PROGRAM, "");
+    CHECK(code != 0 && strstr(said, "waited 2 s for rank 1") != NULL);
+    if (strstr(said, "waited 2 s for rank 1") == NULL) printf("%s\n", said);
+    waitpid(helper, NULL, 0);
+    remove_tree("hangs");
+}
+
+static void more_ranks_than_cores_work(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    CHECK(shell("timeout 120 mpirun -n 32 %s" RUN
+                "--agents 32 --batch-size 8 --iterations 3 --out many 2>&1%s",
+                CT_PROGRAM, "") == 0);
+    CHECK(ct_file_exists("many/summary.json"));
+    remove_tree("many");
+}
+
+static void two_hundred_agents_live_in_one_process(void) {
+    CHECK(shell("%s" RUN "--agents 200 --train-samples 2000 --batch-size 4 --partition iid "
+                "--algorithm ccl --iterations 3 --out many 2>&1%s",
+                CT_PROGRAM, "") == 0);
+    CHECK(ct_file_exists("many/summary.json"));
+    remove_tree("many");
+}
+
+int main(void) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* the library's own */
+    if (!enter_folder()) return 1;
+    TEST(ranks_threads_and_resuming_change_nothing);
+    TEST(several_seeds_are_spread_as_well);
+    TEST(a_failure_of_one_rank_ends_all_with_its_words);
+    TEST(a_rank_that_hangs_is_named);
+    TEST(more_ranks_than_cores_work);
+    TEST(two_hundred_agents_live_in_one_process);
+    remove_tree(folder);
+    return test_report();
+}
