@@ -1,6 +1,7 @@
 #include "algo/agents.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,13 +36,25 @@ static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
     return ct_routes_open(a->transport, true, sums, &a->neighbours);
 }
 
+static ct_status create_clip(ct_agents *a) {
+    a->clip_row = ct_new(float, a->g.n);
+    if (a->clip_row == NULL) return ct_fail(CT_NOMEM, "no memory for a gradient");
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &a->clip_scale));
+    for (int i = 0; i < a->n; i++) {
+        a->clip_scale.column[i] = i;
+        a->clip_scale.begin[i + 1] = i + 1;
+    }
+    return CT_OK;
+}
+
 static ct_status create_cross(ct_agents *a, const ct_graph *graph) {
     int n_edges = a->neighbours.own.n;
     size_t width = (size_t)a->max_batch * ct_graph_n_features(graph);
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &a->cross));
     CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.n_halo, a->neighbours.n_columns,
                           &a->edge_sums));
-    return ct_bank_create(a->backend, a->n, 0, a->neighbours.n_columns, &a->received);
+    CT_TRY(ct_bank_create(a->backend, a->n, 0, a->neighbours.n_columns, &a->received));
+    return ct_agents_create_economy(a);
 }
 
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
@@ -61,6 +74,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     a->own_jobs = ct_new(ct_job, (size_t)a->n);
     if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", a->n);
     for (int i = 0; i < a->n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
+    if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
     if (a->loss.ccl) CT_TRY(create_cross(a, graph));
     ct_agents_connect(a, a->topology, a->weights);
     return CT_OK;
@@ -81,6 +95,11 @@ void ct_agents_free(ct_agents *a) {
     ct_free(a->own_jobs);
     ct_free(a->cross_jobs);
     ct_free(a->cross_begin);
+    ct_topology_free(&a->contrast);
+    ct_bank_free(&a->lambdas);
+    ct_sparse_free(&a->clip_scale);
+    ct_free(a->cross_batches);
+    ct_free(a->clip_row);
     memset(a, 0, sizeof *a);
 }
 
@@ -110,7 +129,7 @@ ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {
     return ct_transport_begin(a->transport, &a->models, CT_TRAFFIC_PARAMETERS, bank);
 }
 
-static ct_work work_of(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
+ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
     return (ct_work){.params = params,
                      .buffers = a->running.n > 0 ? &a->running : NULL,
                      .source = a->source,
@@ -119,36 +138,39 @@ static ct_work work_of(ct_agents *a, const ct_bank *params, const ct_job *jobs, 
                      .n_jobs = n_jobs};
 }
 
-/* Steps 1-3 of the paper's Algorithm 2: every agent runs its neighbours' models on its own batch,
- * sends each neighbour the class sums of what came out, and adds up what it is sent itself. */
-static ct_status exchange_features(ct_agents *a, ct_bank *shared) {
-    int n_own = a->n_cross_own, n_far = a->neighbours.own.n - n_own;
-    CT_TRY(ct_agents_exchange(a, shared));
-    ct_work here = work_of(a, shared, a->cross_jobs, n_own);
-    if (n_own > 0) CT_TRY(ct_features(a->plan, &here, &a->cross, &a->edge_sums));
-    CT_TRY(ct_transport_finish(a->transport, &a->models));
-    ct_work far = work_of(a, shared, a->cross_jobs + n_own, n_far);
-    if (n_far > 0) CT_TRY(ct_features(a->plan, &far, &a->cross, &a->edge_sums));
-    a->edge_sums.fresh = false;
-    CT_TRY(
-        ct_transport_exchange(a->transport, &a->neighbours, CT_TRAFFIC_CLASS_SUMS, &a->edge_sums));
+/* g <- g min(1, clip / |g|), agent by agent */
+static ct_status clip(ct_agents *a) {
+    ct_bank t = ct_temp(1);
+    for (int i = 0; i < a->n; i++) {
+        double squares = 0;
+        CT_TRY(ct_bank_read(&a->g, i, 0, a->g.n, a->clip_row));
+        for (size_t k = 0; k < a->g.n; k++)
+            squares += (double)a->clip_row[k] * (double)a->clip_row[k];
+        double norm = sqrt(squares);
+        a->clip_scale.value[i] = norm > a->hyper.clip_norm ? a->hyper.clip_norm / norm : 1;
+    }
     ct_update u = ct_agents_update(a);
-    SET(&u, &a->received, {1, &a->edge_sums, &a->gather});
-    return ct_agents_apply(a, &u);
+    SET(&u, &t, {1, &a->g, &a->clip_scale});
+    SET(&u, &a->g, {1, &t});
+    return ct_update_run(a->backend, &u);
 }
 
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
-    ct_objective objective = {.loss = a->loss,
-                              .cross = &a->cross,
-                              .cross_begin = a->cross_begin,
-                              .class_sums = &a->received};
-    ct_work work = work_of(a, at, a->own_jobs, a->n);
-    if (a->loss.ccl) CT_TRY(exchange_features(a, shared));
+    ct_objective objective = {.loss = a->loss};
+    ct_work work = ct_agents_work(a, at, a->own_jobs, a->n);
+    objective.loss.ccl = ct_agents_contrasts(a);
+    if (objective.loss.ccl) CT_TRY(ct_agents_exchange_features(a, shared, &objective));
+    for (int i = 0; i < a->n; i++) a->samples.own += a->batches[i].n;
+    a->samples.n_steps++;
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
-    if (a->hyper.weight_decay == 0) return CT_OK;
-    ct_update u = ct_agents_update(a);
-    SET(&u, &a->g, {1, &a->g}, {a->hyper.weight_decay, at});
-    return ct_update_run(a->backend, &u); /* rows of neighbours may still be on their way */
+    if (objective.lambdas != NULL) CT_TRY(ct_agents_update_means(a));
+    if (a->hyper.weight_decay > 0) {
+        ct_update u = ct_agents_update(a);
+        SET(&u, &a->g, {1, &a->g}, {a->hyper.weight_decay, at});
+        /* rows of neighbours may still be on their way */
+        CT_TRY(ct_update_run(a->backend, &u));
+    }
+    return a->hyper.clip_norm > 0 ? clip(a) : CT_OK;
 }
 
 void ct_agents_direction(const ct_agents *a, ct_update *u, const ct_bank *m, ct_bank *d) {

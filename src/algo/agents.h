@@ -16,12 +16,20 @@ typedef struct ct_hyper {
     bool nesterov;
     double gamma; /* averaging rate: x <- x + gamma (W x - x) */
     double weight_decay;
+    double clip_norm;       /* longest gradient of an agent, decay included; 0: any */
     const char *variant;    /* qg-dsgdm: paper, atc, wacv24 */
     const char *relay_fill; /* relaysgd: init, self */
     double ngc_alpha;       /* ngc: data-variant against model-variant gradients */
     double cga_margin;      /* cga: least multiplier of a constraint */
     double gut_mu;          /* gut: how much of what was tracked counts */
 } ct_hyper;
+
+/* What CCL may leave out, and how its weights are chosen (cross_features.c). */
+typedef struct ct_ccl_economy {
+    int every;             /* contrast in every so many iterations */
+    int neighbours;        /* with so many of an agent's neighbours, in turn; 0: all */
+    double adaptive_share; /* lambdas such that a term is this part of L_ce; 0: those given */
+} ct_ccl_economy;
 
 #define CT_MAX_BUFFERS 8
 
@@ -45,6 +53,7 @@ typedef struct ct_agents {
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
+    ct_ccl_economy economy;
     int max_batch;
 
     /* set before every step */
@@ -70,17 +79,31 @@ typedef struct ct_agents {
 
     /* exchange along edges e = (i, j), j a neighbour that i receives from: with CCL, cross-features
      * of agent i's batch under model j */
-    ct_routes models;     /* j sends its row to i, for every edge */
-    ct_routes neighbours; /* i answers j with row e, for every edge */
-    int n_arrivals;       /* answers that own agents get at most */
-    ct_job *own_jobs;     /* [n] */
-    ct_job *cross_jobs;   /* [own edges] those with an own model j first */
-    int n_cross_own;      /* so many of them */
-    int *cross_begin;     /* [n + 1] own agent's rows of `cross` */
-    ct_bank cross;        /* [own edges][max_batch * r] z_ji */
-    ct_bank edge_sums;    /* [own edges][C * (r + 1)] class sums of z_ji, sent from i to j */
-    ct_bank received;     /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */
-    ct_sparse gather;     /* received = gather * edge_sums */
+    ct_routes models;        /* j sends its row to i, for every edge */
+    ct_routes neighbours;    /* i answers j with row e, for every edge */
+    int n_arrivals;          /* answers that own agents get at most */
+    ct_job *own_jobs;        /* [n] */
+    ct_job *cross_jobs;      /* [own edges] those with an own model j first */
+    int n_cross_own;         /* so many of them */
+    int *cross_begin;        /* [n + 1] own agent's rows of `cross` */
+    ct_bank cross;           /* [own edges][max_batch * r] z_ji */
+    ct_bank edge_sums;       /* [own edges][C * (r + 1)] class sums of z_ji, sent from i to j */
+    ct_bank received;        /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */
+    ct_sparse gather;        /* received = gather * edge_sums */
+    ct_topology contrast;    /* of all rows: with whom an iteration contrasts, if not with all */
+    ct_batch *cross_batches; /* [n] what cross-features are taken of */
+    ct_bank lambdas;         /* [n][2] lambda_m, lambda_d of every agent, if they adapt */
+    ct_bank *means;          /* [n] columns 0-2: running means of L_ce, L_mv, L_dv, likewise */
+
+    /* what this process computed: samples under own models (forward and backward), under
+     * neighbours' models up to the features, and under neighbours' models forward and backward */
+    struct {
+        double own, features, gradients;
+        long n_steps;
+    } samples;
+
+    ct_sparse clip_scale; /* [n x n] factors of the last clipping on the diagonal */
+    float *clip_row;      /* [P] scratch */
 } ct_agents;
 
 /* Takes all memory of the training steps. The caller has filled the first part. */
@@ -101,6 +124,9 @@ void ct_agents_gather(const ct_agents *a, ct_sparse *gather);
 ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out);
 /* The same with one row a message of `routes`, which are opened by_edge and outlive the agents. */
 ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out);
+
+/* What adaptive CCL remembers: a buffer too, so that checkpoints hold it; after the algorithm's. */
+ct_status ct_agents_create_means(ct_agents *a);
 
 /* The neighbours' rows of a bank with one row an agent, as they are now. */
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);

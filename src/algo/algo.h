@@ -14,7 +14,6 @@ typedef enum ct_algo_graphs {
 typedef struct ct_algo {
     const char *name, *text;
     ct_algo_graphs graphs;
-    int gradients_per_neighbour; /* forward and backward passes beside the own one */
     /* Takes the algorithm's buffers (a->x holds the start values); *state is its own, may stay
      * NULL. */
     ct_status (*create)(ct_agents *a, void **state);

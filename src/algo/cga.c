@@ -126,7 +126,6 @@ static void free_cga(void *state) {
 const ct_algo ct_algo_cga = {
     .name = "cga",
     .text = "cross-gradient aggregation: projects on what helps all neighbours; twice the traffic",
-    .gradients_per_neighbour = 1,
     .create = create,
     .step = step,
     .free = free_cga,

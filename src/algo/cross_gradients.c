@@ -73,6 +73,8 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
                     .batches = a->batches,
                     .jobs = cross->jobs,
                     .n_jobs = a->neighbours.own.n};
+    for (int e = 0; e < work.n_jobs; e++)
+        a->samples.gradients += a->batches[cross->jobs[e].batch].n;
     cross->rows->fresh = false;
     CT_TRY(ct_transport_finish(a->transport, &a->models));
     CT_TRY(ct_gradient(a->plan, &work, &objective, cross->rows, &cross->losses, 0));

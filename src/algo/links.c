@@ -45,8 +45,7 @@ void ct_agents_gather(const ct_agents *a, ct_sparse *gather) {
 }
 
 /* Models that are here first: their features are computed while the others' rows travel. */
-static void list_cross_jobs(ct_agents *a) {
-    const ct_topology *t = a->topology;
+static void list_cross_jobs(ct_agents *a, const ct_topology *t) {
     int first_edge = t->begin[a->first], n_jobs = 0;
     for (int i = 0; i <= a->n; i++) a->cross_begin[i] = t->begin[a->first + i] - first_edge;
     for (int pass = 0; pass < 2; pass++) {
@@ -61,6 +60,11 @@ static void list_cross_jobs(ct_agents *a) {
     }
 }
 
+void ct_agents_list_cross(ct_agents *a, const ct_topology *sources) {
+    ct_agents_gather(a, &a->gather);
+    list_cross_jobs(a, sources);
+}
+
 void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights) {
     a->topology = sources;
     a->weights = weights;
@@ -68,9 +72,6 @@ void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse
     ct_routes_link(a->transport, &a->models);
     ct_routes_link(a->transport, &a->neighbours);
     fill_mixing(a);
-    if (a->loss.ccl) {
-        ct_agents_gather(a, &a->gather);
-        list_cross_jobs(a);
-    }
+    if (a->loss.ccl) ct_agents_list_cross(a, sources);
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
 }

@@ -90,7 +90,6 @@ static void free_ngc(void *state) {
 const ct_algo ct_algo_ngc = {
     .name = "ngc",
     .text = "neighborhood gradient clustering: averages cross-gradients; twice the traffic",
-    .gradients_per_neighbour = 1,
     .create = create,
     .step = step,
     .free = free_ngc,

@@ -107,8 +107,9 @@ typedef struct ct_work {
 /* What a gradient is taken of: cross-entropy, and with `ccl` the contrastive terms. */
 typedef struct ct_objective {
     ct_loss_spec loss;
-    const ct_bank *cross;      /* [edges][max_batch * r] neighbours' features of a job's batch */
-    const int *cross_begin;    /* [n_jobs + 1] job k's rows of `cross` are cross_begin[k] .. */
+    const ct_bank *cross;   /* [edges][max_batch * r] neighbours' features of a job's batch */
+    const int *cross_begin; /* [n_jobs + 1] job k's rows of `cross` are cross_begin[k] .. */
+    const ct_bank *lambdas; /* [job.out][2] lambda_m, lambda_d instead of the loss'; may be NULL */
     const ct_bank *class_sums; /* [job.out][C * (r + 1)] neighbours' sums about the job's model */
 } ct_objective;
 

@@ -45,6 +45,14 @@ void ct_host_source_free(ct_source *source) {
     ct_free(source);
 }
 
+ct_loss_spec ct_host_loss(const ct_objective *objective, int out) {
+    ct_loss_spec spec = objective->loss;
+    if (objective->lambdas == NULL) return spec;
+    spec.lambda_m = (double)ct_host_row(objective->lambdas, out)[0];
+    spec.lambda_d = (double)ct_host_row(objective->lambdas, out)[1];
+    return spec;
+}
+
 void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels) {
     const ct_images *images = ((const ct_host_source *)source)->images;
     for (int b = 0; b < batch->n; b++) labels[b] = images->labels[batch->index[b]];

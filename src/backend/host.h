@@ -23,6 +23,10 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
                                 const float *std, ct_source **out);
 void ct_host_source_free(ct_source *source);
 
+/* The loss of the job that writes to row `out`: with the row's own weights where agents have them.
+ */
+ct_loss_spec ct_host_loss(const ct_objective *objective, int out);
+
 /* Labels of a batch: labels[b] for its samples. */
 void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels);
 

@@ -88,9 +88,10 @@ void ct_ccl(const ct_loss_spec *spec, const ct_ccl_batch *batch, float *scratch,
     memset(dz, 0, (size_t)d->n * d->r * sizeof *dz);
 
     *mv = 0; /* L_mv = sum over the neighbours of D(z_ii, z_ji) */
+    int n_some = ct_cross_samples(spec, d->n);
     for (int j = 0; j < d->n_cross; j++)
-        *mv += ct_distance_to(spec, d->z, d->cross + (size_t)j * d->cross_stride, NULL, d->n, d->r,
-                              spec->lambda_m, dz);
+        *mv += ct_distance_to(spec, d->z, d->cross + (size_t)j * d->cross_stride, NULL, n_some,
+                              d->r, spec->lambda_m, dz);
 
     /* L_dv = D(z_ii, zbar(y)) */
     ct_class_sums(d->z, d->labels, d->n, d->r, d->n_classes, own);

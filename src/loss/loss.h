@@ -21,12 +21,26 @@ typedef struct ct_loss_spec {
     double lambda_m, lambda_d;
     ct_distance distance;
     ct_reduction reduction;
+    double cross_fraction;  /* part of a batch that has cross-features; 0: all of it */
+    double label_smoothing; /* part of a label that is spread over all classes */
 } ct_loss_spec;
+
+/* The first so many of a batch's n samples have cross-features. */
+static inline int ct_cross_samples(const ct_loss_spec *spec, int n) {
+    if (spec->cross_fraction <= 0 || spec->cross_fraction >= 1) return n;
+    int some = (int)(spec->cross_fraction * n + 0.999999);
+    return some < 1 ? 1 : some;
+}
 
 /* Mean cross-entropy over n samples; dlogits = its gradient (NULL: not wanted). *n_correct counts
  * samples whose largest logit (the first of equals) is the label's; predictions may be NULL. */
 double ct_cross_entropy(const float *logits, const int32_t *labels, int n, int n_classes,
                         float *dlogits, int *n_correct, int *predictions);
+
+/* The same with smoothed labels: the target of a sample is (1 - s) for its class and s / n_classes
+ * more for every class; s = 0 is the plain one to the bit. */
+double ct_smooth_cross_entropy(double smoothing, const float *logits, const int32_t *labels, int n,
+                               int n_classes, float *dlogits, int *n_correct);
 
 /* sums[c] = sum of the features of class c, then their count: [n_classes][r + 1]. */
 void ct_class_sums(const float *features, const int32_t *labels, int n, size_t r, int n_classes,
@@ -45,7 +59,8 @@ typedef struct ct_ccl_batch {
     int n;
     size_t r;
     int n_classes;
-    const float *cross; /* neighbour j's features of this batch, [n][r], at cross + j * stride */
+    const float *cross; /* neighbour j's features of the first ct_cross_samples(n) samples, [.][r],
+                           at cross + j * stride */
     size_t cross_stride;
     int n_cross;
     const float

@@ -224,15 +224,6 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
     return status;
 }
 
-/* Cross-feature multiply-adds as a part of all: p forward passes to the features, against a forward
- * pass and a backward one of twice its cost. */
-static double compute_overhead(const ct_run *run) {
-    if (!run->agents.loss.ccl) return 0;
-    double p = (double)run->agents.neighbours.n / run->agents.n_rows;
-    double cross = p * ct_graph_macs(&run->graph, run->graph.features);
-    return cross / (cross + 3 * ct_graph_macs(&run->graph, run->graph.logits));
-}
-
 /* Mean bytes that an agent of one world has sent. */
 static double mean_sent(const ct_run *run, int world, ct_traffic kind) {
     double sum = 0;
@@ -246,7 +237,10 @@ static void add_costs(ct_text *text, const ct_run *run, int world, const ct_epoc
     double iterations = last->iteration > 0 ? (double)last->iteration : 1;
     double parameters = mean_sent(run, world, CT_TRAFFIC_PARAMETERS) / iterations;
     double sums = mean_sent(run, world, CT_TRAFFIC_CLASS_SUMS) / iterations;
-    add_number(text, "compute_overhead", compute_overhead(run));
+    ct_cost cost = ct_run_cost(run);
+    double macs = cost.own_macs + cost.cross_macs;
+    add_number(text, "compute_overhead", macs > 0 ? cost.cross_macs / macs : 0);
+    add_number(text, "gmacs_per_agent_per_iteration", 1e-9 * macs);
     add_number(text, "bytes_sent_per_agent", last->bytes_sent_per_agent);
     add_number(text, "bytes_per_agent_per_iteration", parameters + sums);
     add_number(text, "parameter_bytes_per_agent_per_iteration", parameters);
@@ -282,6 +276,22 @@ static void add_setting(ct_text *text, const ct_run *run, const ct_world *world)
                 ct_transport_n_ranks(run->transport));
 }
 
+/* The same models by the ways in which papers count: the mean model (the CCL paper), the agents'
+ * own, the agents' after gossip alone, the agents' after a merge. */
+static void add_conventions(ct_text *text, const ct_config *c, const ct_epoch *e) {
+    const double none = 0.0 / 0.0;
+    ct_text_add(text, ", \"accuracy\": {\"gossip_rounds\": %" PRId64, c->gossip_rounds);
+    add_number(text, "consensus", e->evaluation.consensus_accuracy);
+    add_number(text, "local_mean", e->evaluation.local_accuracy_mean);
+    add_number(text, "local_worst", e->evaluation.local_accuracy_min);
+    add_number(text, "local_best", e->evaluation.local_accuracy_max);
+    add_number(text, "after_gossip_mean", e->finish.gossip_accuracy_mean);
+    add_number(text, "after_gossip_worst", e->finish.gossip_accuracy_min);
+    add_number(text, "after_gossip_best", e->finish.gossip_accuracy_max);
+    add_number(text, "after_merge", c->final_merge ? e->evaluation.consensus_accuracy : none);
+    ct_text_add(text, "}");
+}
+
 /* Everything of one world (of the first, with the means of all, for a run of several seeds). */
 static ct_status write_summary(const ct_run *run, int world, const ct_epoch *last,
                                const ct_config *config, const ct_text *extra) {
@@ -289,6 +299,7 @@ static ct_status write_summary(const ct_run *run, int world, const ct_epoch *las
     ct_text_add(&text, "{\"epoch\": %ld, \"iteration\": %ld", last->epoch, last->iteration);
     add_losses(&text, last);
     add_evaluation(&text, last);
+    add_conventions(&text, &run->config, last);
     ct_text_add(&text, ", \"parameters\": %zu, \"features\": %zu", run->graph.n_weights,
                 ct_graph_n_features(&run->graph));
     add_costs(&text, run, world, last);
@@ -326,6 +337,9 @@ static const struct {
     {"local_accuracy_min", offsetof(ct_epoch, evaluation.local_accuracy_min)},
     {"local_accuracy_max", offsetof(ct_epoch, evaluation.local_accuracy_max)},
     {"consensus_distance", offsetof(ct_epoch, evaluation.consensus_distance)},
+    {"gossip_accuracy_mean", offsetof(ct_epoch, finish.gossip_accuracy_mean)},
+    {"gossip_accuracy_min", offsetof(ct_epoch, finish.gossip_accuracy_min)},
+    {"gossip_accuracy_max", offsetof(ct_epoch, finish.gossip_accuracy_max)},
 };
 
 static double *field(ct_epoch *e, size_t offset) {

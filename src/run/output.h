@@ -19,6 +19,7 @@ typedef struct ct_epoch {
     double bytes_sent_per_agent; /* so far, mean over agents */
     double link_seconds;         /* so far, what a simulated link would have taken */
     double seconds;              /* so far */
+    ct_finish finish;            /* after the last iteration only */
 } ct_epoch;
 
 /* Only the rank that leads writes anything here.

@@ -70,6 +70,10 @@ static ct_status one_of(const char *option, const char *value, const char *known
 static ct_status choose_loss(ct_config *c) {
     bool has_lambda = (c->given[CT_OPT_lambda_m] && c->lambda_m > 0) ||
                       (c->given[CT_OPT_lambda_d] && c->lambda_d > 0);
+    if (c->ccl_adaptive > 0 && has_lambda)
+        return ct_fail(CT_INVAL, "--ccl-adaptive chooses the lambdas; leave --lambda-m and "
+                                 "--lambda-d out");
+    has_lambda = has_lambda || c->ccl_adaptive > 0;
     CT_TRY(one_of("loss", c->loss, "auto, ce, ccl"));
     if (strcmp(c->algorithm, "ccl") == 0) {
         if (c->given[CT_OPT_loss] && strcmp(c->loss, "ce") == 0)
@@ -81,7 +85,8 @@ static ct_status choose_loss(ct_config *c) {
     if (strcmp(c->loss, "auto") == 0)
         snprintf(c->loss, sizeof c->loss, "%s", has_lambda ? "ccl" : "ce");
     if (strcmp(c->loss, "ce") == 0 && has_lambda)
-        return ct_fail(CT_INVAL, "--lambda-m and --lambda-d need --loss ccl, not --loss ce");
+        return ct_fail(CT_INVAL, "--lambda-m, --lambda-d and --ccl-adaptive need --loss ccl, not "
+                                 "--loss ce");
     choose(c, CT_OPT_loss);
     return CT_OK;
 }

@@ -27,6 +27,8 @@ static ct_loss_spec loss_of(const ct_config *c) {
     return (ct_loss_spec){.ccl = strcmp(c->loss, "ccl") == 0,
                           .lambda_m = c->lambda_m,
                           .lambda_d = c->lambda_d,
+                          .cross_fraction = c->ccl_batch_fraction,
+                          .label_smoothing = c->label_smoothing,
                           .distance = strcmp(c->ccl_distance, "l1") == 0       ? CT_L1
                                       : strcmp(c->ccl_distance, "cosine") == 0 ? CT_COSINE
                                                                                : CT_MSE,
@@ -61,18 +63,23 @@ static ct_status create_agents(ct_run *run) {
                                         .nesterov = c->nesterov,
                                         .gamma = c->gamma,
                                         .weight_decay = c->weight_decay,
+                                        .clip_norm = c->clip_norm,
                                         .variant = c->variant,
                                         .relay_fill = c->relay_fill,
                                         .gut_mu = c->gut_mu,
                                         .ngc_alpha = c->ngc_alpha,
                                         .cga_margin = c->cga_margin},
                               .loss = loss_of(c),
+                              .economy = {.every = (int)c->ccl_every,
+                                          .neighbours = (int)c->ccl_neighbours,
+                                          .adaptive_share = c->ccl_adaptive},
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
                               .losses = &run->losses};
     CT_TRY(ct_agents_init(&run->agents, &run->graph));
     CT_TRY(ct_run_init_params(run));
-    return run->algo->create(&run->agents, &run->algo_state);
+    CT_TRY(run->algo->create(&run->agents, &run->algo_state));
+    return ct_agents_create_means(&run->agents);
 }
 
 static ct_status create_order(ct_run *run) {
@@ -143,6 +150,8 @@ static ct_status create_transport(ct_run *run) {
                                     .n_worlds = run->n_worlds};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
     if (!ct_run_leads(run)) ct_log_quiet(true);
+    if (c->ccl_neighbours > 0 && ct_transport_n_ranks(run->transport) > 1)
+        return ct_fail(CT_INVAL, "--ccl-neighbours needs one process");
     if (run->schedule.n > 0 && ct_transport_n_ranks(run->transport) > 1)
         return ct_fail(CT_INVAL, "'%s' changes from step to step, and such graphs need one process",
                        run->schedule.name);
@@ -201,8 +210,7 @@ void ct_run_free(ct_run *run) {
     memset(run, 0, sizeof *run);
 }
 
-/* Links of this iteration, where they change. */
-static void connect(ct_run *run, long iteration) {
+void ct_run_connect(ct_run *run, long iteration) {
     if (run->schedule.n == 0) return;
     const ct_phase *phase = ct_schedule_at(&run->schedule, iteration);
     ct_agents_connect(&run->agents, &phase->sources, &phase->w);
@@ -210,7 +218,7 @@ static void connect(ct_run *run, long iteration) {
 
 ct_status ct_run_step(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
-    connect(run, iteration);
+    ct_run_connect(run, iteration);
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
         iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);

@@ -87,8 +87,17 @@ static inline bool ct_run_leads(const ct_run *run) {
     return ct_transport_rank(run->transport) == 0;
 }
 
+/* Links of this iteration, where they change from one to the next. */
+void ct_run_connect(ct_run *run, long iteration);
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
 ct_status ct_run_step(ct_run *run, long iteration);
+
+/* Multiply-adds of an agent in an iteration, on average over this process (cost.c): on its own
+ * batch under its own model, and under its neighbours' models (cross-features, cross-gradients). */
+typedef struct ct_cost {
+    double own_macs, cross_macs;
+} ct_cost;
+ct_cost ct_run_cost(const ct_run *run);
 
 /* Trains as the options say and writes the run directory. */
 ct_status ct_train(const ct_config *config);
@@ -104,6 +113,12 @@ typedef struct ct_evaluation {
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
  * out: [n_worlds], filled on the rank that leads. */
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
+/* After the last iteration (finish.c): --gossip-rounds of averaging without gradients, then the
+ * agents' own models tested again, per world; then --final-merge. NaN: there were no rounds. */
+typedef struct ct_finish {
+    double gossip_accuracy_mean, gossip_accuracy_min, gossip_accuracy_max;
+} ct_finish;
+ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
                        double *accuracy, double *loss);

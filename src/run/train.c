@@ -307,6 +307,19 @@ static ct_status resume(training *t, const ct_checkpoint *checkpoint) {
     return CT_OK;
 }
 
+static ct_status finish(training *t) {
+    ct_run *run = t->run;
+    ct_finish *out = ct_new(ct_finish, (size_t)run->n_worlds);
+    if (out == NULL) return ct_fail(CT_NOMEM, "no memory for %d seeds", run->n_worlds);
+    ct_status status = ct_run_finish(run, t->progress.n_iterations, out);
+    for (int k = 0; k < run->n_worlds && status == CT_OK; k++) {
+        t->epochs[k].finish = out[k];
+        t->epochs[k].bytes_sent_per_agent = bytes_sent(run, k);
+    }
+    ct_free(out);
+    return status;
+}
+
 static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     ct_run *run = t->run;
     CT_TRY(take_memory(t));
@@ -316,7 +329,10 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     introduce(&t->progress, run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
     CT_TRY(iterate(t));
-    if (t->stopped_by == 0) return ct_output_end(run, t->epochs);
+    if (t->stopped_by == 0) {
+        CT_TRY(finish(t));
+        return ct_output_end(run, t->epochs);
+    }
     return ct_fail(CT_STOPPED,
                    "stopped after iteration %ld; go on with: crosstalk train --resume %s",
                    t->at.iteration, run->config.out);

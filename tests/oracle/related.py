@@ -6,6 +6,7 @@ numerators, CGA's quadratic program by trying every active set.
 Writes tests/fixtures/related: cases.txt, expected.txt, expected/ (see README.md).
 """
 
+import math
 import os
 
 import torch
@@ -261,23 +262,74 @@ class Mixing:
 
 class Objective(oracle.Objective):
     """On one-way edges: I see the models of those I receive from, and hear about my own from
-    those I send to."""
+    those I send to. Knows what CCL may leave out, label smoothing and clipping."""
 
-    def connect(self, w):
-        n = len(w)
+    def __init__(self, net, n_classes, options):
+        super().__init__(net, None, n_classes, options)
+        self.t, self.means = 0, {}
+
+    def connect(self, w, t):
+        n, o, self.t = len(w), self.options, t
         self.sources = [[j for j in range(n) if j != i and w[i, j] > 0] for i in range(n)]
         self.receivers = [[j for j in range(n) if j != i and w[j, i] > 0] for i in range(n)]
+        self.chosen = [self.due(near, o.ccl_neighbours, t // o.ccl_every) for near in self.sources]
+
+    @staticmethod
+    def due(near, m, turn):
+        """m neighbours at a time, moving on by m every turn."""
+        if m == 0 or m >= len(near):
+            return near
+        return [near[(turn * m + k) % len(near)] for k in range(m)]
+
+    def some(self, batch):
+        n = math.ceil(self.options.ccl_batch_fraction * len(batch.labels))
+        return oracle.Batch(batch.inputs[:n], batch.labels[:n])
 
     def ccl_terms(self, i, z, sent, batches):
-        own = batches[i]
-        z_ji = [self.net.features(sent[j], own.inputs) for j in self.sources[i]]
+        own, mine = batches[i], self.some(batches[i])
+        z_ji = [self.net.features(sent[j], mine.inputs) for j in self.chosen[i]]
         parts = [oracle.class_sums(z.detach(), own.labels, self.n_classes)]
         for j in self.receivers[i]:
-            z_ij = self.net.features(sent[i], batches[j].inputs)
-            parts.append(oracle.class_sums(z_ij, batches[j].labels, self.n_classes))
-        mv = oracle.model_variant_loss(z, z_ji, self.distance)
+            if i in self.chosen[j]:
+                theirs = self.some(batches[j])
+                z_ij = self.net.features(sent[i], theirs.inputs)
+                parts.append(oracle.class_sums(z_ij, theirs.labels, self.n_classes))
+        mv = oracle.model_variant_loss(z[:len(mine.labels)], z_ji, self.distance)
         dv = self.distance(z, oracle.class_means(parts)[own.labels])
         return mv, dv
+
+    def lambdas(self, i):
+        o = self.options
+        if o.ccl_adaptive == 0:
+            return o.lambda_m, o.lambda_d
+        if i not in self.means:
+            return 0.0, 0.0
+        ce, mv, dv = self.means[i]
+        return tuple(min(1.0, o.ccl_adaptive * ce / v) if v > 0 else 1.0 for v in (mv, dv))
+
+    def remember(self, i, losses):
+        old = self.means.get(i, losses)
+        self.means[i] = tuple(0.9 * a + 0.1 * b for a, b in zip(old, losses))
+
+    def gradient(self, i, at, sent, batches):
+        o = self.options
+        x = at[i].clone().requires_grad_(True)
+        z, logits = self.net.forward(x, batches[i].inputs)
+        ce = F.cross_entropy(logits, batches[i].labels, label_smoothing=o.label_smoothing)
+        loss, mv, dv = ce, torch.zeros(()), torch.zeros(())
+        contrasts = o.loss == "ccl" and self.t % o.ccl_every == 0
+        if contrasts:
+            mv, dv = self.ccl_terms(i, z, sent, batches)
+            lambda_m, lambda_d = self.lambdas(i)
+            loss = ce + lambda_m * mv + lambda_d * dv
+        (g,) = torch.autograd.grad(loss, x)
+        losses = oracle.Losses(float(ce), float(mv), float(dv))
+        if contrasts:
+            self.remember(i, losses)
+        g = g + o.weight_decay * at[i]
+        if o.clip_norm > 0:
+            g = g * min(1.0, o.clip_norm / float(g.norm()))
+        return g, losses
 
 
 # --------------------------------------------------------------------------- cases
@@ -324,6 +376,12 @@ def case_list():
     add("ngc-ce-model-variant-one-peer", "ngc --ngc-alpha 0" + beta, CE, DIFFERENT, one_peer,
         "--nesterov on")
     add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
+    nesterov = "--nesterov on"
+    add("ccl-every-2-neighbours-1", "dsgdm" + beta, CCL, DIFFERENT, nesterov,
+        "--ccl-every 2 --ccl-neighbours 1 --topology star")
+    add("ccl-batch-fraction", "dsgdm" + beta, CCL, DIFFERENT, nesterov, "--ccl-batch-fraction 0.4")
+    add("ccl-adaptive", "dsgdm" + beta, "--loss ccl --ccl-adaptive 0.1", DIFFERENT, nesterov)
+    add("smoothing-clip", "dsgdm" + beta, CE, nesterov, "--label-smoothing 0.2 --clip-norm 0.8")
     return result
 
 
@@ -332,12 +390,18 @@ def option_parser():
     p.add_argument("--gut-mu", type=float, default=0.3)
     p.add_argument("--ngc-alpha", type=float, default=1.0)
     p.add_argument("--cga-margin", type=float, default=0.0)
+    p.add_argument("--ccl-every", type=int, default=1)
+    p.add_argument("--ccl-neighbours", type=int, default=0)
+    p.add_argument("--ccl-batch-fraction", type=float, default=1.0)
+    p.add_argument("--ccl-adaptive", type=float, default=0.0)
+    p.add_argument("--label-smoothing", type=float, default=0.0)
+    p.add_argument("--clip-norm", type=float, default=0.0)
     return p
 
 
 def run(problem, options):
     steps = steps_of(options.topology, cases.N_AGENTS)
-    objective = Objective(problem.net, None, cases.N_CLASSES, options)
+    objective = Objective(problem.net, cases.N_CLASSES, options)
     x = problem.start(options.init)
     mix = Mixing(options.gamma, steps[0])
     method = METHODS[options.algorithm](x, mix, options)
@@ -345,7 +409,7 @@ def run(problem, options):
     losses = None
     for t in range(cases.ITERATIONS):
         mix.w = steps[t % len(steps)]
-        objective.connect(mix.w)
+        objective.connect(mix.w, t)
         batches = [oracle.batch_at(problem.images, problem.labels, s, options.batch_size,
                                    t % per_epoch) for s in problem.lists]
         x, losses = method.step(x, Gradients(objective, batches, x),

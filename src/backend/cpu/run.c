@@ -91,7 +91,8 @@ static void contrast(const cpu_call *c, const ct_objective *o, int k, int out, f
                           .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
                           .received = ct_host_row(o->class_sums, out)};
     from_lanes(c, g->features, c->worker->features);
-    ct_ccl(&o->loss, &batch, c->worker->loss_scratch, c->worker->dfeatures, &mv, &dv);
+    ct_loss_spec spec = ct_host_loss(o, out);
+    ct_ccl(&spec, &batch, c->worker->loss_scratch, c->worker->dfeatures, &mv, &dv);
     losses[CT_LOSS_MV] = (float)mv;
     losses[CT_LOSS_DV] = (float)dv;
     if (g->features == 0) return; /* the pictures have no gradient */
@@ -114,8 +115,9 @@ static void gradient_job(const task *t, int k, int worker) {
     memset(c.worker->has_grad, 0, (size_t)g->n_nodes * sizeof *c.worker->has_grad);
     forward(&c, t->plan->n_steps);
     from_lanes(&c, g->logits, c.worker->logits);
-    loss[CT_LOSS_CE] = (float)ct_cross_entropy(c.worker->logits, c.worker->labels, c.n,
-                                               g->n_classes, c.worker->dlogits, &n_correct, NULL);
+    loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(t->objective->loss.label_smoothing,
+                                                      c.worker->logits, c.worker->labels, c.n,
+                                                      g->n_classes, c.worker->dlogits, &n_correct);
     loss[CT_LOSS_CORRECT] = (float)n_correct;
     loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
     gradient_to_lanes(&c, g->logits, c.worker->dlogits);

@@ -58,7 +58,7 @@ typedef struct cuda_call {
     int n_jobs, n_max;
     int n_models;
     bool is_packed; /* the call before has packed the same weights */
-    cuda_rows params, buffers, features, sums, gradient, losses, cross, received;
+    cuda_rows params, buffers, features, sums, gradient, losses, cross, received, lambdas;
     ct_loss_spec loss;
 } cuda_call;
 

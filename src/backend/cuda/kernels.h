@@ -228,6 +228,10 @@ typedef struct cuda_loss {
     bool sum_features;    /* CT_REDUCE_SUM */
     double lambda_m, lambda_d;
     bool ccl;
+    double cross_fraction;    /* ct_cross_samples */
+    double smoothing;         /* of the labels */
+    const float *lambdas_dev; /* [job.out][2] instead of lambda_m and lambda_d; NULL: those */
+    size_t lambdas_stride;
     const int32_t *labels_dev; /* [n_jobs][n_max] */
 } cuda_loss;
 

@@ -36,15 +36,20 @@ static __global__ void entropy_kernel(const cuda_job *jobs, int n_max, cuda_loss
     size_t sample = (size_t)blockIdx.y * n_max + b;
     const float *z = logits + sample * loss.n_classes;
     int best = first_largest(z, loss.n_classes, lane), label = loss.labels_dev[sample];
-    double largest = z[best], sum = 0.0;
-    for (int c = lane; c < loss.n_classes; c += 32) sum += exp(z[c] - largest);
-    sum = warp_sum(sum);
+    double largest = z[best], sum = 0.0, all = 0.0, part = loss.smoothing / loss.n_classes;
+    for (int c = lane; c < loss.n_classes; c += 32) {
+        sum += exp(z[c] - largest);
+        all += part * z[c];
+    }
+    sum = warp_sum(sum), all = warp_sum(all);
     if (dlogits != NULL)
         for (int c = lane; c < loss.n_classes; c += 32)
             dlogits[sample * loss.n_classes + c] =
-                (float)((exp(z[c] - largest) / sum - (c == label)) / job.n);
+                (float)((exp(z[c] - largest) / sum -
+                         ((1.0 - loss.smoothing) * (c == label) + part)) /
+                        job.n);
     if (lane != 0) return;
-    samples[sample * FIELDS + CE] = log(sum) + largest - z[label];
+    samples[sample * FIELDS + CE] = log(sum) + largest - (1.0 - loss.smoothing) * z[label] - all;
     samples[sample * FIELDS + MV] = samples[sample * FIELDS + DV] = 0.0;
     samples[sample * FIELDS + CORRECT] = best == label;
     if (predictions != NULL) predictions[sample] = best;
@@ -150,6 +155,12 @@ static __device__ double distance(const cuda_loss &loss, const float *z, const t
     return 1.0 - zt / norms;
 }
 
+/* ct_cross_samples() */
+static __device__ int cross_samples(const cuda_loss &loss, int n) {
+    if (loss.cross_fraction <= 0.0 || loss.cross_fraction >= 1.0) return n;
+    return max(1, (int)(loss.cross_fraction * n + 0.999999));
+}
+
 static __global__ void contrast_kernel(const cuda_job *jobs, int n_max, cuda_loss loss,
                                        cuda_contrast contrast, const float *z, double *samples,
                                        float *dz) {
@@ -161,18 +172,24 @@ static __global__ void contrast_kernel(const cuda_job *jobs, int n_max, cuda_los
     const float *zs = z + sample * r;
     float *ds = dz + sample * r;
     double share = loss.distance != 2 && !loss.sum_features ? 1.0 / r : 1.0;
-    double scale = share / job.n, mv = 0.0, dv = 0.0;
+    double scale = share / job.n, mv = 0.0, dv = 0.0, lambda_m = loss.lambda_m;
+    double lambda_d = loss.lambda_d, part = (double)job.n / cross_samples(loss, job.n);
+    if (loss.lambdas_dev != NULL) {
+        lambda_m = loss.lambdas_dev[job.out * loss.lambdas_stride];
+        lambda_d = loss.lambdas_dev[job.out * loss.lambdas_stride + 1];
+    }
     for (int k = lane; k < r; k += 32) ds[k % loss.pixels * loss.channels + k / loss.pixels] = 0.0f;
-    for (int e = contrast.cross_begin_dev[blockIdx.y]; e < contrast.cross_begin_dev[blockIdx.y + 1];
-         e++) {
+    int first = contrast.cross_begin_dev[blockIdx.y], last = first;
+    if (b < cross_samples(loss, job.n)) last = contrast.cross_begin_dev[blockIdx.y + 1];
+    for (int e = first; e < last; e++) {
         target t = {contrast.cross_dev + e * contrast.cross_stride + (size_t)b * r, NULL, NULL};
-        mv += distance(loss, zs, t, lane, loss.lambda_m * scale, ds);
+        mv += distance(loss, zs, t, lane, lambda_m * scale * part, ds);
     }
     target mean = {NULL, contrast.own_dev + (size_t)blockIdx.y * loss.n_classes * (r + 1) + row,
                    contrast.received_dev + job.out * contrast.received_stride + row};
-    dv = distance(loss, zs, mean, lane, loss.lambda_d * scale, ds);
+    dv = distance(loss, zs, mean, lane, lambda_d * scale, ds);
     if (lane != 0) return;
-    samples[sample * FIELDS + MV] = share * mv;
+    samples[sample * FIELDS + MV] = share * mv * part;
     samples[sample * FIELDS + DV] = share * dv;
 }
 

@@ -85,6 +85,7 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
     call.gradient = rows_of(gradient);
     call.losses = rows_of(losses);
     call.loss.ccl = objective->loss.ccl;
+    call.loss.label_smoothing = objective->loss.label_smoothing;
     CT_TRY(ct_cuda_stage_reserve(backend, sizeof column, &call.column, &host));
     memcpy(host, &column, sizeof column);
     if (objective->loss.ccl) {
@@ -92,6 +93,8 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
         call.loss.lambda_d = objective->loss.lambda_d;
         call.loss.distance = objective->loss.distance;
         call.loss.reduction = objective->loss.reduction;
+        call.loss.cross_fraction = objective->loss.cross_fraction;
+        call.lambdas = rows_of(objective->lambdas);
         call.cross = rows_of(objective->cross);
         call.received = rows_of(objective->class_sums);
         size_t n = ((size_t)work->n_jobs + 1) * sizeof(int);
@@ -131,6 +134,10 @@ static cuda_loss loss_of(const cuda_call *call, const cuda_workspace *w) {
                        .lambda_m = call->loss.lambda_m,
                        .lambda_d = call->loss.lambda_d,
                        .ccl = call->loss.ccl,
+                       .cross_fraction = call->loss.cross_fraction,
+                       .smoothing = call->loss.label_smoothing,
+                       .lambdas_dev = call->lambdas.data,
+                       .lambdas_stride = call->lambdas.stride,
                        .labels_dev = w->labels};
 }
 

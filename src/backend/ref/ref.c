@@ -192,7 +192,8 @@ static void contrast(ref_plan *plan, const ct_objective *o, int k, int out, int 
                           .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
                           .received = ct_host_row(o->class_sums, out)};
     node_values(plan, g->features, n, plan->features);
-    ct_ccl(&o->loss, &batch, plan->scratch, plan->dfeatures, &mv, &dv);
+    ct_loss_spec spec = ct_host_loss(o, out);
+    ct_ccl(&spec, &batch, plan->scratch, plan->dfeatures, &mv, &dv);
     add_to_gradient(plan, g->features, n, plan->dfeatures);
     losses[CT_LOSS_MV] = (float)mv;
     losses[CT_LOSS_DV] = (float)dv;
@@ -213,8 +214,9 @@ static ct_status gradient(ct_plan *base, const ct_work *work, const ct_objective
         forward(plan, work, job, REF_TRAIN, g->logits);
         clear_gradients(plan);
         node_values(plan, g->logits, n, plan->logits);
-        loss[CT_LOSS_CE] = (float)ct_cross_entropy(plan->logits, plan->labels, n, g->n_classes,
-                                                   plan->dlogits, &n_correct, NULL);
+        loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(objective->loss.label_smoothing,
+                                                          plan->logits, plan->labels, n,
+                                                          g->n_classes, plan->dlogits, &n_correct);
         loss[CT_LOSS_CORRECT] = (float)n_correct;
         loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
         add_to_gradient(plan, g->logits, n, plan->dlogits);

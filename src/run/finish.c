@@ -1,0 +1,70 @@
+/* What other papers do between the last iteration and the number they report: some rounds of gossip
+ * without gradients, or one model for all. */
+#include <math.h>
+
+#include "run/run.h"
+#include "util/memory.h"
+
+static ct_status gossip(ct_run *run, long iteration) {
+    ct_agents *a = &run->agents;
+    ct_bank mixed = ct_temp(1);
+    ct_run_connect(run, iteration);
+    CT_TRY(ct_agents_exchange(a, &a->x));
+    ct_update u = ct_agents_update(a);
+    SET(&u, &mixed, {1, &a->x, a->w});
+    SET(&u, &a->x, {1, &mixed});
+    return ct_agents_apply(a, &u);
+}
+
+static ct_status create_spread(const ct_run *run, ct_sparse *out) {
+    const ct_agents *a = &run->agents;
+    CT_TRY(ct_sparse_create(a->n, run->n_worlds, a->n, out));
+    for (int i = 0; i < a->n; i++) {
+        out->column[i] = (a->first + i) / a->n_agents;
+        out->value[i] = 1;
+        out->begin[i + 1] = i + 1;
+    }
+    return CT_OK;
+}
+
+/* Every agent takes the mean of its world, which costs an all-reduce. */
+static ct_status merge(ct_run *run) {
+    ct_agents *a = &run->agents;
+    ct_bank everyone = {0}, *all = &a->x;
+    ct_sparse spread = {0};
+    ct_status status = create_spread(run, &spread);
+    if (status == CT_OK && ct_transport_n_ranks(run->transport) > 1) {
+        status = ct_bank_create(run->backend, a->n_rows, 0, a->x.n, &everyone);
+        all = &everyone;
+    }
+    if (status == CT_OK) status = ct_transport_spread(run->transport, &a->x, all);
+    if (status == CT_OK) {
+        ct_update u = ct_agents_update(a);
+        SET(&u, &run->consensus, {1, all, &run->mean});
+        SET(&u, &a->x, {1, &run->consensus, &spread});
+        status = ct_agents_apply(a, &u);
+    }
+    uint64_t n = (uint64_t)a->n_agents, bytes = 2 * (n - 1) * a->x.n * sizeof(float) / n;
+    for (int row = 0; row < a->n_rows; row++)
+        ct_transport_count(run->transport, row, CT_TRAFFIC_PARAMETERS, bytes);
+    ct_bank_free(&everyone);
+    ct_sparse_free(&spread);
+    return status;
+}
+
+ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out) {
+    const ct_config *c = &run->config;
+    for (int k = 0; k < run->n_worlds; k++) out[k] = (ct_finish){NAN, NAN, NAN};
+    for (int64_t k = 0; k < c->gossip_rounds; k++) CT_TRY(gossip(run, n_iterations + (long)k));
+    if (c->gossip_rounds > 0) {
+        ct_evaluation *e = ct_new(ct_evaluation, (size_t)run->n_worlds);
+        if (e == NULL) return ct_fail(CT_NOMEM, "no memory for %d evaluations", run->n_worlds);
+        ct_status status = ct_run_evaluate(run, e);
+        for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
+            out[k] = (ct_finish){e[k].local_accuracy_mean, e[k].local_accuracy_min,
+                                 e[k].local_accuracy_max};
+        ct_free(e);
+        CT_TRY(status);
+    }
+    return c->final_merge ? merge(run) : CT_OK;
+}
