@@ -114,7 +114,7 @@ look
 if [ -n "$required$optional" ]; then
     install_missing && look
 fi
-if [ -n "$optional" ]; then
+if [ -n "$optional" ] && [ -z "$required" ]; then
     echo "setup: note: going on without, but it would help to apt-get install$optional" >&2
 fi
 if [ -n "$required" ]; then
