@@ -1,0 +1,74 @@
+/* crosstalk compare: rows of the same runs, a table in three forms. */
+#include "program.h"
+
+#define COMPARE                                                                                    \
+    "compare --quiet --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 " DATA    \
+    "--epochs 2 --lr 0.05 --out table "
+
+static void a_comparison_gives_a_row_and_a_run_for_every_method(void) {
+    CHECK(run(COMPARE "--algorithms dsgdm,gt:lr=0.02:momentum=0,ccl,local") == 0);
+    CHECK(strstr(said.out, "consensus %") != NULL && strstr(said.out, "overhead") != NULL);
+    CHECK(strstr(said.out, "\ndsgdm ") != NULL && strstr(said.out, "\nccl ") != NULL);
+    CHECK(strstr(said.out, "\ngt:lr=0.02:momentum=0 ") != NULL);
+    CHECK(ct_file_exists("table/compare.md") && ct_file_exists("table/compare.csv"));
+    CHECK(ct_file_exists("table/dsgdm/summary.json") && ct_file_exists("table/ccl/summary.json"));
+    CHECK(ct_file_exists("table/gt_lr_0.02_momentum_0/config.txt"));
+}
+
+/* A row of the table is what train alone gives. */
+static void a_row_is_the_run_that_train_gives(void) {
+    ct_blob csv = {0};
+    char consensus[32];
+    CHECK(run(TINY "--algorithm dsgdm --loss ce --force") == 0);
+    ct_blob blob = {0};
+    ct_json *summary = NULL;
+    REQUIRE_OK(ct_file_read("run/summary.json", 1 << 20, &blob));
+    REQUIRE_OK(ct_json_parse((const char *)blob.bytes, blob.n, "summary", &summary));
+    snprintf(consensus, sizeof consensus, "dsgdm,%.9g,",
+             ct_json_get(summary, "consensus_accuracy")->number);
+    REQUIRE_OK(ct_file_read("table/compare.csv", 1 << 20, &csv));
+    CHECK(strstr((const char *)csv.bytes, consensus) != NULL);
+    ct_blob_free(&blob);
+    ct_blob_free(&csv);
+    ct_json_free(&summary);
+}
+
+static void several_seeds_give_deviations(void) {
+    CHECK(run(COMPARE "--algorithms dsgd,d2+ccl --seeds 1,2 --force") == 0);
+    CHECK(strstr(said.out, "+-") != NULL);
+    CHECK(ct_file_exists("table/d2+ccl/seed-2/summary.json"));
+}
+
+static void a_method_that_diverges_gets_a_row_that_says_so(void) {
+    CHECK(run(COMPARE "--algorithms dsgd:lr=1e6,dsgdm --force") == 0);
+    CHECK(strstr(said.out, "diverged") != NULL && strstr(said.out, "\ndsgdm ") != NULL);
+}
+
+static void unknown_methods_are_refused_before_anything_is_trained(void) {
+    CHECK(run("compare --quiet " DATA "--agents 5 --out nothing --algorithms dsgdm,sgdd") == 2);
+    CHECK(strstr(said.err, "sgdd") != NULL);
+    CHECK(run("compare --quiet " DATA "--out nothing --algorithms dsgdm,gt:lr") == 2);
+    CHECK(run("compare --quiet " DATA "--out nothing --algorithms dsgdm,dsgdm") == 2);
+    CHECK(strstr(said.err, "twice") != NULL);
+    CHECK(run("compare --quiet " DATA "--out nothing --algorithms dsgdm+dqn") == 2);
+    CHECK(run("compare --quiet " DATA "--out nothing") == 2);
+    CHECK(strstr(said.err, "--algorithms") != NULL);
+    CHECK(!ct_dir_exists("nothing"));
+}
+
+static void an_earlier_comparison_is_not_replaced_without_force(void) {
+    CHECK(run(COMPARE "--algorithms dsgdm") == 1);
+    CHECK(strstr(said.err, "--force") != NULL);
+}
+
+int main(void) {
+    if (!enter_folder()) return 1;
+    TEST(a_comparison_gives_a_row_and_a_run_for_every_method);
+    TEST(a_row_is_the_run_that_train_gives);
+    TEST(several_seeds_give_deviations);
+    TEST(a_method_that_diverges_gets_a_row_that_says_so);
+    TEST(unknown_methods_are_refused_before_anything_is_trained);
+    TEST(an_earlier_comparison_is_not_replaced_without_force);
+    leave_folder();
+    return test_report();
+}
