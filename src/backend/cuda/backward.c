@@ -19,28 +19,41 @@ static size_t size_of(const pass *p, int node) {
     return ct_shape_size(p->plan->base.graph->nodes[node].shape);
 }
 
-/* Gradients of a convolution whose output's gradient is d. */
-static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
-    const cuda_conv *conv = &step->conv;
+static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d) {
     const float *x = value(p, step->in);
     size_t weight = p->plan->base.graph->params[step->node->weight].offset;
+    switch (step->wgrad_kernel) {
+    case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, x, d, weight);
+    default: return ct_cuda_conv_wgrad(p->run, &step->conv, x, d, weight);
+    }
+}
+
+static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d) {
+    const cuda_conv *c = &step->conv;
+    cuda_tile_conv tile = ct_cuda_tile_backward(c);
+    size_t weight = p->plan->base.graph->params[step->node->weight].offset;
+    float *dx = grad(p, step->in);
+    switch (step->dgrad_kernel) {
+    case CUDA_GROUPED: return ct_cuda_grouped_dgrad(p->run, c, d, weight, step->add_in, dx);
+    case CUDA_LINEAR:
+        return ct_cuda_linear_dgrad(p->run, c->ci, c->co, d, step->backward, step->add_in, dx);
+    case CUDA_NARROW:
+        return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, step->backward, CUDA_NO_PARAM,
+                                   false, step->add_in, dx);
+    case CUDA_TILE: return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, dx);
+    default: return ct_cuda_conv_dgrad(p->run, c, d, step->backward, step->add_in, dx);
+    }
+}
+
+/* Gradients of a convolution whose output's gradient is d. */
+static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
+    const cuda_conv *c = &step->conv;
     if (step->node->bias != CT_NO_PARAM)
-        CT_TRY(ct_cuda_bias_sums(p->run, conv->co, conv->ho * conv->wo, d, step->sums));
-    if (conv->groups > 1) {
-        CT_TRY(ct_cuda_grouped_wgrad(p->run, conv, x, d, weight));
-        if (step->in == 0) return CT_OK;
-        return ct_cuda_grouped_dgrad(p->run, conv, d, weight, step->add_in, grad(p, step->in));
-    }
-    if (step->tile_wgrad)
-        CT_TRY(ct_cuda_tile_wgrad(p->run, conv, x, d, weight));
-    else
-        CT_TRY(ct_cuda_conv_wgrad(p->run, conv, x, d, weight));
-    if (step->in == 0) return CT_OK;
-    if (step->tile_dgrad) {
-        cuda_tile_conv tile = ct_cuda_tile_backward(conv);
-        return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, grad(p, step->in));
-    }
-    return ct_cuda_conv_dgrad(p->run, conv, d, step->backward, step->add_in, grad(p, step->in));
+        CT_TRY(ct_cuda_bias_sums(p->run, c->co, c->ho * c->wo, d, step->sums));
+    CT_TRY(conv_wgrad(p, step, d));
+    return step->in > 0 ? conv_dgrad(p, step, d) : CT_OK;
 }
 
 static ct_status run_conv(const pass *p, const cuda_step *step) {

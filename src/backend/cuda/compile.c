@@ -27,21 +27,34 @@ static size_t offset_of(const ct_graph *g, int param) {
     return param == CT_NO_PARAM ? CUDA_NO_PARAM : g->params[param].offset;
 }
 
-/* A linear layer is a convolution whose kernel covers the picture. */
 static cuda_conv conv_of(const ct_graph *g, const ct_node *node) {
     ct_shape from = g->nodes[node->in[0]].shape, to = node->shape;
-    bool linear = node->op == CT_OP_LINEAR;
+    if (node->op == CT_OP_LINEAR)
+        return (cuda_conv){.ci = (int)ct_shape_size(from),
+                           .hi = 1,
+                           .wi = 1,
+                           .co = to.c,
+                           .ho = 1,
+                           .wo = 1,
+                           .kh = 1,
+                           .kw = 1,
+                           .stride = 1,
+                           .groups = 1,
+                           .weight_ci = from.c,
+                           .weight_taps = from.h * from.w};
     return (cuda_conv){.ci = from.c,
                        .hi = from.h,
                        .wi = from.w,
                        .co = to.c,
                        .ho = to.h,
                        .wo = to.w,
-                       .kh = linear ? from.h : node->kernel,
-                       .kw = linear ? from.w : node->kernel,
-                       .stride = linear ? 1 : node->stride,
-                       .pad = linear ? 0 : node->pad,
-                       .groups = linear ? 1 : node->groups};
+                       .kh = node->kernel,
+                       .kw = node->kernel,
+                       .stride = node->stride,
+                       .pad = node->pad,
+                       .groups = node->groups,
+                       .weight_ci = from.c / node->groups,
+                       .weight_taps = node->kernel * node->kernel};
 }
 
 static cuda_norm norm_of(const ct_graph *g, const ct_node *node) {
@@ -83,21 +96,40 @@ cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *c) {
                             .step = c->stride};
 }
 
-static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_conv tile) {
+static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_conv tile,
+                      bool norm) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     return backend->tf32 && conv->groups == 1 && conv->kh == conv->kw &&
-           ct_cuda_tile_fits(&tile, backend->shared_limit);
+           ct_cuda_tile_fits(&tile, norm, backend->shared_limit);
+}
+
+/* Kernels in the order of preference; the forward one may still become conv + EvoNorm. */
+static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    const cuda_conv *c = &step->conv;
+    cuda_tile_conv forward = ct_cuda_tile_forward(c), backward = ct_cuda_tile_backward(c);
+    int taps = c->kh * c->kw;
+    if (c->groups > 1) {
+        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel = CUDA_GROUPED;
+        return;
+    }
+    bool is_linear = step->node->op == CT_OP_LINEAR;
+    if (is_linear && c->ci % 4 == 0) step->forward_kernel = CUDA_LINEAR;
+    if (is_linear && c->co % 4 == 0) step->dgrad_kernel = CUDA_LINEAR;
+    if (ct_cuda_narrow_fits(&forward, taps)) step->forward_kernel = CUDA_NARROW;
+    if (ct_cuda_narrow_fits(&backward, taps)) step->dgrad_kernel = CUDA_NARROW;
+    if (ct_cuda_narrow_wgrad_fits(c)) step->wgrad_kernel = CUDA_NARROW;
+    if (has_tiles(plan, c, backward, false)) step->dgrad_kernel = CUDA_TILE;
+    if (backend->tf32 && ct_cuda_tile_wgrad_fits(c, backend->shared_limit))
+        step->wgrad_kernel = CUDA_TILE;
 }
 
 /* Conv, EvoNorm behind it, and the addition behind that; returns the last node taken. */
 static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
     const ct_graph *g = plan->base.graph;
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     step->op = CT_OP_CONV;
     step->conv = conv_of(g, step->node);
-    step->tile_dgrad = has_tiles(plan, &step->conv, ct_cuda_tile_backward(&step->conv));
-    step->tile_wgrad = backend->tf32 && step->conv.groups == 1 &&
-                       ct_cuda_tile_wgrad_fits(&step->conv, backend->shared_limit);
+    choose_kernels(plan, step);
     if (!is_inner(g, i)) return i;
     const ct_node *next = &g->nodes[i + 1];
     if (next->op == CT_OP_RELU) {
@@ -105,8 +137,9 @@ static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
         return i + 1;
     }
     if (next->op != CT_OP_EVONORM || step->node->bias != CT_NO_PARAM ||
-        !has_tiles(plan, &step->conv, ct_cuda_tile_forward(&step->conv)))
+        !has_tiles(plan, &step->conv, ct_cuda_tile_forward(&step->conv), true))
         return i;
+    step->forward_kernel = CUDA_TILE;
     step->norm = next;
     step->norm_shape = norm_of(g, next);
     step->inner = i;

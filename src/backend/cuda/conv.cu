@@ -280,5 +280,6 @@ ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const f
     else
         product_kernel<WGRAD, false><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
     CT_CUDA_LAUNCHED();
-    return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->ci, taps, false, weight);
+    return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->weight_ci, conv->weight_taps, false,
+                             weight);
 }

@@ -3,11 +3,30 @@
  * A matrix product with rows = output pixels, columns = output channels, k = (tap, input channel).
  * Grid: x over groups of samples (1024 or 256 output pixels a block), y = job. A block reads its
  * pictures once (4 bytes a value), the weights in the order of the fragments from the caches, and
- * writes 4 (forward only) or 8 bytes an output value; 2 flops a product. Limits: tf32, 1x1 and 3x3
- * kernels, 16, 32 or 64 output channels, extents that are powers of two. */
+ * writes 4 (forward only) or 8 bytes an output value; 2 flops a product. Weights are packed so that
+ * a thread's columns of two column tiles are four neighbouring channels: it reads and writes quads.
+ * Limits: tf32, 1x1 and 3x3 kernels, 16, 32 or 64 output channels, extents that are powers of two.
+ */
 #include "backend/cuda/device.cuh"
 
-enum { WARPS = 8, THREADS = 32 * WARPS, GROUPS = 8 };
+enum { GROUPS = 8, ROW_WARPS = 8 };
+
+/* How a block shares out its output: ROW_WARPS warps over the pixels, COLS over the channels, a
+ * warp has TILES tiles of 16 pixels. */
+template <int CO> struct plan_of;
+template <> struct plan_of<16> {
+    enum { TILES = 8, COLS = 1, BLOCKS = 2 };
+};
+template <> struct plan_of<32> {
+    enum { TILES = 2, COLS = 1, BLOCKS = 3 };
+};
+template <> struct plan_of<64> {
+    enum { TILES = 2, COLS = 2, BLOCKS = 1 };
+};
+#define SHAPE_OF(CO)                                                                               \
+    constexpr int MT = plan_of<CO>::TILES, COLS = plan_of<CO>::COLS, NQ = CO / 16 / COLS,          \
+                  THREADS = 32 * ROW_WARPS * COLS;                                                 \
+    (void)MT, (void)COLS, (void)NQ, (void)THREADS
 
 typedef struct tile_call {
     cuda_tile_conv v;
@@ -34,222 +53,278 @@ static __device__ __forceinline__ void load_fragment(float a[4], uint32_t addres
     for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
 }
 
-/* The block's pictures, rounded to tf32, [pixel][depth + 4]; channels and samples that are not
+/* The block's pictures, rounded to tf32, [pixel][DEPTH + 4]; channels and samples that are not
  * there are zero, and so is the pixel behind the last. */
-static __device__ void load_pictures(const tile_call &c, const float *x, int n_pixels, int n_there,
-                                     float *tile) {
-    int pitch = c.v.depth + 4;
-    if (c.v.ci % 4 == 0) {
-        int log_quads = 31 - __clz(c.v.ci / 4);
-        for (int i = (int)threadIdx.x; i < n_pixels << log_quads; i += THREADS) {
-            int p = i >> log_quads, q = i & ((1 << log_quads) - 1);
-            float4 v = make_float4(0, 0, 0, 0);
-            if (p < n_there) v = ((const float4 *)x)[i];
-            v.x = to_tf32(v.x), v.y = to_tf32(v.y), v.z = to_tf32(v.z), v.w = to_tf32(v.w);
-            *(float4 *)&tile[p * pitch + 4 * q] = v;
+template <int DEPTH, int THREADS>
+static __device__ __forceinline__ void load_pictures(const tile_call &c, const float *x,
+                                                     int n_pixels, int n_there, float *tile) {
+    constexpr int PITCH = DEPTH + 4, QUADS = DEPTH / 4, AT_ONCE = 4;
+    if (c.v.ci == DEPTH) {
+        for (int i = (int)threadIdx.x; i < n_pixels * QUADS; i += AT_ONCE * THREADS) {
+            float4 v[AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) {
+                int at = i + k * THREADS;
+                v[k] = make_float4(0, 0, 0, 0);
+                if (at < n_there * QUADS) v[k] = ((const float4 *)x)[at];
+            }
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) {
+                int at = i + k * THREADS;
+                v[k].x = to_tf32(v[k].x), v[k].y = to_tf32(v[k].y);
+                v[k].z = to_tf32(v[k].z), v[k].w = to_tf32(v[k].w);
+                if (at < n_pixels * QUADS)
+                    *(float4 *)&tile[at / QUADS * PITCH + at % QUADS * 4] = v[k];
+            }
         }
     } else {
-        for (int i = (int)threadIdx.x; i < n_pixels * c.v.depth; i += THREADS) {
-            int p = i / c.v.depth, k = i - p * c.v.depth;
+        for (int i = (int)threadIdx.x; i < n_pixels * DEPTH; i += THREADS) {
+            int p = i / DEPTH, k = i % DEPTH;
             bool is_there = p < n_there && k < c.v.ci;
-            tile[p * pitch + k] = is_there ? to_tf32(x[p * c.v.ci + k]) : 0.0f;
+            tile[p * PITCH + k] = is_there ? to_tf32(x[p * c.v.ci + k]) : 0.0f;
         }
     }
-    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) tile[n_pixels * pitch + k] = 0.0f;
+    for (int k = (int)threadIdx.x; k < PITCH; k += THREADS) tile[n_pixels * PITCH + k] = 0.0f;
+}
+
+/* Where this lane's row of row tile i is under tap (u, q), in bytes from the tile's beginning; the
+ * pixel of zeros where the picture ends or a stride leaves a gap. */
+template <int DEPTH>
+static __device__ __forceinline__ uint32_t row_of(const tile_call &c, int p, int u, int q) {
+    const cuda_tile_conv &v = c.v;
+    int s = p >> c.log_pixels, r = p & ((1 << c.log_pixels) - 1), n_in = v.hi * v.wi;
+    int y = (r >> c.log_wo) * v.scale + v.sign * u + v.shift;
+    int x = (r & (v.wo - 1)) * v.scale + v.sign * q + v.shift;
+    int odd = v.step - 1;
+    bool whole = ((y | x) & odd) == 0;
+    y >>= odd, x >>= odd;
+    bool inside = whole && (unsigned)y < (unsigned)v.hi && (unsigned)x < (unsigned)v.wi;
+    int at = inside ? s * n_in + y * v.wi + x : c.n_samples * n_in;
+    return (uint32_t)(at * (DEPTH + 4) * 4);
 }
 
 /* The product: sums[i][j] of row tile i (16 pixels) and column tile j (8 channels). */
-template <int CO, int MT>
-static __device__ __forceinline__ void multiply(const tile_call &c, const float4 *w, uint32_t tile,
-                                                float sums[MT][CO / 8][4]) {
-    constexpr int NT = CO / 8;
-    const cuda_tile_conv &v = c.v;
-    int lane = threadIdx.x & 31, first = (int)(threadIdx.x >> 5) * MT * 16 + (lane & 15);
-    int pitch = (v.depth + 4) * 4, n_in = v.hi * v.wi; /* pitch in bytes */
-    uint32_t zero = (uint32_t)(c.n_samples * n_in * pitch), odd = (uint32_t)(v.step - 1);
-    w += lane;
-    for (int u = 0; u < v.kernel; u++) {
-        for (int q = 0; q < v.kernel; q++) {
+template <int CO, int DEPTH>
+static __device__ __forceinline__ void
+multiply(const tile_call &c, const float4 *w, uint32_t tile,
+         float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4]) {
+    SHAPE_OF(CO);
+    int lane = threadIdx.x & 31, row = (int)(threadIdx.x >> 5) % ROW_WARPS;
+    int first = row * MT * 16 + (lane & 15);
+    w += (threadIdx.x >> 5) / ROW_WARPS * NQ * 32 + lane;
+    tile += (uint32_t)(lane >> 4) * 16;
+    for (int u = 0; u < c.v.kernel; u++) {
+        for (int q = 0; q < c.v.kernel; q++) {
             uint32_t at[MT];
 #pragma unroll
-            for (int i = 0; i < MT; i++) {
-                int p = first + 16 * i, s = p >> c.log_pixels, r = p & ((1 << c.log_pixels) - 1);
-                int y = (r >> c.log_wo) * v.scale + v.sign * u + v.shift;
-                int x = (r & (v.wo - 1)) * v.scale + v.sign * q + v.shift;
-                bool whole = ((uint32_t)(y | x) & odd) == 0;
-                y >>= odd, x >>= odd;
-                bool inside = whole && (unsigned)y < (unsigned)v.hi && (unsigned)x < (unsigned)v.wi;
-                uint32_t from = inside ? (uint32_t)((s * n_in + y * v.wi + x) * pitch) : zero;
-                at[i] = tile + from + (uint32_t)(lane >> 4) * 16;
-            }
-            for (int k = 0; k < v.depth; k += 8) {
-                float b[NT][2];
+            for (int i = 0; i < MT; i++) at[i] = tile + row_of<DEPTH>(c, first + 16 * i, u, q);
 #pragma unroll
-                for (int j = 0; j < NT; j += 2) {
-                    float4 f = __ldg(w + (j / 2) * 32);
-                    b[j][0] = f.x, b[j][1] = f.y, b[j + 1][0] = f.z, b[j + 1][1] = f.w;
-                }
-                w += NT / 2 * 32;
+            for (int k = 0; k < DEPTH / 8; k++) {
+                float4 b[NQ];
+#pragma unroll
+                for (int j = 0; j < NQ; j++) b[j] = __ldg(w + (k * (CO / 16) + j) * 32);
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
                     float a[4];
-                    load_fragment(a, at[i] + (uint32_t)k * 4);
+                    load_fragment(a, at[i] + (uint32_t)k * 32);
 #pragma unroll
-                    for (int j = 0; j < NT; j++) mma_tf32(sums[i][j], a, b[j]);
+                    for (int j = 0; j < NQ; j++) {
+                        float left[2] = {b[j].x, b[j].y}, right[2] = {b[j].z, b[j].w};
+                        mma_tf32(sums[i][2 * j], a, left);
+                        mma_tf32(sums[i][2 * j + 1], a, right);
+                    }
                 }
             }
+            w += DEPTH / 8 * (CO / 16) * 32;
         }
     }
 }
 
-/* Which group of EvoNorm this thread's columns of column tile j are in. */
-template <int CO> static __device__ __forceinline__ int group_of(int j) {
-    return (j * 8 + (threadIdx.x & 3) * 2) / (CO / GROUPS);
+/* Groups of EvoNorm are 2, 4 or 8 channels wide; a thread's quad of channels holds two of them, is
+ * one, or half of one. PARTS groups of a quad are summed apart. */
+#define PARTS_OF(CO) (CO == 16 ? 2 : 1)
+
+template <int CO> static __device__ __forceinline__ int group_of(int j, int part) {
+    SHAPE_OF(CO);
+    int t = threadIdx.x & 3, quad = (int)(threadIdx.x >> 5) / ROW_WARPS * NQ + j;
+    return CO == 16 ? 2 * t + part : CO == 32 ? 4 * quad + t : 2 * quad + (t >> 1);
 }
 
-/* The group sums of this warp's rows for each column tile, added up over the warps that share the
- * sample; every thread gets its own groups' sums. */
+/* Adds up a group over the lanes, then over the warps that share the sample, in order. */
 template <int CO>
-static __device__ __forceinline__ void sum_groups(float part[CO / 8], int n_warps,
-                                                  float scratch[WARPS][GROUPS]) {
-    constexpr int NT = CO / 8, WIDE = CO / GROUPS; /* channels of a group */
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, first = warp / n_warps * n_warps;
+static __device__ __forceinline__ void
+sum_groups(float part[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)], int n_warps,
+           float scratch[ROW_WARPS][GROUPS]) {
+    SHAPE_OF(CO);
+    int lane = threadIdx.x & 31, row = (int)(threadIdx.x >> 5) % ROW_WARPS;
+    int first = row / n_warps * n_warps;
 #pragma unroll
-    for (int j = 0; j < NT; j++) {
-        for (int k = 16; k >= 4; k >>= 1) part[j] += __shfl_xor_sync(0xffffffffu, part[j], k);
-        if (WIDE >= 4) part[j] += __shfl_xor_sync(0xffffffffu, part[j], 1);
-        if (WIDE >= 8) part[j] += __shfl_xor_sync(0xffffffffu, part[j], 2);
-        if (lane < 4) scratch[warp][group_of<CO>(j)] = part[j];
-    }
+    for (int j = 0; j < NQ; j++)
+#pragma unroll
+        for (int h = 0; h < PARTS_OF(CO); h++) {
+            for (int k = 16; k >= 4; k >>= 1)
+                part[j][h] += __shfl_xor_sync(0xffffffffu, part[j][h], k);
+            if (CO == 64) part[j][h] += __shfl_xor_sync(0xffffffffu, part[j][h], 1);
+            if (lane < 4) scratch[row][group_of<CO>(j, h)] = part[j][h];
+        }
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < NT; j++) {
-        part[j] = 0.0f;
-        for (int k = 0; k < n_warps; k++) part[j] += scratch[first + k][group_of<CO>(j)];
-    }
+    for (int j = 0; j < NQ; j++)
+#pragma unroll
+        for (int h = 0; h < PARTS_OF(CO); h++) {
+            part[j][h] = 0.0f;
+            for (int k = 0; k < n_warps; k++) part[j][h] += scratch[first + k][group_of<CO>(j, h)];
+        }
 }
 
 /* Mean and 1/sigma of this thread's groups. */
-template <int CO, int MT>
-static __device__ __forceinline__ void measure(const tile_call &c, const float sums[MT][CO / 8][4],
-                                               float scratch[2][WARPS][GROUPS], float mean[CO / 8],
-                                               float inv[CO / 8]) {
-    constexpr int NT = CO / 8;
+template <int CO>
+static __device__ __forceinline__ void
+measure(const tile_call &c, const float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4],
+        float scratch[2][ROW_WARPS][GROUPS], float mean[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)],
+        float inv[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)]) {
+    SHAPE_OF(CO);
+    constexpr int PARTS = PARTS_OF(CO);
     int n_pixels = 1 << c.log_pixels, n_warps = n_pixels / (MT * 16);
     float count = (float)(n_pixels * (CO / GROUPS));
 #pragma unroll
-    for (int j = 0; j < NT; j++) {
-        mean[j] = 0.0f;
+    for (int j = 0; j < NQ; j++)
 #pragma unroll
-        for (int i = 0; i < MT; i++)
-            mean[j] += sums[i][j][0] + sums[i][j][1] + sums[i][j][2] + sums[i][j][3];
-    }
+        for (int h = 0; h < PARTS; h++) mean[j][h] = inv[j][h] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * NQ; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++) mean[j / 2][j % 2 % PARTS] += sums[i][j][k];
     sum_groups<CO>(mean, n_warps, scratch[0]);
 #pragma unroll
-    for (int j = 0; j < NT; j++) {
-        mean[j] /= count;
-        inv[j] = 0.0f;
+    for (int j = 0; j < NQ; j++)
 #pragma unroll
-        for (int i = 0; i < MT; i++)
+        for (int h = 0; h < PARTS; h++) mean[j][h] /= count;
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * NQ; j++)
 #pragma unroll
             for (int k = 0; k < 4; k++) {
-                float d = sums[i][j][k] - mean[j];
-                inv[j] = fmaf(d, d, inv[j]);
+                float d = sums[i][j][k] - mean[j / 2][j % 2 % PARTS];
+                inv[j / 2][j % 2 % PARTS] = fmaf(d, d, inv[j / 2][j % 2 % PARTS]);
             }
-    }
     sum_groups<CO>(inv, n_warps, scratch[1]);
 #pragma unroll
-    for (int j = 0; j < NT; j++) inv[j] = 1.0f / sqrtf(inv[j] / count + CUDA_EPSILON);
+    for (int j = 0; j < NQ; j++)
+#pragma unroll
+        for (int h = 0; h < PARTS; h++) inv[j][h] = 1.0f / sqrtf(inv[j][h] / count + CUDA_EPSILON);
 }
 
 static __device__ __forceinline__ float gate(float x) {
     return x * fminf(fmaxf(fmaf(x, 1.0f / 6.0f, 0.5f), 0.0f), 1.0f);
 }
 
-/* Where this thread's two columns of (row tile i, upper or lower half, column tile j) go. */
-template <int CO, int MT>
+/* Where this thread's quad j of (row tile i, upper or lower half) goes. */
+template <int CO>
 static __device__ __forceinline__ size_t place(size_t sample, int log_pixels, int i, int half,
                                                int j) {
-    int lane = threadIdx.x & 31;
-    size_t p = (threadIdx.x >> 5) * MT * 16 + i * 16 + (lane >> 2) + half * 8;
-    return ((sample << log_pixels) + p) * CO + j * 8 + (lane & 3) * 2;
+    SHAPE_OF(CO);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    size_t p = warp % ROW_WARPS * MT * 16 + i * 16 + (lane >> 2) + half * 8;
+    return ((sample << log_pixels) + p) * CO + (warp / ROW_WARPS * NQ + j) * 16 + (lane & 3) * 4;
 }
 
-template <int CO, int MT>
+static __device__ __forceinline__ float4 quad_of(const float left[4], const float right[4],
+                                                 int half) {
+    return make_float4(left[2 * half], left[2 * half + 1], right[2 * half], right[2 * half + 1]);
+}
+
+template <int CO>
 static __device__ __forceinline__ void
-write_norm(const tile_call &c, const cuda_job &job, size_t sample, const float sums[MT][CO / 8][4],
-           const float mean[CO / 8], const float inv[CO / 8]) {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int own = warp * MT * 16 >> c.log_pixels; /* this warp's sample of the block */
-    const float *row = c.params + job.model * c.params_stride;
-    bool is_first = (warp * MT * 16 & ((1 << c.log_pixels) - 1)) == 0 && lane < 4;
+write_norm(const tile_call &c, const cuda_job &job, size_t sample,
+           const float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4],
+           const float mean[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)],
+           const float inv[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)]) {
+    SHAPE_OF(CO);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = warp % ROW_WARPS;
+    const float *params = c.params + job.model * c.params_stride;
+    bool is_first = (row * MT * 16 & ((1 << c.log_pixels) - 1)) == 0 && lane < 4;
 #pragma unroll
-    for (int j = 0; j < CO / 8; j++) {
-        int col = j * 8 + (lane & 3) * 2;
-        float w0 = row[c.weight + col] * inv[j], w1 = row[c.weight + col + 1] * inv[j];
-        float b0 = row[c.bias + col], b1 = row[c.bias + col + 1];
-        if (c.stats != NULL && is_first) {
-            float *to = c.stats + ((sample + own) * GROUPS + group_of<CO>(j)) * 2;
-            to[0] = mean[j], to[1] = inv[j];
+    for (int j = 0; j < NQ; j++) {
+        int channel = (warp / ROW_WARPS * NQ + j) * 16 + (lane & 3) * 4;
+        const float *pw = params + c.weight + channel, *pb = params + c.bias + channel;
+        float i0 = inv[j][0], i1 = inv[j][PARTS_OF(CO) - 1];
+        float w[4] = {pw[0] * i0, pw[1] * i0, pw[2] * i1, pw[3] * i1};
+        float b[4] = {pb[0], pb[1], pb[2], pb[3]};
+#pragma unroll
+        for (int h = 0; h < PARTS_OF(CO) && c.stats != NULL; h++) {
+            size_t own = sample + (row * MT * 16 >> c.log_pixels);
+            float2 *to = (float2 *)c.stats + own * GROUPS + group_of<CO>(j, h);
+            if (is_first) *to = make_float2(mean[j][h], inv[j][h]);
         }
 #pragma unroll
         for (int i = 0; i < MT; i++) {
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                size_t at = place<CO, MT>(sample, c.log_pixels, i, half, j);
-                float2 x = make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
-                float2 y = make_float2(fmaf(gate(x.x), w0, b0), fmaf(gate(x.y), w1, b1));
-                if (c.pre != NULL) *(float2 *)(c.pre + at) = x;
+                size_t at = place<CO>(sample, c.log_pixels, i, half, j);
+                float4 x = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
+                float4 y = make_float4(fmaf(gate(x.x), w[0], b[0]), fmaf(gate(x.y), w[1], b[1]),
+                                       fmaf(gate(x.z), w[2], b[2]), fmaf(gate(x.w), w[3], b[3]));
+                if (c.pre != NULL) *(float4 *)(c.pre + at) = x;
                 if (c.residual != NULL) {
-                    float2 r = *(const float2 *)(c.residual + at);
-                    y.x += r.x, y.y += r.y;
+                    float4 r = *(const float4 *)(c.residual + at);
+                    y.x += r.x, y.y += r.y, y.z += r.z, y.w += r.w;
                 }
-                *(float2 *)(c.y + at) = y;
+                *(float4 *)(c.y + at) = y;
             }
         }
     }
 }
 
-template <int CO, int MT>
-static __device__ __forceinline__ void write_plain(const tile_call &c, size_t sample,
-                                                   const float sums[MT][CO / 8][4]) {
+template <int CO>
+static __device__ __forceinline__ void
+write_plain(const tile_call &c, size_t sample,
+            const float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4]) {
+    SHAPE_OF(CO);
 #pragma unroll
-    for (int j = 0; j < CO / 8; j++)
+    for (int j = 0; j < NQ; j++)
 #pragma unroll
         for (int i = 0; i < MT; i++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                float2 *to = (float2 *)(c.y + place<CO, MT>(sample, c.log_pixels, i, half, j));
-                float2 y = make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+                float4 *to = (float4 *)(c.y + place<CO>(sample, c.log_pixels, i, half, j));
+                float4 y = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
                 if (c.accumulate) {
-                    float2 before = *to;
-                    y.x += before.x, y.y += before.y;
+                    float4 before = *to;
+                    y.x += before.x, y.y += before.y, y.z += before.z, y.w += before.w;
                 }
                 *to = y;
             }
 }
 
-template <int CO, int MT, bool NORM>
-static __global__ void __launch_bounds__(THREADS, 2) tile_kernel(tile_call c) {
+template <int CO, int DEPTH, bool NORM>
+static __global__ void __launch_bounds__(32 * ROW_WARPS * plan_of<CO>::COLS, plan_of<CO>::BLOCKS)
+    tile_kernel(tile_call c) {
+    SHAPE_OF(CO);
     extern __shared__ __align__(16) float tile[];
-    __shared__ float scratch[2][WARPS][GROUPS];
+    __shared__ float scratch[2][ROW_WARPS][GROUPS];
     const cuda_job job = c.jobs[blockIdx.y];
     int first = (int)blockIdx.x * c.n_samples, n_in = c.v.hi * c.v.wi;
     if (first >= job.n) return;
     int n_there = min(c.n_samples, job.n - first);
     size_t sample = (size_t)blockIdx.y * c.n_max + first;
-    load_pictures(c, c.x + sample * n_in * c.v.ci, c.n_samples * n_in, n_there * n_in, tile);
+    load_pictures<DEPTH, THREADS>(c, c.x + sample * n_in * c.v.ci, c.n_samples * n_in,
+                                  n_there * n_in, tile);
     __syncthreads();
-    float sums[MT][CO / 8][4] = {};
-    multiply<CO, MT>(c, (const float4 *)(c.packed + job.model * c.packed_stride),
-                     (uint32_t)__cvta_generic_to_shared(tile), sums);
-    bool is_there = (int)((threadIdx.x >> 5) * MT * 16) >> c.log_pixels < n_there;
+    float sums[MT][2 * NQ][4] = {};
+    multiply<CO, DEPTH>(c, (const float4 *)(c.packed + job.model * c.packed_stride),
+                        (uint32_t)__cvta_generic_to_shared(tile), sums);
+    int row = (int)(threadIdx.x >> 5) % ROW_WARPS;
+    bool is_there = row * MT * 16 >> c.log_pixels < n_there;
     if (NORM) {
-        float mean[CO / 8], inv[CO / 8];
-        measure<CO, MT>(c, sums, scratch, mean, inv);
-        if (is_there) write_norm<CO, MT>(c, job, sample, sums, mean, inv);
+        float mean[NQ][PARTS_OF(CO)], inv[NQ][PARTS_OF(CO)];
+        measure<CO>(c, sums, scratch, mean, inv);
+        if (is_there) write_norm<CO>(c, job, sample, sums, mean, inv);
     } else if (is_there) {
-        write_plain<CO, MT>(c, sample, sums);
+        write_plain<CO>(c, sample, sums);
     }
 }
 
@@ -257,9 +332,13 @@ static bool is_power(int n) {
     return n > 0 && (n & (n - 1)) == 0;
 }
 
-/* Output pixels of a block: 16 row tiles of accumulators a warp in each case. */
+/* Output pixels of a warp and of a block. */
+static int warp_pixels(int co) {
+    return co == 16 ? 16 * plan_of<16>::TILES : 16 * plan_of<32>::TILES;
+}
+
 static int block_pixels(int co) {
-    return co == 16 ? WARPS * 8 * 16 : WARPS * 2 * 16;
+    return ROW_WARPS * warp_pixels(co);
 }
 
 static size_t shared_bytes(const cuda_tile_conv *v) {
@@ -267,14 +346,20 @@ static size_t shared_bytes(const cuda_tile_conv *v) {
     return (size_t)(n_samples * v->hi * v->wi + 1) * (size_t)(v->depth + 4) * sizeof(float);
 }
 
-bool ct_cuda_tile_fits(const cuda_tile_conv *v, size_t shared_limit) {
-    int n_pixels = v->ho * v->wo, per_warp = v->co == 16 ? 128 : 32;
+/* Those with a kernel; gradients go from wide to narrow, EvoNorm's convolutions the other way. */
+static bool is_known(int co, int depth, bool norm) {
+    if (norm) return depth == co || depth * 2 == co;
+    return depth == co || depth == co * 2;
+}
+
+bool ct_cuda_tile_fits(const cuda_tile_conv *v, bool norm, size_t shared_limit) {
+    int n_pixels = v->ho * v->wo;
     if (v->co != 16 && v->co != 32 && v->co != 64) return false;
+    if (v->depth > 64 || !is_known(v->co, v->depth, norm)) return false;
+    if (v->ci != v->depth && v->depth != 8) return false;
     if ((v->kernel != 1 && v->kernel != 3) || (v->step != 1 && v->step != 2)) return false;
-    if (!is_power(v->ho) || !is_power(v->wo) || n_pixels % per_warp != 0) return false;
-    if (v->ci > 64 || (v->ci % 4 == 0 ? !is_power(v->ci) || v->ci < 8 : v->ci > 8)) return false;
-    if (block_pixels(v->co) % n_pixels != 0) return false;
-    return shared_bytes(v) + 1024 <= shared_limit;
+    if (!is_power(v->ho) || !is_power(v->wo) || n_pixels % warp_pixels(v->co) != 0) return false;
+    return block_pixels(v->co) % n_pixels == 0 && shared_bytes(v) + 1024 <= shared_limit;
 }
 
 static int log_of(int n) {
@@ -283,13 +368,14 @@ static int log_of(int n) {
     return log;
 }
 
-template <int CO, int MT, bool NORM>
+template <int CO, int DEPTH, bool NORM>
 static ct_status launch(const cuda_run *run, const tile_call *c) {
+    SHAPE_OF(CO);
     size_t bytes = shared_bytes(&c->v);
-    CT_CUDA_TRY(cudaFuncSetAttribute(tile_kernel<CO, MT, NORM>,
+    CT_CUDA_TRY(cudaFuncSetAttribute(tile_kernel<CO, DEPTH, NORM>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)((run->n_max + c->n_samples - 1) / c->n_samples), (unsigned)run->n_jobs);
-    tile_kernel<CO, MT, NORM><<<grid, THREADS, bytes, run->stream>>>(*c);
+    tile_kernel<CO, DEPTH, NORM><<<grid, THREADS, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -311,14 +397,20 @@ ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, 
     tile_call c = call_of(run, conv, x_dev, packed, y_dev);
     c.weight = norm->weight, c.bias = norm->bias, c.residual = residual_dev;
     c.pre = pre_dev, c.stats = stats_dev;
-    if (conv->co == 16) return launch<16, 8, true>(run, &c);
-    return conv->co == 32 ? launch<32, 2, true>(run, &c) : launch<64, 2, true>(run, &c);
+    bool same = conv->depth == conv->co;
+    if (conv->co == 16) return same ? launch<16, 16, true>(run, &c) : launch<16, 8, true>(run, &c);
+    if (conv->co == 32) return same ? launch<32, 32, true>(run, &c) : launch<32, 16, true>(run, &c);
+    return same ? launch<64, 64, true>(run, &c) : launch<64, 32, true>(run, &c);
 }
 
 ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
                             size_t packed, bool accumulate, float *y_dev) {
     tile_call c = call_of(run, conv, x_dev, packed, y_dev);
     c.accumulate = accumulate;
-    if (conv->co == 16) return launch<16, 8, false>(run, &c);
-    return conv->co == 32 ? launch<32, 2, false>(run, &c) : launch<64, 2, false>(run, &c);
+    bool same = conv->depth == conv->co;
+    if (conv->co == 16)
+        return same ? launch<16, 16, false>(run, &c) : launch<16, 32, false>(run, &c);
+    if (conv->co == 32)
+        return same ? launch<32, 32, false>(run, &c) : launch<32, 64, false>(run, &c);
+    return launch<64, 64, false>(run, &c);
 }

@@ -99,6 +99,15 @@ typedef struct cuda_backend {
     cuda_cache cache;
 } cuda_backend;
 
+/* Which file computes a convolution. */
+typedef enum cuda_kernel {
+    CUDA_GENERAL, /* conv.cu */
+    CUDA_GROUPED, /* grouped.cu */
+    CUDA_LINEAR,  /* linear.cu */
+    CUDA_NARROW,  /* narrow.cu */
+    CUDA_TILE,    /* conv_tile.cu, wgrad_tile.cu */
+} cuda_kernel;
+
 /* One or several nodes run as one: conv + relu, norm + add, conv + EvoNorm + add. */
 typedef struct cuda_step {
     ct_op op;            /* CONV also for linear; a norm; RELU, MAXPOOL, AVGPOOL, ADD */
@@ -108,7 +117,7 @@ typedef struct cuda_step {
     int inner;           /* the convolution's own node where a norm is fused, else -1 */
     int out;
     bool relu;
-    bool tile_dgrad, tile_wgrad;
+    cuda_kernel forward_kernel, dgrad_kernel, wgrad_kernel;
     cuda_conv conv;
     cuda_norm norm_shape;
     size_t forward, backward; /* packed weights */

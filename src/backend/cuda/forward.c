@@ -27,7 +27,15 @@ static ct_status run_conv(const pass *p, const cuda_step *step, float *stats) {
         return ct_cuda_tile_evonorm(p->run, &tile, x, step->forward, &step->norm_shape,
                                     value(p, step->residual), pre, stats, y);
     }
-    if (step->conv.groups > 1)
+    if (step->forward_kernel == CUDA_NARROW) {
+        cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
+        return ct_cuda_narrow_conv(p->run, &tile, step->conv.kh, step->conv.kw, x, step->forward,
+                                   bias_of(p, step), step->relu, false, y);
+    }
+    if (step->forward_kernel == CUDA_LINEAR)
+        return ct_cuda_linear_forward(p->run, step->conv.ci, step->conv.co, x, step->forward,
+                                      bias_of(p, step), step->relu, y);
+    if (step->forward_kernel == CUDA_GROUPED)
         return ct_cuda_grouped_forward(p->run, &step->conv, x,
                                        p->plan->base.graph->params[step->node->weight].offset,
                                        bias_of(p, step), step->relu, y);

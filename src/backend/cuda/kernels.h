@@ -58,11 +58,13 @@ typedef struct cuda_run {
     bool tf32;
 } cuda_run;
 
-/* A convolution; a linear layer is one whose kernel is the whole picture. */
+/* A convolution; a linear layer is one of 1x1 over a picture of one pixel that has all of the
+ * input's values as channels. The weight is stored as [co][weight_ci][weight_taps]. */
 typedef struct cuda_conv {
     int ci, hi, wi;
     int co, ho, wo;
     int kh, kw, stride, pad, groups;
+    int weight_ci, weight_taps;
 } cuda_conv;
 
 /* ---- pack.cu: weights in the order the convolutions read them ---- */
@@ -70,6 +72,7 @@ typedef struct cuda_conv {
 typedef enum cuda_packing {
     CUDA_PACK_FORWARD,       /* [tap][ci][co] */
     CUDA_PACK_BACKWARD,      /* [tap][co][ci] */
+    CUDA_PACK_LINEAR,        /* [co][tap][ci] */
     CUDA_PACK_TILE_FORWARD,  /* fragments of mma m16n8k8, k = (tap, ci), n = co, rounded to tf32 */
     CUDA_PACK_TILE_BACKWARD, /* the same with k = (tap, co), n = ci */
 } cuda_packing;
@@ -109,6 +112,12 @@ ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const f
 /* Blocks of pixels whose sums conv_wgrad keeps apart, and the floats of partial_dev it needs. */
 int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max);
 
+/* ---- linear.cu ---- */
+ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
+                                 size_t packed, size_t bias, bool relu, float *y_dev);
+ct_status ct_cuda_linear_dgrad(const cuda_run *run, int n_in, int n_out, const float *d_dev,
+                               size_t packed, bool accumulate, float *dx_dev);
+
 /* ---- grouped.cu: grouped and depthwise convolutions ---- */
 ct_status ct_cuda_grouped_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                   size_t weight, size_t bias, bool relu, float *y_dev);
@@ -134,8 +143,8 @@ typedef struct cuda_norm {
     size_t weight, bias, slope; /* offsets of parameters */
 } cuda_norm;
 
-/* Whether there is a kernel for this shape, on this device. */
-bool ct_cuda_tile_fits(const cuda_tile_conv *conv, size_t shared_limit);
+/* Whether there is a kernel for this shape on this device, with EvoNorm behind it or without. */
+bool ct_cuda_tile_fits(const cuda_tile_conv *conv, bool norm, size_t shared_limit);
 /* y = evonorm(conv(x)) + residual; the convolution's own value goes to `pre`, mean and 1/sigma to
  * `stats` [sample][group][2], unless they are NULL. */
 ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
@@ -144,6 +153,16 @@ ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, 
 /* y = conv(x), or y += conv(x) */
 ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
                             size_t packed, bool accumulate, float *y_dev);
+
+/* ---- narrow.cu: few output channels, fp32 ---- */
+bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
+ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
+                              const float *x_dev, size_t packed, size_t bias, bool relu,
+                              bool accumulate, float *y_dev);
+bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
+int ct_cuda_narrow_wgrad_splits(int n_jobs, int n_max);
+ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                               const float *d_dev, size_t weight);
 
 /* ---- wgrad_tile.cu ---- */
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);

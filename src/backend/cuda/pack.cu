@@ -4,18 +4,25 @@
 #include "backend/cuda/device.cuh"
 
 /* Element e of a packed layer comes from weight [o][i][t]; false: it is padding. */
-static __device__ bool origin(const cuda_pack *p, size_t e, int *o, int *i, int *t) {
+static __device__ bool origin(const cuda_pack *p, unsigned e, int *o, int *i, int *t) {
     bool is_backward = p->kind == CUDA_PACK_BACKWARD || p->kind == CUDA_PACK_TILE_BACKWARD;
+    if (p->kind == CUDA_PACK_LINEAR) {
+        *o = (int)(e / (unsigned)(p->taps * p->ci));
+        *t = (int)(e / (unsigned)p->ci) % p->taps;
+        *i = (int)(e % (unsigned)p->ci);
+        return true;
+    }
     int n_wide = is_backward ? p->ci : p->co;
     int k, n;
     if (p->kind == CUDA_PACK_FORWARD || p->kind == CUDA_PACK_BACKWARD) {
-        k = (int)(e / (size_t)n_wide);
-        n = (int)(e % (size_t)n_wide);
+        k = (int)(e / (unsigned)n_wide);
+        n = (int)(e % (unsigned)n_wide);
     } else {
-        int q = (int)(e & 3), lane = (int)(e >> 2 & 31), pair = (int)((e >> 7) % (n_wide / 16));
-        int step = (int)((e >> 7) / (n_wide / 16));
+        int q = (int)(e & 3), lane = (int)(e >> 2 & 31), pair = (int)(e >> 7) % (n_wide / 16);
+        int step = (int)(e >> 7) / (n_wide / 16);
         k = step * 8 + (lane & 3) + (q & 1) * 4;
-        n = (pair * 2 + (q >> 1)) * 8 + (lane >> 2);
+        /* column c of tile j of a pair is channel 4 (c / 2) + 2 j + c % 2 */
+        n = pair * 16 + (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);
     }
     *t = k / p->depth;
     *o = is_backward ? k % p->depth : n;
@@ -40,7 +47,8 @@ static __global__ void pack_kernel(const cuda_pack *packs, int n_packs, const fl
     for (size_t e = first + threadIdx.x; e < first + CUDA_PACK_BLOCK && e < p->count;
          e += blockDim.x) {
         int o, i, t;
-        float value = origin(p, e, &o, &i, &t) ? w[((size_t)o * p->ci + i) * p->taps + t] : 0.0f;
+        float value =
+            origin(p, (unsigned)e, &o, &i, &t) ? w[((size_t)o * p->ci + i) * p->taps + t] : 0.0f;
         to[e] = p->kind >= CUDA_PACK_TILE_FORWARD ? to_tf32(value) : value;
     }
 }

@@ -14,15 +14,15 @@ static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, c
     const cuda_conv *c = &step->conv;
     bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD;
     bool is_tile = kind == CUDA_PACK_TILE_FORWARD || kind == CUDA_PACK_TILE_BACKWARD;
-    int depth = is_backward ? c->co : c->ci, wide = is_backward ? c->ci : c->co;
+    int depth = is_backward ? c->co : c->weight_ci, wide = is_backward ? c->weight_ci : c->co;
     if (is_tile) depth = (depth + 7) / 8 * 8;
     cuda_pack *p = &packs[plan->n_packs++];
     *p = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
                      .to = plan->packed_floats,
-                     .count = (size_t)(c->kh * c->kw) * (size_t)depth * (size_t)wide,
+                     .count = (size_t)c->weight_taps * (size_t)depth * (size_t)wide,
                      .co = c->co,
-                     .ci = c->ci,
-                     .taps = c->kh * c->kw,
+                     .ci = c->weight_ci,
+                     .taps = c->weight_taps,
                      .depth = depth,
                      .kind = kind,
                      .first_block = plan->n_pack_blocks};
@@ -43,11 +43,14 @@ static ct_status plan_packs(cuda_plan *plan) {
     for (int s = 0; s < plan->n_steps; s++) {
         cuda_step *step = &plan->steps[s];
         if (!is_dense(step)) continue;
-        add_pack(plan, packs, step, step->norm != NULL ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
+        add_pack(plan, packs, step,
+                 step->forward_kernel == CUDA_TILE ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
                  &step->forward);
         if (step->in > 0)
             add_pack(plan, packs, step,
-                     step->tile_dgrad ? CUDA_PACK_TILE_BACKWARD : CUDA_PACK_BACKWARD,
+                     step->node->op == CT_OP_LINEAR    ? CUDA_PACK_LINEAR
+                     : step->dgrad_kernel == CUDA_TILE ? CUDA_PACK_TILE_BACKWARD
+                                                       : CUDA_PACK_BACKWARD,
                      &step->backward);
     }
     void *dev = NULL;
@@ -106,9 +109,10 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         const cuda_step *step = &plan->steps[s];
         if (step->op != CT_OP_CONV) continue;
         const cuda_conv *c = &step->conv;
-        int splits = c->groups > 1      ? n_max
-                     : step->tile_wgrad ? ct_cuda_tile_wgrad_splits(c, n_jobs, n_max)
-                                        : ct_cuda_wgrad_splits(c, n_jobs, n_max);
+        int splits = n_max;
+        if (step->wgrad_kernel == CUDA_TILE) splits = ct_cuda_tile_wgrad_splits(c, n_jobs, n_max);
+        if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_jobs, n_max);
+        if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_jobs, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
         if (n > most) most = n;

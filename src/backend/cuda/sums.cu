@@ -4,17 +4,19 @@
 
 enum { THREADS = 256 };
 
+/* Threads follow the partial sums, so that the many reads are in line and the one write is not. */
 static __global__ void wgrad_kernel(const cuda_job *jobs, const float *partial, int n_splits,
                                     int co, int ci, int taps, bool by_tap, float *grads,
                                     size_t stride) {
-    size_t e = (size_t)blockIdx.x * THREADS + threadIdx.x, count = (size_t)co * ci * taps;
+    int e = (int)(blockIdx.x * THREADS + threadIdx.x), count = co * ci * taps;
     if (e >= count) return;
-    size_t t = e % taps, i = e / taps % ci, o = e / taps / ci;
-    size_t from = by_tap ? (t * ci + i) * co + o : (o * taps + t) * ci + i;
-    const float *p = partial + (size_t)blockIdx.y * n_splits * count + from;
+    int o = by_tap ? e % co : e / ci / taps, i = by_tap ? e / co % ci : e % ci;
+    int t = by_tap ? e / co / ci : e / ci % taps;
+    const float *p = partial + (size_t)blockIdx.y * n_splits * count + e;
     float sum = 0.0f;
-    for (int s = 0; s < n_splits; s++) sum += p[s * count];
-    grads[jobs[blockIdx.y].out * stride + e] = sum;
+#pragma unroll 8
+    for (int s = 0; s < n_splits; s++) sum += p[(size_t)s * count];
+    grads[jobs[blockIdx.y].out * stride + (size_t)(o * ci + i) * taps + t] = sum;
 }
 
 ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,

@@ -1,14 +1,13 @@
 /* Weight gradients on the tensor cores: dw[tap][i][o] = sum over samples and pixels of
  * x[pixel shifted by the tap][i] * d[pixel][o]. A matrix product with rows = input channels,
  * columns = output channels, k = pixels, for all taps at once: a fragment of d serves every tap.
- * Grid: x = split of a job's strips of 8 output rows, y = job. A block takes its strips one after
- * the other through shared memory (the picture with its border) and keeps the sums in registers;
- * warps share out channels and pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a
- * product; the splits are added up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels,
- * 16 to 64 channels, output rows that are multiples of 8. */
+ * Grid: x = split of a job's strips of 4 or 8 output rows, y = job. A block takes its strips one
+ * after the other through shared memory (the picture with its border), the next one on its way
+ * while this one is multiplied, and keeps the sums in registers; warps share out channels and
+ * pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a product; the splits are added
+ * up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels, 16 to 64 channels, output rows
+ * that are multiples of 8. */
 #include "backend/cuda/device.cuh"
-
-enum { ROWS = 8 }; /* output rows of a strip */
 
 typedef struct wgrad_call {
     cuda_conv v;
@@ -18,46 +17,48 @@ typedef struct wgrad_call {
     float *partial;
 } wgrad_call;
 
-/* The picture's rows under a strip, with a border of zeros: [row][pad + wi + pad][CI + 8]. */
+/* Copies SIZE bytes to shared memory in the background, or zeros if there is nothing to copy. */
+template <int SIZE>
+static __device__ __forceinline__ void copy_async(float *to, const float *from, bool is_there) {
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    int n = is_there ? SIZE : 0;
+    if (SIZE == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(n));
+}
+
+/* The picture's rows under a strip, with a border of zeros: [row][pad + wi + pad][CI + 8]. Where
+ * the picture has fewer than CI channels, those it has not stay what they were: zero. */
 template <int CI, int THREADS>
-static __device__ void load_picture(const cuda_conv &v, const float *x, int first_row, int n_rows,
-                                    float *tile) {
+static __device__ __forceinline__ void load_picture(const cuda_conv &v, const float *x,
+                                                    int first_row, int n_rows, float *tile) {
     constexpr int PITCH = CI + 8, QUADS = CI / 4;
-    int width = v.wi + 2 * v.pad;
-    for (int i = (int)threadIdx.x; i < n_rows * width * QUADS; i += THREADS) {
-        int q = i % QUADS, p = i / QUADS, r = p / width, col = p - r * width - v.pad;
-        int row = first_row + r;
-        float4 value = make_float4(0, 0, 0, 0);
-        if (row >= 0 && row < v.hi && col >= 0 && col < v.wi) {
-            const float *from = x + ((size_t)row * v.wi + col) * v.ci + 4 * q;
-            if (v.ci == CI) {
-                value = *(const float4 *)from;
-            } else {
-                if (4 * q < v.ci) value.x = from[0];
-                if (4 * q + 1 < v.ci) value.y = from[1];
-                if (4 * q + 2 < v.ci) value.z = from[2];
-                if (4 * q + 3 < v.ci) value.w = from[3];
-            }
-        }
-        value.x = to_tf32(value.x), value.y = to_tf32(value.y);
-        value.z = to_tf32(value.z), value.w = to_tf32(value.w);
-        *(float4 *)&tile[p * PITCH + 4 * q] = value;
+    int width = v.wi + 2 * v.pad, n_pixels = n_rows * width;
+    int inverse = (65536 + width - 1) / width; /* p * inverse >> 16 = p / width for small p */
+    bool whole = v.ci == CI;
+    int per_pixel = whole ? QUADS : v.ci;
+    for (int i = (int)threadIdx.x; i < n_pixels * per_pixel; i += THREADS) {
+        int p = whole ? i / QUADS : i / v.ci, k = i - p * per_pixel;
+        int r = p * inverse >> 16, row = first_row + r, col = p - r * width - v.pad;
+        bool is_there = row >= 0 && row < v.hi && col >= 0 && col < v.wi;
+        const float *from = is_there ? x + ((size_t)row * v.wi + col) * v.ci : x;
+        if (whole)
+            copy_async<16>(&tile[p * PITCH + 4 * k], from + 4 * k, is_there);
+        else
+            copy_async<4>(&tile[p * PITCH + k], from + k, is_there);
     }
 }
 
 template <int CO, int THREADS>
-static __device__ void load_gradient(const float *d, int n_pixels, float *tile) {
+static __device__ __forceinline__ void load_gradient(const float *d, int n_pixels, float *tile) {
     constexpr int PITCH = CO + 8, QUADS = CO / 4;
-    for (int i = (int)threadIdx.x; i < n_pixels * QUADS; i += THREADS) {
-        float4 value = ((const float4 *)d)[i];
-        value.x = to_tf32(value.x), value.y = to_tf32(value.y);
-        value.z = to_tf32(value.z), value.w = to_tf32(value.w);
-        *(float4 *)&tile[i / QUADS * PITCH + i % QUADS * 4] = value;
-    }
+    for (int i = (int)threadIdx.x; i < n_pixels * QUADS; i += THREADS)
+        copy_async<16>(&tile[i / QUADS * PITCH + i % QUADS * 4], d + 4 * i, true);
 }
 
 /* Adds one strip to this warp's sums[tap][column tile]. */
-template <int CI, int CO, int KERNEL, int SLICES>
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
 static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float *picture,
                                                  const float *gradient,
                                                  float sums[KERNEL * KERNEL][2][4]) {
@@ -74,8 +75,8 @@ static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float
         float b[2][2];
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            b[j][0] = dp[8 * j];
-            b[j][1] = dp[8 * j + 4 * PITCH_D];
+            b[j][0] = to_tf32(dp[8 * j]);
+            b[j][1] = to_tf32(dp[8 * j + 4 * PITCH_D]);
         }
 #pragma unroll
         for (int u = 0; u < KERNEL; u++) {
@@ -83,7 +84,8 @@ static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float
             for (int q = 0; q < KERNEL; q++) {
                 const float *at = xp + (u * width + q) * PITCH_X;
                 int next = 4 * v.stride * PITCH_X;
-                float a[4] = {at[0], at[8], at[next], at[next + 8]};
+                float a[4] = {to_tf32(at[0]), to_tf32(at[8]), to_tf32(at[next]),
+                              to_tf32(at[next + 8])};
 #pragma unroll
                 for (int j = 0; j < 2; j++) mma_tf32(sums[u * KERNEL + q][j], a, b[j]);
             }
@@ -129,28 +131,47 @@ static __device__ void write_sums(const wgrad_call &c, const float sums[TAPS][2]
     }
 }
 
-template <int CI, int CO, int KERNEL, int SLICES>
+/* Starts the copies of one strip into a buffer of shared memory. */
+template <int CI, int CO, int KERNEL, int ROWS, int THREADS>
+static __device__ __forceinline__ void load_strip(const wgrad_call &c, int item, float *buffer) {
+    const cuda_conv &v = c.v;
+    int n_strips = v.ho / ROWS, n_rows = (ROWS - 1) * v.stride + KERNEL, strip = item % n_strips;
+    size_t sample = (size_t)blockIdx.y * c.n_max + item / n_strips;
+    float *gradient = buffer + n_rows * (v.wi + 2 * v.pad) * (CI + 8);
+    load_picture<CI, THREADS>(v, c.x + sample * v.hi * v.wi * v.ci, strip * ROWS * v.stride - v.pad,
+                              n_rows, buffer);
+    load_gradient<CO, THREADS>(c.d + (sample * v.ho + strip * ROWS) * v.wo * CO, ROWS * v.wo,
+                               gradient);
+}
+
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
 static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, CI *CO / 8 * SLICES > 256 ? 1 : 2)
     wgrad_kernel(wgrad_call c) {
     constexpr int TAPS = KERNEL * KERNEL, THREADS = CI * CO / 8 * SLICES;
     extern __shared__ __align__(16) float shared[];
     const cuda_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.y];
-    int n_strips = v.ho / ROWS, n_items = job.n * n_strips, n_pixels = ROWS * v.wo;
-    int per = (n_items + c.n_splits - 1) / c.n_splits, first = (int)blockIdx.x * per;
-    int last = min(n_items, first + per), n_rows = (ROWS - 1) * v.stride + KERNEL;
-    float *gradient = shared + n_rows * (v.wi + 2 * v.pad) * (CI + 8);
+    int n_items = job.n * (v.ho / ROWS), per = (n_items + c.n_splits - 1) / c.n_splits;
+    int first = (int)blockIdx.x * per, last = min(n_items, first + per);
+    int picture = ((ROWS - 1) * v.stride + KERNEL) * (v.wi + 2 * v.pad) * (CI + 8);
+    int size = picture + ROWS * v.wo * (CO + 8); /* floats of a buffer */
     float sums[TAPS][2][4] = {};
-    for (int item = first; item < last; item++) {
-        size_t sample = (size_t)blockIdx.y * c.n_max + item / n_strips;
-        int strip = item % n_strips;
-        load_picture<CI, THREADS>(v, c.x + sample * v.hi * v.wi * v.ci,
-                                  strip * ROWS * v.stride - v.pad, n_rows, shared);
-        load_gradient<CO, THREADS>(c.d + (sample * v.ho + strip * ROWS) * v.wo * CO, n_pixels,
-                                   gradient);
+    if (v.ci != CI) {
+        for (int k = (int)threadIdx.x; k < 2 * size; k += THREADS) shared[k] = 0.0f;
         __syncthreads();
-        add_strip<CI, CO, KERNEL, SLICES>(v, shared, gradient, sums);
-        __syncthreads(); /* the next strip overwrites the tiles */
+    }
+    if (first < last) load_strip<CI, CO, KERNEL, ROWS, THREADS>(c, first, shared);
+    asm volatile("cp.async.commit_group;");
+    for (int item = first; item < last; item++) {
+        float *buffer = shared + (item - first) % 2 * size;
+        if (item + 1 < last)
+            load_strip<CI, CO, KERNEL, ROWS, THREADS>(c, item + 1,
+                                                      shared + (item + 1 - first) % 2 * size);
+        asm volatile("cp.async.commit_group;");
+        asm volatile("cp.async.wait_group 1;");
+        __syncthreads(); /* everyone's copies of this strip are there */
+        add_strip<CI, CO, KERNEL, SLICES, ROWS>(v, buffer, buffer + picture, sums);
+        __syncthreads(); /* the strip after the next overwrites this buffer */
     }
     size_t count = (size_t)TAPS * v.ci * CO;
     float *out = c.partial + ((size_t)blockIdx.y * c.n_splits + blockIdx.x) * count;
@@ -161,10 +182,15 @@ static int rows_of(const cuda_conv *v) {
     return v->ci <= 16 ? 16 : v->ci;
 }
 
+/* Output rows of a strip: two buffers of it leave room for two blocks. */
+static int strip_rows(const cuda_conv *v) {
+    return rows_of(v) == v->co && v->co >= 32 ? 8 : 4;
+}
+
 static size_t shared_bytes(const cuda_conv *v) {
-    int ci = rows_of(v), n_rows = (ROWS - 1) * v->stride + v->kh;
-    size_t tiles = (size_t)(n_rows * (v->wi + 2 * v->pad)) * (size_t)(ci + 8) +
-                   (size_t)(ROWS * v->wo) * (size_t)(v->co + 8);
+    int ci = rows_of(v), rows = strip_rows(v), n_rows = (rows - 1) * v->stride + v->kh;
+    size_t tiles = 2 * ((size_t)(n_rows * (v->wi + 2 * v->pad)) * (size_t)(ci + 8) +
+                        (size_t)(rows * v->wo) * (size_t)(v->co + 8));
     size_t sums = (size_t)(v->kh * v->kw * ci) * (size_t)v->co;
     bool is_direct = ci * v->co > 1024; /* no slices to add up */
     return (!is_direct && sums > tiles ? sums : tiles) * sizeof(float);
@@ -180,33 +206,37 @@ static bool is_known(const cuda_conv *v) {
 }
 
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
-    return v->groups == 1 && v->kh == v->kw && is_known(v) && v->ho % ROWS == 0 && v->wo % 8 == 0 &&
+    return v->groups == 1 && v->kh == v->kw && is_known(v) && v->ho % 8 == 0 && v->wo % 8 == 0 &&
            shared_bytes(v) <= shared_limit;
 }
 
 int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_jobs, int n_max) {
-    int n_items = n_max * (v->ho / ROWS), blocks = v->ci == 64 ? 128 : 256;
+    int n_items = n_max * (v->ho / strip_rows(v)), blocks = v->ci == 64 ? 128 : 256;
     int wanted = (blocks + n_jobs - 1) / n_jobs;
     return wanted < n_items ? wanted : n_items;
 }
 
-template <int CI, int CO, int KERNEL, int SLICES>
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
 static ct_status launch(const cuda_run *run, const wgrad_call *c) {
     size_t bytes = shared_bytes(&c->v);
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES>,
+    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
-    wgrad_kernel<CI, CO, KERNEL, SLICES><<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
+    wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS>
+        <<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
 static ct_status launch_known(const cuda_run *run, const wgrad_call *c) {
     int ci = rows_of(&c->v), co = c->v.co;
-    if (c->v.kh == 1) return ci == 16 ? launch<16, 32, 1, 4>(run, c) : launch<32, 64, 1, 1>(run, c);
-    if (ci == 16) return co == 16 ? launch<16, 16, 3, 8>(run, c) : launch<16, 32, 3, 4>(run, c);
-    if (ci == 32) return co == 32 ? launch<32, 32, 3, 2>(run, c) : launch<32, 64, 3, 1>(run, c);
-    return launch<64, 64, 3, 1>(run, c);
+    if (c->v.kh == 1)
+        return ci == 16 ? launch<16, 32, 1, 4, 4>(run, c) : launch<32, 64, 1, 1, 4>(run, c);
+    if (ci == 16)
+        return co == 16 ? launch<16, 16, 3, 8, 4>(run, c) : launch<16, 32, 3, 4, 4>(run, c);
+    if (ci == 32)
+        return co == 32 ? launch<32, 32, 3, 2, 8>(run, c) : launch<32, 64, 3, 1, 4>(run, c);
+    return launch<64, 64, 3, 1, 8>(run, c);
 }
 
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
