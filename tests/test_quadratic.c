@@ -186,6 +186,8 @@ static void relayed_and_centralized_methods_reach_the_optimum(void) {
     check_reaches_optimum("--algorithm relaysgd --topology star --agents 7 --lr 0.05 "
                           "--relay-fill self --momentum 0.5",
                           1500, 1e-5);
+    check_reaches_optimum("--algorithm relaysgd --topology double-binary-tree --agents 7 --lr 0.1",
+                          1500, 1e-5);
     check_reaches_optimum("--algorithm allreduce --agents 6 --lr 0.1", 500, 1e-5);
     check_reaches_optimum("--algorithm allreduce --agents 6 --lr 0.02 --momentum 0.9", 1000, 1e-5);
 }

@@ -290,6 +290,88 @@ static void methods_refuse_graphs_they_are_wrong_on(void) {
                 CT_INVAL, "its own weights");
 }
 
+/* ---- relays along two trees ---- */
+
+enum { N_RELAYS = 8 };
+
+/* Steps without gradients from starts that every agent keeps: the largest distance of what was
+ * relayed from the mean of the starts. */
+static double relay_along_two_trees(long n_steps) {
+    static ct_run run;
+    static float start[N_RELAYS][RUN_MAX_COLUMNS], got[RUN_MAX_COLUMNS];
+    static double mean[RUN_MAX_COLUMNS];
+    double worst = 0;
+    if (run_create("ref", RUN_PLAIN " --agents 8 --topology double-binary-tree --lr 1e-12",
+                   "--algorithm relaysgd --momentum 0 --weight-decay 0", &run) != CT_OK)
+        return NAN;
+    size_t n = run.graph.n_weights;
+    for (int i = 0; i < N_RELAYS; i++)
+        for (size_t k = 0; k < n; k++) start[i][k] = (float)((i * 7 + (int)k * 3) % 11);
+    for (size_t k = 0; k < n; k++) {
+        mean[k] = 0;
+        for (int i = 0; i < N_RELAYS; i++) mean[k] += (double)start[i][k] / N_RELAYS;
+    }
+    for (long t = 0; t < n_steps; t++) {
+        for (int i = 0; i < N_RELAYS; i++)
+            CHECK_OK(ct_bank_write(&run.agents.x, i, 0, n, start[i]));
+        run_steps(&run, t, 1);
+    }
+    for (int i = 0; i < N_RELAYS; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
+        for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs((double)got[k] - mean[k]));
+    }
+    ct_run_free(&run);
+    return worst;
+}
+
+static int tree_diameter(int n, bool is_second) {
+    ct_topology tree = {0};
+    ct_sparse w = {0};
+    ct_topology_facts facts = {0};
+    CHECK_OK(ct_topology_binary_tree(n, is_second, &tree));
+    CHECK_OK(ct_mixing_create(&tree, "auto", &w));
+    CHECK_OK(ct_topology_measure(&tree, &w, &facts));
+    CHECK(facts.n_edges == n - 1 && facts.max_degree <= 3);
+    ct_topology_free(&tree);
+    ct_sparse_free(&w);
+    return facts.diameter;
+}
+
+static void both_trees_relay_their_half_in_as_many_steps_as_they_are_wide(void) {
+    int first = tree_diameter(N_RELAYS, false), second = tree_diameter(N_RELAYS, true);
+    CHECK(first == second && first <= 5);
+    CHECK(relay_along_two_trees(first - 1) > 1e-2);
+    CHECK(relay_along_two_trees(first) < 1e-5);
+    CHECK(relay_along_two_trees(first + 3) < 1e-5);
+}
+
+static void who_relays_in_one_tree_is_a_leaf_of_the_other(void) {
+    for (int n = 2; n <= 64; n++) {
+        ct_topology one = {0}, two = {0};
+        REQUIRE_OK(ct_topology_binary_tree(n, false, &one));
+        REQUIRE_OK(ct_topology_binary_tree(n, true, &two));
+        int n_busy_twice = 0;
+        for (int i = 0; i < n; i++)
+            n_busy_twice += ct_topology_degree(&one, i) > 1 && ct_topology_degree(&two, i) > 1;
+        CHECK(n_busy_twice <= 1);
+        ct_topology_free(&one);
+        ct_topology_free(&two);
+    }
+}
+
+/* Each tree edge carries half a model both ways: in all, as much as one tree. */
+static void two_trees_send_as_much_as_one(void) {
+    static ct_run run;
+    double sent = 0;
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 8 --topology double-binary-tree",
+                          "--algorithm relaysgd", &run));
+    run_steps(&run, 0, 1);
+    for (int i = 0; i < N_RELAYS; i++)
+        sent += (double)ct_transport_sent(run.transport, i, CT_TRAFFIC_PARAMETERS);
+    CHECK_NEAR(sent, 2.0 * (N_RELAYS - 1) * 4 * (double)run.graph.n_weights, 0);
+    ct_run_free(&run);
+}
+
 /* ---- cga's quadratic program ---- */
 
 static void a_gradient_that_hurts_nobody_is_left_alone(void) {
@@ -418,6 +500,9 @@ int main(void) {
     TEST(pushed_models_end_at_the_exact_average);
     TEST(pushed_weights_follow_from_the_iteration);
     TEST(methods_refuse_graphs_they_are_wrong_on);
+    TEST(both_trees_relay_their_half_in_as_many_steps_as_they_are_wide);
+    TEST(who_relays_in_one_tree_is_a_leaf_of_the_other);
+    TEST(two_trees_send_as_much_as_one);
     TEST(a_gradient_that_hurts_nobody_is_left_alone);
     TEST(a_gradient_that_hurts_one_is_moved_to_its_plane);
     TEST(the_dual_satisfies_its_conditions);

@@ -108,7 +108,8 @@ static ct_status add_buffer(ct_agents *a, const char *name, int n_own, int n_hal
     if (a->n_buffers == CT_MAX_BUFFERS)
         return ct_fail(CT_INVAL, "an algorithm may have %d buffers", CT_MAX_BUFFERS);
     ct_buffer *buffer = &a->buffers[a->n_buffers];
-    CT_TRY(ct_bank_create(a->backend, n_own, n_halo, a->x.n, &buffer->bank));
+    size_t n_columns = routes != NULL ? routes->n_columns : a->x.n;
+    CT_TRY(ct_bank_create(a->backend, n_own, n_halo, n_columns, &buffer->bank));
     snprintf(buffer->name, sizeof buffer->name, "%s", name);
     buffer->routes = routes;
     a->n_buffers++;

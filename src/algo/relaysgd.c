@@ -6,7 +6,9 @@
  *   x+_i    = (x_half_i + sum_j m(j->i) + (n - 1 - sum_j c(j->i)) fill) / n
  * fill stands for the models that have not arrived yet: the start values (init) or x_half_i (self).
  * After as many steps as the tree is wide nothing is missing. Counts follow from the iteration, so
- * every process keeps all of them and they need not travel. */
+ * every process keeps all of them and they need not travel.
+ * On double-binary-tree one half of the parameters is relayed along each of the two trees: messages
+ * are half as long, and who relays for many in one tree is a leaf of the other. */
 #include "algo/algo.h"
 
 #include <string.h>
@@ -14,19 +16,36 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-typedef struct relay_state {
+/* What travels along one tree. */
+typedef struct relay {
     ct_topology tree;    /* of every seed's graph, side by side */
+    size_t first, n;     /* columns of x that it carries */
     ct_routes routes;    /* along directed tree edges e = (i, j) */
     int *back;           /* [edges] the edge (j, i) */
-    ct_bank *momentum;   /* [n] */
-    ct_bank *start;      /* [n] x of iteration 0 */
     ct_bank *message[2]; /* [own edges] m(i->j), of this iteration and the one before in turn */
     double *count;       /* [2][edges] c(i->j) likewise */
     ct_sparse put;       /* [own edges x n]  1 at (e, i) */
     ct_sparse forward;   /* [own edges x edges]  1 at (e = (i, j), (k, i)) for k != j */
     ct_sparse take;      /* [n x edges]      1 at (i, (j, i)) */
     ct_sparse missing;   /* [n x n]          n - 1 - sum_j c(j->i) on the diagonal */
+} relay;
+
+typedef struct relay_state {
+    relay relays[2];
+    int n_relays;
+    ct_bank *momentum; /* [n] */
+    ct_bank *start;    /* [n] x of iteration 0 */
+    double *counts;    /* every relay's */
+    size_t n_counts;
 } relay_state;
+
+/* The relay's columns of a bank as wide as x. */
+static ct_bank part_of(const relay *r, const ct_bank *bank) {
+    ct_bank part = *bank;
+    part.data += r->first;
+    part.n = r->n;
+    return part;
+}
 
 static int edge(const ct_topology *t, int from, int to) {
     int e = t->begin[from];
@@ -35,165 +54,208 @@ static int edge(const ct_topology *t, int from, int to) {
 }
 
 /* Fills one row with the edges that point at agent i, except the one from `except`. */
-static void add_arrivals(const relay_state *relay, ct_sparse *s, int row, int i, int except) {
-    const ct_topology *t = &relay->tree;
+static void add_arrivals(const relay *r, ct_sparse *s, int row, int i, int except) {
+    const ct_topology *t = &r->tree;
     int entry = s->begin[row];
     for (int k = t->begin[i]; k < t->begin[i + 1]; k++) {
         if (t->neighbour[k] == except) continue;
-        s->column[entry] = ct_routes_row(&relay->routes, relay->back[k]);
+        s->column[entry] = ct_routes_row(&r->routes, r->back[k]);
         s->value[entry++] = 1.0;
     }
     s->begin[row + 1] = entry;
 }
 
-static ct_status create_routes(relay_state *relay, const ct_agents *a) {
-    const ct_topology *t = &relay->tree;
+static ct_status create_routes(relay *r, const ct_agents *a) {
+    const ct_topology *t = &r->tree;
     int n_edges = t->begin[t->n];
-    CT_TRY(ct_routes_create(n_edges, &relay->routes));
-    relay->back = ct_new(int, (size_t)n_edges);
-    relay->count = ct_new(double, 2 * (size_t)n_edges);
-    if (relay->back == NULL || relay->count == NULL)
-        return ct_fail(CT_NOMEM, "no memory for relay counts");
+    CT_TRY(ct_routes_create(n_edges, &r->routes));
+    r->back = ct_new(int, (size_t)n_edges);
+    if (r->back == NULL) return ct_fail(CT_NOMEM, "no memory for %d relays", n_edges);
     for (int i = 0; i < t->n; i++) {
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
-            relay->routes.from[e] = i;
-            relay->routes.to[e] = t->neighbour[e];
-            relay->back[e] = edge(t, t->neighbour[e], i);
+            r->routes.from[e] = i;
+            r->routes.to[e] = t->neighbour[e];
+            r->back[e] = edge(t, t->neighbour[e], i);
         }
     }
-    return ct_routes_open(a->transport, true, a->x.n, &relay->routes);
+    return ct_routes_open(a->transport, true, r->n, &r->routes);
 }
 
-static ct_status create_matrices(relay_state *relay, const ct_agents *a) {
-    const ct_topology *t = &relay->tree;
-    const ct_span own = relay->routes.own;
-    int n_rows = own.n + relay->routes.n_halo, n_forward = 0;
+static ct_status create_matrices(relay *r, const ct_agents *a) {
+    const ct_topology *t = &r->tree;
+    const ct_span own = r->routes.own;
+    int n_rows = own.n + r->routes.n_halo, n_forward = 0;
     for (int e = own.first; e < own.first + own.n; e++)
-        n_forward += ct_topology_degree(t, relay->routes.from[e]) - 1;
-    CT_TRY(ct_sparse_create(own.n, a->n, own.n, &relay->put));
-    CT_TRY(ct_sparse_create(own.n, n_rows, n_forward, &relay->forward));
-    CT_TRY(ct_sparse_create(a->n, n_rows, own.n, &relay->take));
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &relay->missing));
+        n_forward += ct_topology_degree(t, r->routes.from[e]) - 1;
+    CT_TRY(ct_sparse_create(own.n, a->n, own.n, &r->put));
+    CT_TRY(ct_sparse_create(own.n, n_rows, n_forward, &r->forward));
+    CT_TRY(ct_sparse_create(a->n, n_rows, own.n, &r->take));
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &r->missing));
     for (int i = 0; i < a->n; i++) {
-        add_arrivals(relay, &relay->take, i, a->first + i, -1);
-        relay->missing.column[i] = i;
-        relay->missing.begin[i + 1] = i + 1;
+        add_arrivals(r, &r->take, i, a->first + i, -1);
+        r->missing.column[i] = i;
+        r->missing.begin[i + 1] = i + 1;
     }
     for (int e = 0; e < own.n; e++) {
-        int from = relay->routes.from[own.first + e];
-        relay->put.column[e] = from - a->first;
-        relay->put.value[e] = 1.0;
-        relay->put.begin[e + 1] = e + 1;
-        add_arrivals(relay, &relay->forward, e, from, relay->routes.to[own.first + e]);
+        int from = r->routes.from[own.first + e];
+        r->put.column[e] = from - a->first;
+        r->put.value[e] = 1.0;
+        r->put.begin[e + 1] = e + 1;
+        add_arrivals(r, &r->forward, e, from, r->routes.to[own.first + e]);
     }
     return CT_OK;
 }
 
-static ct_status create_buffers(relay_state *relay, ct_agents *a) {
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &relay->momentum));
-    CT_TRY(ct_agents_buffer(a, "start", a->n, &relay->start));
-    CT_TRY(ct_agents_edge_buffer(a, "message.0", &relay->routes, &relay->message[0]));
-    CT_TRY(ct_agents_edge_buffer(a, "message.1", &relay->routes, &relay->message[1]));
+static ct_status create_buffers(relay_state *state, ct_agents *a) {
+    static const char *const names[2][2] = {{"message.0", "message.1"}, {"message.2", "message.3"}};
+    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &state->momentum));
+    CT_TRY(ct_agents_buffer(a, "start", a->n, &state->start));
+    for (int k = 0; k < state->n_relays; k++) {
+        relay *r = &state->relays[k];
+        for (int m = 0; m < 2; m++)
+            CT_TRY(ct_agents_edge_buffer(a, names[k][m], &r->routes, &r->message[m]));
+    }
     ct_update u = ct_agents_update(a);
-    SET(&u, relay->start, {1, &a->x});
+    SET(&u, state->start, {1, &a->x});
     return ct_agents_apply(a, &u);
 }
 
-static void free_relay(void *state) {
-    relay_state *relay = state;
-    ct_topology_free(&relay->tree);
-    ct_routes_free(&relay->routes);
-    ct_sparse_free(&relay->put);
-    ct_sparse_free(&relay->forward);
-    ct_sparse_free(&relay->take);
-    ct_sparse_free(&relay->missing);
-    ct_free(relay->back);
-    ct_free(relay->count);
-    ct_free(relay);
+static void free_relays(void *opaque) {
+    relay_state *state = opaque;
+    for (int k = 0; k < state->n_relays; k++) {
+        relay *r = &state->relays[k];
+        ct_topology_free(&r->tree);
+        ct_routes_free(&r->routes);
+        ct_sparse_free(&r->put);
+        ct_sparse_free(&r->forward);
+        ct_sparse_free(&r->take);
+        ct_sparse_free(&r->missing);
+        ct_free(r->back);
+    }
+    ct_free(state->counts);
+    ct_free(state);
 }
 
-static ct_status create_tree(relay_state *relay, const ct_agents *a) {
+/* Tree k of one seed's graph. */
+static ct_status find_tree(const relay_state *state, const ct_topology *graph, int k,
+                           ct_topology *out) {
+    bool was_tree = true;
+    if (state->n_relays == 2) return ct_topology_binary_tree(graph->n, k == 1, out);
+    CT_TRY(ct_topology_spanning_tree(graph, out, &was_tree));
+    if (!was_tree)
+        ct_note("relaysgd relays along a spanning tree of '%s' (%d of its %d edges)", graph->name,
+                graph->n - 1, graph->begin[graph->n] / 2);
+    return CT_OK;
+}
+
+static ct_status create_tree(relay_state *state, const ct_agents *a, int k) {
     ct_topology *trees = ct_new(ct_topology, (size_t)a->n_seeds);
     if (trees == NULL) return ct_fail(CT_NOMEM, "no memory for %d trees", a->n_seeds);
     ct_status status = CT_OK;
-    bool was_tree = true;
     for (int s = 0; s < a->n_seeds && status == CT_OK; s++)
-        status = ct_topology_spanning_tree(&a->graphs[s], &trees[s], &was_tree);
-    if (status == CT_OK && !was_tree)
-        ct_note("relaysgd relays along a spanning tree of '%s' (%d of its %d edges)",
-                a->graphs[0].name, a->n_agents - 1, a->graphs[0].begin[a->n_agents] / 2);
-    if (status == CT_OK) status = ct_topology_join(trees, a->n_seeds, &relay->tree);
+        status = find_tree(state, &a->graphs[s], k, &trees[s]);
+    if (status == CT_OK) status = ct_topology_join(trees, a->n_seeds, &state->relays[k].tree);
     for (int s = 0; s < a->n_seeds; s++) ct_topology_free(&trees[s]);
     ct_free(trees);
     return status;
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    relay_state *relay = ct_alloc(1, sizeof *relay);
-    if (relay == NULL) return ct_fail(CT_NOMEM, "no memory for relaysgd");
-    *state = relay;
-    CT_TRY(create_tree(relay, a));
-    CT_TRY(create_routes(relay, a));
-    CT_TRY(create_matrices(relay, a));
-    return create_buffers(relay, a);
+/* Where x is cut in two: in the middle, but on a boundary that rows have too. */
+static void divide_columns(relay_state *state, size_t n) {
+    size_t middle = state->n_relays == 1 ? n : n / 2 / CT_ROW_ALIGN * CT_ROW_ALIGN;
+    state->relays[0].n = middle;
+    state->relays[1].first = middle;
+    state->relays[1].n = n - middle;
+}
+
+static ct_status create_counts(relay_state *state) {
+    for (int k = 0; k < state->n_relays; k++)
+        state->n_counts += 2 * (size_t)state->relays[k].routes.n;
+    state->counts = ct_new(double, state->n_counts);
+    if (state->counts == NULL) return ct_fail(CT_NOMEM, "no memory for relay counts");
+    state->relays[0].count = state->counts;
+    state->relays[1].count = state->counts + 2 * (size_t)state->relays[0].routes.n;
+    return CT_OK;
+}
+
+static ct_status create(ct_agents *a, void **opaque) {
+    relay_state *state = ct_new(relay_state, 1);
+    if (state == NULL) return ct_fail(CT_NOMEM, "no memory for relaysgd");
+    *opaque = state;
+    bool is_double = strcmp(a->graphs[0].name, "double-binary-tree") == 0;
+    state->n_relays = is_double && a->x.n >= 2 * CT_ROW_ALIGN ? 2 : 1;
+    divide_columns(state, a->x.n);
+    for (int k = 0; k < state->n_relays; k++) {
+        CT_TRY(create_tree(state, a, k));
+        CT_TRY(create_routes(&state->relays[k], a));
+        CT_TRY(create_matrices(&state->relays[k], a));
+    }
+    CT_TRY(create_counts(state));
+    return create_buffers(state, a);
 }
 
 /* Counts of this iteration's messages, and what each own agent still misses. */
-static void count_models(relay_state *relay, const ct_agents *a, const double *before,
-                         double *now) {
-    const ct_topology *t = &relay->tree;
+static void count_models(relay *r, const ct_agents *a, const double *before, double *now) {
+    const ct_topology *t = &r->tree;
     for (int i = 0; i < t->n; i++) {
         double arrived = 0;
-        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) arrived += before[relay->back[e]];
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++) arrived += before[r->back[e]];
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
-            now[e] = 1 + arrived - before[relay->back[e]];
+            now[e] = 1 + arrived - before[r->back[e]];
     }
     for (int i = 0; i < a->n; i++) {
         int row = a->first + i;
-        relay->missing.value[i] = a->n_agents - 1;
+        r->missing.value[i] = a->n_agents - 1;
         for (int e = t->begin[row]; e < t->begin[row + 1]; e++)
-            relay->missing.value[i] -= now[relay->back[e]];
+            r->missing.value[i] -= now[r->back[e]];
     }
 }
 
-static double *host_state(void *state, size_t *n) {
-    relay_state *relay = state;
-    *n = 2 * (size_t)relay->routes.n;
-    return relay->count;
+static double *host_state(void *opaque, size_t *n) {
+    relay_state *state = opaque;
+    *n = state->n_counts;
+    return state->counts;
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    relay_state *relay = state;
-    int now = (int)(a->iteration & 1), before = !now, n_edges = relay->routes.n;
-    ct_bank *x = &a->x, *m = relay->momentum, d = ct_temp(1), half = ct_temp(1);
-    CT_TRY(ct_agents_gradient(a, x, x));
-    count_models(relay, a, relay->count + before * n_edges, relay->count + now * n_edges);
-
+/* One hop along a tree, from x_half to x+ in the relay's columns. */
+static ct_status pass_on(ct_agents *a, relay_state *state, relay *r) {
+    int now = (int)(a->iteration & 1), before = !now, n_edges = r->routes.n;
+    ct_bank x = part_of(r, &a->x), start = part_of(r, state->start), half = ct_temp(1);
+    count_models(r, a, r->count + before * n_edges, r->count + now * n_edges);
     ct_update send = ct_agents_update(a);
-    SET(&send, m, {a->hyper.momentum, m}, {1, &a->g});
-    ct_agents_direction(a, &send, m, &d);
-    SET(&send, x, {1, x}, {-a->lr, &d});
-    SET(&send, relay->message[now], {1, x, &relay->put},
-        {1, relay->message[before], &relay->forward});
+    SET(&send, r->message[now], {1, &x, &r->put}, {1, r->message[before], &r->forward});
     CT_TRY(ct_agents_apply(a, &send));
-    CT_TRY(ct_transport_exchange(a->transport, &relay->routes, CT_TRAFFIC_PARAMETERS,
-                                 relay->message[now]));
+    CT_TRY(ct_transport_exchange(a->transport, &r->routes, CT_TRAFFIC_PARAMETERS, r->message[now]));
 
     const double share = 1.0 / a->n_agents;
     bool fill_self = strcmp(a->hyper.relay_fill, "self") == 0;
     ct_update receive = ct_agents_update(a);
-    SET(&receive, &half, {1, x});
-    SET(&receive, x, {share, &half}, {share, relay->message[now], &relay->take},
-        {share, fill_self ? &half : relay->start, &relay->missing});
+    SET(&receive, &half, {1, &x});
+    SET(&receive, &x, {share, &half}, {share, r->message[now], &r->take},
+        {share, fill_self ? &half : &start, &r->missing});
     return ct_agents_apply(a, &receive);
+}
+
+static ct_status step(ct_agents *a, void *opaque) {
+    relay_state *state = opaque;
+    ct_bank *x = &a->x, *m = state->momentum, d = ct_temp(1);
+    CT_TRY(ct_agents_gradient(a, x, x));
+
+    ct_update adapt = ct_agents_update(a);
+    SET(&adapt, m, {a->hyper.momentum, m}, {1, &a->g});
+    ct_agents_direction(a, &adapt, m, &d);
+    SET(&adapt, x, {1, x}, {-a->lr, &d});
+    CT_TRY(ct_agents_apply(a, &adapt));
+    for (int k = 0; k < state->n_relays; k++) CT_TRY(pass_on(a, state, &state->relays[k]));
+    return CT_OK;
 }
 
 const ct_algo ct_algo_relaysgd = {
     .name = "relaysgd",
     .graphs = CT_GRAPHS_FIXED,
-    .text = "RelaySGD: models relayed along a spanning tree (--relay-fill init|self)",
+    .text = "RelaySGD: models relayed along a spanning tree or two (--relay-fill init|self)",
     .create = create,
     .step = step,
-    .free = free_relay,
+    .free = free_relays,
     .host_state = host_state,
 };

@@ -60,6 +60,9 @@ ct_status ct_topology_join(const ct_topology *parts, int n_parts, ct_topology *o
  * 0-1-...-(n-1). A tree is returned unchanged. *was_tree says which. */
 ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool *was_tree);
 
+/* The first or second binary tree over n agents, which double-binary-tree is made of; no name. */
+ct_status ct_topology_binary_tree(int n, bool is_second, ct_topology *out);
+
 /* Names and one-line descriptions for help and `list`: calls each(context, name, text) in order. */
 void ct_topology_each(void (*each)(void *context, const char *name, const char *text),
                       void *context);

@@ -190,7 +190,36 @@ class Dsgdm:
         return self.mix(x - lr * d), losses
 
 
-METHODS = {"gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
+# The two binary trees over five agents, by hand: the second is the first moved on by one.
+TWO_TREES = [[(1, 2), (2, 4), (3, 2), (4, 0)], [(2, 3), (3, 0), (4, 3), (0, 1)]]
+
+
+class DoubleRelay:
+    """RelaySGD with one half of the parameters (cut at a multiple of 16) along each of two trees."""
+
+    def __init__(self, x, mix, options):
+        n, middle = len(x), x.shape[1] // 2 // 16 * 16
+        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.m = torch.zeros_like(x)
+        self.parts = [slice(0, middle), slice(middle, None)]
+        self.relays = [oracle.Relay(x[:, part], oracle.neighbour_lists(edges, n), None,
+                                    options.relay_fill)
+                       for part, edges in zip(self.parts, TWO_TREES)]
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        self.m, d = self.momentum.accumulate(self.m, g)
+        half = x - lr * d
+        return torch.cat([self.pass_on(relay, half[:, part])
+                          for relay, part in zip(self.relays, self.parts)], 1), losses
+
+    @staticmethod
+    def pass_on(relay, half):
+        relay.arrived = relay.exchange(half)
+        return torch.stack([relay.average(i, half[i]) for i in range(len(half))])
+
+
+METHODS = {"relaysgd": DoubleRelay, "gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
            "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
            "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm}
 
@@ -243,6 +272,8 @@ def one_peer_steps(n):
 
 
 def steps_of(topology, n):
+    if topology == "double-binary-tree":
+        return [oracle.mixing_matrix(oracle.neighbour_lists(TWO_TREES[0] + TWO_TREES[1], n))]
     if topology == "one-peer-exponential":
         return one_peer_steps(n)
     if topology == "schedule:related/directed.txt":
@@ -376,6 +407,8 @@ def case_list():
     add("ngc-ce-model-variant-one-peer", "ngc --ngc-alpha 0" + beta, CE, DIFFERENT, one_peer,
         "--nesterov on")
     add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
+    add("relay-double-ccl-agents", "relaysgd --relay-fill init" + beta, CCL, DIFFERENT,
+        "--nesterov off --topology double-binary-tree")
     nesterov = "--nesterov on"
     add("ccl-every-2-neighbours-1", "dsgdm" + beta, CCL, DIFFERENT, nesterov,
         "--ccl-every 2 --ccl-neighbours 1 --topology star")
