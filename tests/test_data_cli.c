@@ -95,9 +95,41 @@ static void verify_lists_every_broken_picture_and_fails(void) {
     scratch_close();
 }
 
+static void an_imported_folder_reads_as_the_folder_did(void) {
+    ct_dataset folder = {0}, pack = {0};
+    scratch_open();
+    make_set();
+    put_picture("rgb.png", "train/cat/cut.png", 500);
+    CHECK(CROSSTALK("data", "import", scratch, in_scratch("x.ctpack"), "--image-size", "20") == 0);
+    SAID("4 pictures to train on and 2 to test, 20 pixels");
+    CHECK(CROSSTALK("data", "import", scratch, in_scratch("x.ctpack")) == 1);
+    SAID("is there already");
+    CHECK(CROSSTALK("data", "info", in_scratch("x.ctpack")) == 0);
+    SAID("4 training and 2 test samples, 2 classes, 3x20x20");
+    SAID("    1        2        1  dog");
+    ct_dataset_options options = {.dir = scratch, .image_size = 20};
+    REQUIRE_OK(ct_dataset_open("folder", &options, &folder));
+    options.dir = in_scratch("x.ctpack");
+    REQUIRE_OK(ct_dataset_open("auto", &options, &pack));
+    REQUIRE(pack.train.n == 4 && pack.test.n == 2 && pack.n_classes == 2);
+    CHECK(memcmp(pack.train.pixels, folder.train.pixels, (size_t)4 * 3 * 20 * 20) == 0);
+    CHECK(memcmp(pack.test.pixels, folder.test.pixels, (size_t)2 * 3 * 20 * 20) == 0);
+    CHECK(memcmp(pack.train.labels, folder.train.labels, 4 * sizeof(int32_t)) == 0);
+    CHECK(memcmp(pack.mean, folder.mean, 12) == 0 && memcmp(pack.std, folder.std, 12) == 0);
+    ct_dataset_free(&pack);
+    ct_dataset_free(&folder);
+    CHECK(CROSSTALK("train", "--dataset", "pack", "--data-dir", in_scratch("x.ctpack"), "--agents",
+                    "1", "--topology", "full", "--batch-size", "2", "--model", "mlp", "--partition",
+                    "iid", "--iterations", "2", "--out", in_scratch("run")) == 0);
+    options.image_size = 30;
+    CHECK_FAILS(ct_dataset_open("pack", &options, &pack), CT_INVAL, "--image-size");
+    CHECK(CROSSTALK("data", "import", "/usr/share/datasets/fashion-mnist", in_scratch("y")) != 0);
+    scratch_close();
+}
+
 static void odd_words_after_data_are_refused(void) {
     CHECK(CROSSTALK("data") == 2);
-    SAID("get, info");
+    SAID("get, info, verify or import");
     CHECK(CROSSTALK("data", "frobnicate") == 2);
     SAID("no 'data frobnicate'");
     CHECK(CROSSTALK("data", "info") == 2);
@@ -157,6 +189,7 @@ int main(void) {
     }
     TEST(info_counts_and_draws_a_contact_sheet);
     TEST(verify_lists_every_broken_picture_and_fails);
+    TEST(an_imported_folder_reads_as_the_folder_did);
     TEST(odd_words_after_data_are_refused);
     TEST(partition_draws_its_bubbles);
     return test_report();

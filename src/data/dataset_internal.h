@@ -42,6 +42,11 @@ ct_status ct_images_split(ct_images *all, int n_classes, double test_fraction, u
 ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double test_fraction,
                         uint64_t seed, bool *is_test);
 
+/* A part made of pictures, which are taken: plain images if they are cut from the middle and fit
+ * into memory, otherwise the pictures themselves for a loader. */
+ct_status ct_part_of_pictures(ct_pictures *taken, ct_images *images, ct_pictures **pictures,
+                              size_t *n_left_out);
+
 /* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);
 

@@ -21,3 +21,4 @@ DATASET(imagenet, "imagenet", imagenet,
         "ImageNet, 1000 classes, folders of JPEG files (224 pixels; --image-size N)")
 DATASET(folder, "folder", folder,
         "JPEG and PNG files in train/<class>/ and val/<class>/ (32 pixels; --image-size N)")
+DATASET(pack, "pack", pack, "pictures in one file, as crosstalk data import writes them")

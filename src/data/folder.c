@@ -83,23 +83,26 @@ static ct_status describe_part(const ct_pictures *p, ct_images *out) {
     return CT_OK;
 }
 
-/* Pictures cut from the middle that fit into memory become plain images; others stay pictures. */
+ct_status ct_part_of_pictures(ct_pictures *p, ct_images *images, ct_pictures **pictures,
+                              size_t *n_left_out) {
+    const ct_pictures_spec *spec = ct_pictures_spec_of(p);
+    double image = 3.0 * spec->size * spec->size;
+    bool fits = image * (double)ct_pictures_count(p) <= (double)spec->memory_bytes;
+    *n_left_out += ct_pictures_left_out(p);
+    if (spec->random || !fits) {
+        *pictures = p;
+        return describe_part(p, images);
+    }
+    ct_status status = ct_pictures_images(p, images);
+    ct_pictures_free(&p);
+    return status;
+}
+
 static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_images *images,
                            ct_pictures **pictures, size_t *n_left_out) {
-    double image = 3.0 * spec->size * spec->size;
-    bool fits = image * (double)files->n <= (double)spec->memory_bytes;
     ct_pictures *p = NULL;
     CT_TRY(ct_pictures_create(spec, files, &p));
-    *n_left_out += ct_pictures_left_out(p);
-    ct_status status = CT_OK;
-    if (!spec->random && fits) {
-        status = ct_pictures_images(p, images);
-        ct_pictures_free(&p);
-        return status;
-    }
-    status = describe_part(p, images);
-    *pictures = p;
-    return status;
+    return ct_part_of_pictures(p, images, pictures, n_left_out);
 }
 
 /* "mean and deviation of <hash> at <size>: m m m s s s", kept beside the data or in the cache. */

@@ -111,7 +111,7 @@ static ct_status sweep_run(ct_pictures *p, visitor visit, void *context, size_t 
 
 /* ---- one picture ---- */
 
-static ct_status decode_one(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
+ct_status ct_pictures_decode(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
     char *path = ct_listing_path(&p->files, i);
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
     ct_status status = ct_decode_file(d, path, p->spec.side, p->spec.random, out);
@@ -120,9 +120,14 @@ static ct_status decode_one(const ct_pictures *p, size_t i, ct_decoder *d, ct_pi
 }
 
 static ct_status fetch(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
-    if (p->kept == NULL) return decode_one(p, i, d, out);
-    *out = p->kept[i];
-    return CT_OK;
+    if (p->kept != NULL && p->kept[i].pixels != NULL) {
+        *out = p->kept[i];
+        return CT_OK;
+    }
+    if (p->pack == NULL) return ct_pictures_decode(p, i, d, out);
+    ct_status status = ct_pack_read(p->pack, p->pack_first + i, d, out);
+    /* A cache that got damaged does not matter: the file is still there. */
+    return status == CT_IO && !p->is_imported ? ct_pictures_decode(p, i, d, out) : status;
 }
 
 /* Notes a picture found broken in the middle of things, once. */
@@ -158,7 +163,7 @@ ct_status ct_pictures_get(ct_pictures *p, size_t i, ct_decoder *d, ct_picture *o
 
 static ct_status keep_one(sweep *s, size_t i, int worker) {
     ct_picture small;
-    CT_TRY(decode_one(s->pictures, i, s->decoder[worker], &small));
+    CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
     size_t n = (size_t)small.width * (size_t)small.height * CT_PIXEL;
     uint8_t *pixels = ct_alloc(n, 1);
     if (pixels == NULL) return CT_NOMEM;
@@ -189,7 +194,7 @@ static ct_status drop_broken(ct_pictures *p, const bool *keep) {
     size_t n = 0;
     for (size_t i = 0; i < p->files.n; i++)
         if (p->kept != NULL && keep[i]) p->kept[n++] = p->kept[i];
-    for (; p->kept != NULL && n < p->n_listed; n++) p->kept[n] = (ct_picture){0};
+    for (; p->kept != NULL && n < p->n_kept; n++) p->kept[n] = (ct_picture){0};
     ct_listing_keep(&p->files, keep);
     if (p->files.n == 0) return ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
     return CT_OK;
@@ -202,9 +207,13 @@ static bool fits_memory(const ct_pictures *p) {
 }
 
 static ct_status prepare(ct_pictures *p) {
-    bool *keep = ct_new(bool, p->files.n);
+    if (p->spec.cache != NULL && !p->is_imported) CT_TRY(ct_pictures_attach_cache(p));
     p->is_broken = ct_new(bool, p->files.n);
-    if (p->spec.random && fits_memory(p)) p->kept = ct_new(ct_picture, p->files.n);
+    bool is_kept = p->spec.random && fits_memory(p);
+    if (p->pack != NULL && !is_kept && p->is_broken != NULL) return CT_OK; /* looked at before */
+    bool *keep = ct_new(bool, p->files.n);
+    if (is_kept) p->kept = ct_new(ct_picture, p->files.n);
+    p->n_kept = p->kept != NULL ? p->files.n : 0;
     if (keep == NULL || p->is_broken == NULL) {
         ct_free(keep);
         return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
@@ -229,11 +238,50 @@ ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct
     return status;
 }
 
+/* Names and labels of a part of a pack. */
+static ct_status list_pack(const char *path, const ct_pack_entry *entries, size_t n,
+                           ct_listing *out) {
+    enum { NAME = 24 };
+    ct_listing l = {.root = ct_strdup(path), .n = n};
+    l.names = ct_new(char, n *NAME);
+    l.at = ct_new(size_t, n);
+    l.labels = ct_new(int32_t, n);
+    if (l.root == NULL || l.names == NULL || l.at == NULL || l.labels == NULL) {
+        ct_listing_free(&l);
+        return ct_fail(CT_NOMEM, "%s: no memory", path);
+    }
+    for (size_t i = 0; i < n; i++) {
+        l.at[i] = i * NAME;
+        l.labels[i] = entries[i].label;
+        snprintf(l.names + i * NAME, NAME, "picture %u", (unsigned)entries[i].source);
+    }
+    *out = l;
+    return CT_OK;
+}
+
+ct_status ct_pictures_open_pack(const ct_pictures_spec *spec, const char *path, size_t first,
+                                size_t n, ct_pictures **out) {
+    ct_pictures *p = ct_new(ct_pictures, 1);
+    if (p == NULL) return ct_fail(CT_NOMEM, "no memory for pictures");
+    p->spec = *spec;
+    p->is_imported = true;
+    p->pack_first = first;
+    pthread_mutex_init(&p->lock, NULL);
+    ct_status status = ct_pack_open(path, &p->pack);
+    if (status == CT_OK) status = list_pack(path, ct_pack_entries(p->pack) + first, n, &p->files);
+    p->n_listed = p->files.n;
+    if (status == CT_OK) status = prepare(p);
+    if (status != CT_OK) ct_pictures_free(&p);
+    if (status == CT_OK) *out = p;
+    return status;
+}
+
 void ct_pictures_free(ct_pictures **pictures) {
     ct_pictures *p = *pictures;
     if (p == NULL) return;
     for (size_t i = 0; p->kept != NULL && i < p->n_listed; i++) ct_free((void *)p->kept[i].pixels);
     ct_free(p->kept);
+    ct_pack_close(&p->pack);
     ct_free(p->is_broken);
     ct_listing_free(&p->files);
     pthread_mutex_destroy(&p->lock);

@@ -7,6 +7,7 @@
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "data/listing.h"
+#include "data/pack.h"
 
 typedef struct ct_pictures_spec {
     int side;      /* pictures are made this many pixels on their shorter side first */
@@ -23,7 +24,13 @@ typedef struct ct_pictures_spec {
  * in memory every one that cannot be decoded, of others those that cannot be opened or do not begin
  * like a JPEG or PNG. */
 ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out);
+/* Pictures first .. first+n-1 of a pack at `path`; there are no files behind them. */
+ct_status ct_pictures_open_pack(const ct_pictures_spec *spec, const char *path, size_t first,
+                                size_t n, ct_pictures **out);
 void ct_pictures_free(ct_pictures **pictures);
+
+/* Adds all of them to a pack, decoded from their files; broken ones are noted and left out. */
+ct_status ct_pictures_pack(ct_pictures *pictures, ct_pack_writer *writer);
 
 size_t ct_pictures_count(const ct_pictures *pictures);
 const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures);

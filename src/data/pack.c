@@ -1,0 +1,263 @@
+/* The file: magic, the pictures' bytes, the table (entries as they are in memory), class names, and
+ * a tail of fixed length that says where the table is. Little-endian machines only: the magic is
+ * written as a number, so that another machine refuses the file. */
+#include "data/pack.h"
+
+#include "data/decode_internal.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC     UINT64_C(0x0a314b4341505443) /* "CTPACK1\n" */
+#define MAX_NAMES ((uint64_t)1 << 24)
+
+typedef struct tail {
+    ct_pack_facts facts;
+    uint64_t table_at, names_bytes;
+    uint32_t table_crc; /* of table and names */
+    uint32_t tail_crc;  /* of all fields before */
+    uint64_t magic;
+} tail;
+
+struct ct_pack {
+    int fd;
+    tail tail;
+    ct_pack_entry *entries;
+    char *names;
+};
+
+struct ct_pack_writer {
+    ct_writer *file;
+    uint64_t at; /* bytes written */
+    ct_pack_entry *entries;
+    size_t n, capacity;
+    uint8_t *row;
+    size_t row_capacity;
+};
+
+static uint32_t tail_crc(const tail *t) {
+    return ct_crc32(0, t, offsetof(tail, tail_crc));
+}
+
+static bool read_at(int fd, void *bytes, size_t n, uint64_t at) {
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(at + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static ct_status damaged(const char *path) {
+    return ct_fail(CT_IO, "%s: not a file of packed pictures, or a damaged one", path);
+}
+
+/* The tail, against its checksum and the length of the file. */
+static ct_status read_tail(const char *path, int fd, tail *out) {
+    struct stat info;
+    uint64_t magic = 0;
+    if (fstat(fd, &info) != 0) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+    uint64_t length = (uint64_t)info.st_size;
+    if (!S_ISREG(info.st_mode) || length < sizeof *out + sizeof magic ||
+        !read_at(fd, &magic, sizeof magic, 0) || magic != MAGIC ||
+        !read_at(fd, out, sizeof *out, length - sizeof *out) || out->magic != MAGIC ||
+        out->tail_crc != tail_crc(out))
+        return damaged(path);
+    uint64_t n = out->facts.n;
+    if (n == 0 || n > UINT32_MAX || out->facts.n_test > n || out->names_bytes > MAX_NAMES ||
+        out->table_at > length ||
+        out->table_at + n * sizeof(ct_pack_entry) + out->names_bytes + sizeof *out != length)
+        return damaged(path);
+    out->facts.name[sizeof out->facts.name - 1] = '\0';
+    return CT_OK;
+}
+
+/* Pictures lie within the data, and labels among the classes. */
+static bool entries_are_right(const ct_pack *p) {
+    for (uint64_t i = 0; i < p->tail.facts.n; i++) {
+        const ct_pack_entry *e = &p->entries[i];
+        uint64_t n = (uint64_t)e->width * e->height * 3;
+        if (n == 0 || e->at < sizeof(uint64_t) || e->at > p->tail.table_at ||
+            n > p->tail.table_at - e->at || e->label < 0 ||
+            (uint32_t)e->label >= p->tail.facts.n_classes)
+            return false;
+    }
+    return true;
+}
+
+static bool names_are_right(const ct_pack *p) {
+    uint32_t n = 0;
+    for (uint64_t k = 0; k < p->tail.names_bytes; k++) n += p->names[k] == '\0';
+    return p->tail.names_bytes == 0 ||
+           (n == p->tail.facts.n_classes && p->names[p->tail.names_bytes - 1] == '\0');
+}
+
+static ct_status read_table(const char *path, ct_pack *p) {
+    size_t n_table = (size_t)p->tail.facts.n * sizeof *p->entries;
+    size_t n_names = (size_t)p->tail.names_bytes;
+    p->entries = ct_new(ct_pack_entry, (size_t)p->tail.facts.n);
+    p->names = ct_new(char, n_names + 1);
+    if (p->entries == NULL || p->names == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    if (!read_at(p->fd, p->entries, n_table, p->tail.table_at) ||
+        !read_at(p->fd, p->names, n_names, p->tail.table_at + n_table) ||
+        ct_crc32(ct_crc32(0, p->entries, n_table), p->names, n_names) != p->tail.table_crc ||
+        !entries_are_right(p) || !names_are_right(p))
+        return damaged(path);
+    return CT_OK;
+}
+
+ct_status ct_pack_open(const char *path, ct_pack **out) {
+    ct_pack *p = ct_new(ct_pack, 1);
+    if (p == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    p->fd = open(path, O_RDONLY | O_CLOEXEC);
+    ct_status status = p->fd >= 0 ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+    if (status == CT_OK) status = read_tail(path, p->fd, &p->tail);
+    if (status == CT_OK) status = read_table(path, p);
+    if (status != CT_OK) ct_pack_close(&p);
+    if (status == CT_OK) *out = p;
+    return status;
+}
+
+void ct_pack_close(ct_pack **pack) {
+    if (*pack == NULL) return;
+    if ((*pack)->fd >= 0) close((*pack)->fd);
+    ct_free((*pack)->names);
+    ct_free((*pack)->entries);
+    ct_free(*pack);
+    *pack = NULL;
+}
+
+const ct_pack_facts *ct_pack_facts_of(const ct_pack *pack) {
+    return &pack->tail.facts;
+}
+
+const ct_pack_entry *ct_pack_entries(const ct_pack *pack) {
+    return pack->entries;
+}
+
+const char *ct_pack_class_names(const ct_pack *pack) {
+    return pack->tail.names_bytes > 0 ? pack->names : NULL;
+}
+
+bool ct_pack_looks_right(const char *path) {
+    uint64_t magic = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool found = read_at(fd, &magic, sizeof magic, 0) && magic == MAGIC;
+    close(fd);
+    return found;
+}
+
+ct_status ct_pack_read(const ct_pack *p, size_t i, ct_decoder *d, ct_picture *out) {
+    const ct_pack_entry *e = &p->entries[i];
+    size_t n = (size_t)e->width * e->height;
+    /* The stored bytes go behind the room of the picture, which is then filled from them. */
+    uint8_t *pixels = ct_decoder_room(d, n * (CT_PIXEL + 3));
+    if (pixels == NULL) return CT_NOMEM;
+    uint8_t *stored = pixels + n * CT_PIXEL;
+    if (!read_at(p->fd, stored, n * 3, e->at) || ct_crc32(0, stored, n * 3) != e->crc) {
+        ct_decoder_refuse(d, "damaged in the packed file");
+        return CT_IO;
+    }
+    for (size_t k = 0; k < n; k++) {
+        pixels[k * CT_PIXEL] = stored[k * 3];
+        pixels[k * CT_PIXEL + 1] = stored[k * 3 + 1];
+        pixels[k * CT_PIXEL + 2] = stored[k * 3 + 2];
+    }
+    *out = (ct_picture){.width = e->width, .height = e->height, .pixels = pixels};
+    return CT_OK;
+}
+
+/* ---- writing ---- */
+
+static ct_status add_bytes(ct_pack_writer *w, const void *bytes, size_t n) {
+    CT_TRY(ct_writer_add(w->file, bytes, n));
+    w->at += n;
+    return CT_OK;
+}
+
+ct_status ct_pack_writer_open(const char *path, ct_pack_writer **out) {
+    static const uint64_t magic = MAGIC;
+    ct_pack_writer *w = ct_new(ct_pack_writer, 1);
+    if (w == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    ct_status status = ct_writer_open(path, &w->file);
+    if (status == CT_OK) status = add_bytes(w, &magic, sizeof magic);
+    if (status != CT_OK) ct_pack_writer_abandon(&w);
+    if (status == CT_OK) *out = w;
+    return status;
+}
+
+static ct_status make_room(ct_pack_writer *w, size_t n_bytes) {
+    if (w->n == w->capacity) {
+        ct_pack_entry *grown = ct_grow(w->entries, w->n, 2 * w->n + 1024, sizeof *grown);
+        if (grown == NULL) return ct_fail(CT_NOMEM, "no memory to pack pictures");
+        w->entries = grown;
+        w->capacity = 2 * w->n + 1024;
+    }
+    if (n_bytes <= w->row_capacity) return CT_OK;
+    ct_free(w->row);
+    w->row = ct_alloc(n_bytes, 1);
+    w->row_capacity = w->row != NULL ? n_bytes : 0;
+    return w->row != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to pack pictures");
+}
+
+ct_status ct_pack_writer_add(ct_pack_writer *w, const ct_picture *p, uint32_t source,
+                             int32_t label) {
+    size_t n = (size_t)p->width * (size_t)p->height;
+    if (p->width > UINT16_MAX || p->height > UINT16_MAX)
+        return ct_fail(CT_INVAL, "a picture of %dx%d is too large to pack", p->width, p->height);
+    CT_TRY(make_room(w, n * 3));
+    for (size_t k = 0; k < n; k++) memcpy(w->row + 3 * k, p->pixels + CT_PIXEL * k, 3);
+    ct_pack_entry *e = &w->entries[w->n++];
+    memset(e, 0, sizeof *e);
+    e->at = w->at;
+    e->source = source;
+    e->label = label;
+    e->width = (uint16_t)p->width;
+    e->height = (uint16_t)p->height;
+    e->crc = ct_crc32(0, w->row, n * 3);
+    return add_bytes(w, w->row, n * 3);
+}
+
+size_t ct_pack_writer_count(const ct_pack_writer *writer) {
+    return writer->n;
+}
+
+ct_status ct_pack_writer_commit(ct_pack_writer **writer, const ct_pack_facts *facts,
+                                const char *class_names) {
+    ct_pack_writer *w = *writer;
+    tail t;
+    size_t n_table = w->n * sizeof *w->entries, n_names = 0;
+    for (uint32_t k = 0; k < facts->n_classes && class_names != NULL; k++)
+        n_names += strlen(class_names + n_names) + 1;
+    memset(&t, 0, sizeof t); /* gaps between fields too: they are part of the checksum */
+    t.facts = *facts;
+    t.facts.n = w->n;
+    t.table_at = w->at;
+    t.names_bytes = n_names;
+    t.table_crc = ct_crc32(ct_crc32(0, w->entries, n_table), class_names, n_names);
+    t.magic = MAGIC;
+    t.tail_crc = tail_crc(&t);
+    ct_status status = add_bytes(w, w->entries, n_table);
+    if (status == CT_OK) status = add_bytes(w, class_names, n_names);
+    if (status == CT_OK) status = add_bytes(w, &t, sizeof t);
+    if (status == CT_OK) status = ct_writer_commit(&w->file);
+    ct_pack_writer_abandon(writer);
+    return status;
+}
+
+void ct_pack_writer_abandon(ct_pack_writer **writer) {
+    if (*writer == NULL) return;
+    ct_writer_abandon(&(*writer)->file);
+    ct_free((*writer)->row);
+    ct_free((*writer)->entries);
+    ct_free(*writer);
+    *writer = NULL;
+}

@@ -1,0 +1,71 @@
+/* `pack`: folders of pictures as `crosstalk data import` writes them, one file. */
+#include "data/dataset_internal.h"
+
+#include "data/pictures.h"
+#include "util/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
+    const char *names = ct_pack_class_names(pack);
+    size_t n = 0;
+    if (names == NULL) return CT_OK;
+    for (int k = 0; k < out->n_classes; k++) n += strlen(names + n) + 1;
+    out->class_names = ct_new(char, n);
+    if (out->class_names == NULL) return ct_fail(CT_NOMEM, "no memory for class names");
+    memcpy(out->class_names, names, n);
+    return CT_OK;
+}
+
+static ct_status describe(const char *path, const ct_dataset_options *options, ct_pack_facts *facts,
+                          ct_dataset *out) {
+    ct_pack *pack = NULL;
+    CT_TRY(ct_pack_open(path, &pack));
+    *facts = *ct_pack_facts_of(pack);
+    out->n_classes = (int)facts->n_classes;
+    ct_status status = keep_names(pack, out);
+    ct_pack_close(&pack);
+    if (status != CT_OK) return status;
+    if (options->image_size > (int)facts->side)
+        return ct_fail(CT_INVAL,
+                       "%s: its pictures have %u pixels, not the %d of --image-size; "
+                       "import them again",
+                       path, facts->side, options->image_size);
+    if (options->image_size > 0) facts->size = (uint32_t)options->image_size;
+    for (int c = 0; c < 3; c++) {
+        out->mean[c] = facts->mean[c];
+        out->std[c] = facts->std[c];
+    }
+    snprintf(out->source, sizeof out->source, "%s", path);
+    return CT_OK;
+}
+
+ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *out) {
+    const char *path;
+    ct_pack_facts facts;
+    CT_TRY(ct_data_dir(out, options, NULL, "give the file with --data-dir FILE.ctpack", &path));
+    CT_TRY(describe(path, options, &facts, out));
+    size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
+    if (n_train == 0 || n_test == 0)
+        return ct_fail(CT_IO, "%s: %zu pictures to train on and %zu to test", path, n_train,
+                       n_test);
+    ct_pictures_spec spec = {.side = (int)facts.side,
+                             .size = (int)facts.size,
+                             .random = options->augment,
+                             .strict = options->strict,
+                             .list_all = options->list_all,
+                             .n_workers = options->n_workers,
+                             .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
+                                                                       : (size_t)1 << 30};
+    ct_pictures *part = NULL;
+    CT_TRY(ct_pictures_open_pack(&spec, path, 0, n_train, &part));
+    CT_TRY(ct_part_of_pictures(part, &out->train, &out->train_pictures, &out->n_left_out));
+    spec.random = false;
+    CT_TRY(ct_pictures_open_pack(&spec, path, n_train, n_test, &part));
+    return ct_part_of_pictures(part, &out->test, &out->test_pictures, &out->n_left_out);
+}
+
+bool ct_dataset_probe_pack(const char *path) {
+    return ct_pack_looks_right(path);
+}
