@@ -138,7 +138,7 @@ may_not run report/report.h
 may_not report cli/options.h
 may_not topology data/dataset.h
 may_not data topology/topology.h
-may_not transport backend/backend.h
+may_not transport algo/algo.h
 LIST
 printf '/*\n#include "run/run.h"\n*/\n' | file src/util/x.c
 accepted an_include_in_a_comment_does_not_count
