@@ -36,6 +36,8 @@ typedef struct setup {
     bool exact;
     const char *isa; /* NULL: the best one */
     ct_distance distance;
+    int n_models;       /* jobs: model m on batch m */
+    const float *start; /* [n_models][n_weights] */
 } setup;
 
 static void fill(float *x, size_t n, double scale, uint32_t index) {
@@ -62,20 +64,33 @@ static void free_images(ct_images *images) {
     ct_free(images->labels);
 }
 
-static void fill_params(ct_bank *params, ct_bank *buffers, const ct_graph *g) {
-    float *row = ct_new(float, g->n_weights + 1), *noise = ct_new(float, g->n_weights + 1);
-    for (int m = 0; m < N_MODELS; m++) {
-        ct_init_params(g, 5, row);
-        fill(noise, g->n_weights, 0.05, (uint32_t)m + 1);
-        for (size_t k = 0; k < g->n_weights; k++) row[k] += noise[k];
-        CHECK_OK(ct_bank_write(params, m, 0, g->n_weights, row));
+/* The models' weights: start values, all of them nudged so that no two models are equal and no bias
+ * is 0. */
+static float *make_weights(const ct_graph *g, int n_models) {
+    float *rows = ct_new(float, (size_t)n_models * g->n_weights + 1);
+    uint32_t state = 12345;
+    for (int m = 0; m < n_models; m++) {
+        float *row = rows + (size_t)m * g->n_weights;
+        if (m == 0)
+            ct_init_params(g, 5, row);
+        else
+            memcpy(row, rows, g->n_weights * sizeof *row);
+        for (size_t k = 0; k < g->n_weights; k++) {
+            state = state * 1664525u + 1013904223u;
+            row[k] += 0.1f * ((float)(state >> 8) / 16777216.0f - 0.5f);
+        }
     }
-    ct_free(noise);
-    ct_free(row);
+    return rows;
+}
+
+static void fill_params(const setup *s, ct_bank *params, ct_bank *buffers) {
+    const ct_graph *g = s->graph;
+    for (int m = 0; m < s->n_models; m++)
+        CHECK_OK(ct_bank_write(params, m, 0, g->n_weights, s->start + (size_t)m * g->n_weights));
     if (g->n_buffers == 0) return;
-    row = ct_new(float, g->n_buffer_values);
+    float *row = ct_new(float, g->n_buffer_values);
     ct_init_buffers(g, row);
-    for (int m = 0; m < N_MODELS; m++)
+    for (int m = 0; m < s->n_models; m++)
         CHECK_OK(ct_bank_write(buffers, m, 0, g->n_buffer_values, row));
     ct_free(row);
 }
@@ -108,11 +123,11 @@ static void make_banks(ct_backend *backend, const setup *s, banks *b) {
     size_t r = ct_graph_n_features(g), n_classes = (size_t)g->n_classes;
     CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->params));
     CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_buffer_values + 1, &b->buffers));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, (size_t)s->max_batch * r, &b->features));
+    CHECK_OK(ct_bank_create(backend, N_CROSS, 0, (size_t)s->max_batch * r, &b->features));
     CHECK_OK(ct_bank_create(backend, N_MODELS, 0, n_classes * (r + 1), &b->sums));
     CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->gradient));
     CHECK_OK(ct_bank_create(backend, N_MODELS, 0, CT_LOSS_FIELDS + 1, &b->losses));
-    fill_params(&b->params, &b->buffers, g);
+    fill_params(s, &b->params, &b->buffers);
     /* a gradient's row is overwritten, whatever was there */
     memset(b->gradient.data, 0x7f, b->gradient.stride * N_MODELS * sizeof(float));
 }
@@ -138,7 +153,7 @@ static bool padding_is(const ct_bank *bank, int byte) {
 
 static void run_all(const setup *s, ct_plan *plan, const ct_work *work, banks *b, results *out) {
     const ct_graph *g = s->graph;
-    int cross_begin[N_MODELS + 1] = {0, N_CROSS, N_CROSS};
+    int cross_begin[N_MODELS + 1] = {0, s->n_models, N_CROSS};
     ct_objective plain = {.cross_begin = cross_begin};
     ct_objective ccl = {
         .loss = {.ccl = true, .lambda_m = 0.5, .lambda_d = 0.7, .distance = s->distance},
@@ -153,7 +168,7 @@ static void run_all(const setup *s, ct_plan *plan, const ct_work *work, banks *b
     CHECK_OK(ct_features(plan, work, &b->features, &b->sums));
     out->features = read_bank(&b->features, N_MODELS);
     out->sums = read_bank(&b->sums, N_MODELS);
-    CHECK_OK(ct_gradient(plan, work, &plain, &b->gradient, &b->losses, 1));
+    if (s->n_models > 1) CHECK_OK(ct_gradient(plan, work, &plain, &b->gradient, &b->losses, 1));
     out->gradient = read_bank(&b->gradient, N_MODELS);
     out->losses = read_bank(&b->losses, N_MODELS);
     CHECK_OK(ct_gradient(plan, work, &ccl, &b->gradient, &b->losses, 0));
@@ -164,7 +179,7 @@ static void run_all(const setup *s, ct_plan *plan, const ct_work *work, banks *b
     CHECK_OK(ct_evaluate(plan, work, out->scores, out->predictions));
 }
 
-/* Runs everything on one backend; `allocations` counts those of the steps. */
+/* Runs everything on one backend. */
 static void collect(const char *name, const setup *s, results *out) {
     const ct_graph *g = s->graph;
     ct_backend *backend = NULL;
@@ -198,7 +213,7 @@ static void collect(const char *name, const setup *s, results *out) {
                     .source = source,
                     .batches = batches,
                     .jobs = jobs,
-                    .n_jobs = N_MODELS};
+                    .n_jobs = s->n_models};
     run_all(s, plan, &work, &b, out);
     CHECK(padding_is(&b.gradient, 0x7f));
     ct_plan_free(&plan);
@@ -246,7 +261,7 @@ static void compare(const setup *s, const results *got, const results *ref) {
     const size_t n_features = (size_t)(s->n * ref->r);
     const size_t row = (size_t)(s->max_batch * ref->r);
     const size_t n_sums = (size_t)(ref->n_classes * (ref->r + 1));
-    for (size_t m = 0; m < N_MODELS; m++) {
+    for (size_t m = 0; m < (size_t)s->n_models; m++) {
         CHECK_NEAR(error_of(got->features + m * row, ref->features + m * row, n_features, 0), 0,
                    tolerance);
         CHECK_NEAR(error_of(got->sums + m * n_sums, ref->sums + m * n_sums, n_sums, 0), 0,
@@ -292,6 +307,9 @@ static bool has_isa(const char *isa) {
 static void agree(const ct_graph *g, int n, bool exact) {
     setup s = {.graph = g, .n = n, .max_batch = n > 3 ? n + 2 : n, .n_threads = 1, .exact = exact};
     s.distance = (ct_distance)(n % 3);
+    s.n_models = g->n_weights > 1000000 ? 1 : N_MODELS; /* ref takes its time for the large ones */
+    float *start = make_weights(g, s.n_models);
+    s.start = start;
     results ref = {0}, got = {0};
     collect("ref", &s, &ref);
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
@@ -302,6 +320,7 @@ static void agree(const ct_graph *g, int n, bool exact) {
         free_results(&got);
     }
     free_results(&ref);
+    ct_free(start);
 }
 
 /* ---- graphs of single node types, with odd shapes ---- */
@@ -424,17 +443,16 @@ static void every_model_agrees_with_ref(void) {
     check_model("lenet5", (ct_shape){3, 32, 32}, NULL, 2, true);
     check_model("logistic", (ct_shape){1, 9, 5}, NULL, 20, true);
     check_model("mlp:37", (ct_shape){1, 9, 5}, NULL, 20, true);
-    check_model("resnet20", (ct_shape){3, 12, 12}, NULL, 2, true);
-    check_model("resnet20", (ct_shape){3, 16, 16}, NULL, 2, false);
+    check_model("resnet20", (ct_shape){3, 12, 12}, NULL, 2, false);
     check_model("mobilenetv2", (ct_shape){3, 8, 8}, NULL, 2, true);
     check_model("resnet18", (ct_shape){3, 32, 32}, NULL, 1, true);
-    check_model("vgg11", (ct_shape){3, 32, 32}, "none", 1, true);
+    check_model("vgg11", (ct_shape){3, 32, 32}, "none", 1, false);
 }
 
 static void every_norm_of_a_model_agrees_with_ref(void) {
     static const char *const norms[] = {"evonorm", "evonorm-s0", "groupnorm", "batchnorm", "none"};
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        check_model("resnet20", (ct_shape){3, 8, 8}, norms[i], 4, true);
+        check_model("resnet20", (ct_shape){3, 8, 8}, norms[i], 2, true);
 }
 
 static void every_batch_size_agrees_with_ref(void) {
@@ -471,7 +489,10 @@ static void any_number_of_threads_gives_the_same_bits(void) {
         ct_model_spec spec = {
             .name = "resnet20", .input = {3, 8, 8}, .n_classes = 4, .norm = norms[i]};
         REQUIRE_OK(ct_graph_create(&spec, &g));
+        float *start = make_weights(&g, N_MODELS);
         setup s = {.graph = &g, .n = 18, .max_batch = 18, .n_threads = 1};
+        s.n_models = N_MODELS;
+        s.start = start;
         results one = {0}, more = {0};
         collect("cpu", &s, &one);
         for (s.n_threads = 2; s.n_threads <= 3; s.n_threads++) {
@@ -480,6 +501,7 @@ static void any_number_of_threads_gives_the_same_bits(void) {
             free_results(&more);
         }
         free_results(&one);
+        ct_free(start);
         ct_graph_free(&g);
     }
 }
@@ -543,7 +565,9 @@ static void a_step_allocates_nothing(void) {
     ct_source *source = NULL;
     ct_plan *plan = NULL;
     banks b = {0};
-    setup s = {.graph = &g, .n = 4, .max_batch = 4, .n_threads = 2};
+    setup s = {.graph = &g, .n = 4, .max_batch = 4, .n_threads = 2, .n_models = N_MODELS};
+    float *start = make_weights(&g, N_MODELS);
+    s.start = start;
     ct_images images = make_images(g.nodes[0].shape, g.n_classes);
     float one[CT_MAX_CHANNELS] = {1, 1, 1};
     REQUIRE_OK(ct_backend_create("cpu", &(ct_backend_options){.n_threads = 2}, &backend));
@@ -566,6 +590,7 @@ static void a_step_allocates_nothing(void) {
     free_banks(&b);
     ct_backend_free(&backend);
     free_images(&images);
+    ct_free(start);
     ct_graph_free(&g);
 }
 
