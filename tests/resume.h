@@ -87,6 +87,10 @@ static inline ct_blob content(const char *dir, const char *name) {
     for (char *at = strstr((char *)blob.bytes, "\"seconds\""); at != NULL;
          at = strstr(at + 1, "\"seconds\"")) {
         size_t n = strcspn(at, ",}");
+        if (at > (char *)blob.bytes + 1 && at[-2] == ',') { /* with the comma before it */
+            at -= 2;
+            n += 2;
+        }
         memmove(at, at + n, blob.n - (size_t)(at + n - (char *)blob.bytes) + 1);
         blob.n -= n;
     }

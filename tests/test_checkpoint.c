@@ -2,6 +2,7 @@
 #include "resume.h"
 
 #include "run/interval.h"
+#include "util/json.h"
 
 /* ---- resuming ---- */
 
@@ -35,6 +36,36 @@ static void a_resumed_run_ends_with_the_same_bits(void) {
         }
         remove_tree("whole");
         remove_tree("parts");
+    }
+}
+
+/* Costs so far are part of the state: the summary tells those of the whole run. */
+static void the_summary_is_that_of_the_whole_run(void) {
+    static const char *const words = SMALL "algorithm=ccl partition=dirichlet link-latency=2 "
+                                           "link-bandwidth=100 out=run ";
+    static const char *const keys[] = {"compute_overhead",
+                                       "bytes_sent_per_agent",
+                                       "class_sum_bytes_per_agent_per_iteration",
+                                       "link_seconds",
+                                       "gmacs_per_agent_per_iteration",
+                                       "consensus_accuracy"};
+    double expected[6] = {0};
+    for (int part = 0; part < 2; part++) {
+        CHECK_OK(train(with(words, part == 0 ? "" : "iterations=10 checkpoint-every=end")));
+        if (part == 1) CHECK_OK(train("resume=run quiet=on iterations=0"));
+        ct_blob blob = content("run", "summary.json");
+        ct_json *json = NULL;
+        CHECK_OK(ct_json_parse((const char *)blob.bytes, strlen((const char *)blob.bytes),
+                               "summary", &json));
+        for (int k = 0; k < 6 && json != NULL; k++) {
+            const ct_json *member = ct_json_get(json, keys[k]);
+            CHECK(member != NULL && member->number > 0);
+            if (part == 0 && member != NULL) expected[k] = member->number;
+            CHECK(member != NULL && member->number == expected[k]);
+        }
+        ct_json_free(&json);
+        ct_blob_free(&blob);
+        remove_tree("run");
     }
 }
 
@@ -338,6 +369,7 @@ static void intervals_are_epochs_or_time(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_resumed_run_ends_with_the_same_bits);
+    TEST(the_summary_is_that_of_the_whole_run);
     TEST(several_seeds_resume_together);
     TEST(running_statistics_are_part_of_it);
     TEST(a_finished_run_may_be_finished_again);

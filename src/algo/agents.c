@@ -99,6 +99,7 @@ void ct_agents_free(ct_agents *a) {
     ct_bank_free(&a->lambdas);
     ct_sparse_free(&a->clip_scale);
     ct_free(a->cross_batches);
+    ct_free(a->class_row);
     ct_free(a->clip_row);
     memset(a, 0, sizeof *a);
 }

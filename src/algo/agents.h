@@ -29,6 +29,7 @@ typedef struct ct_ccl_economy {
     int every;             /* contrast in every so many iterations */
     int neighbours;        /* with so many of an agent's neighbours, in turn; 0: all */
     double adaptive_share; /* lambdas such that a term is this part of L_ce; 0: those given */
+    int min_class_count;   /* class sums of fewer samples are kept to oneself; 1: none */
 } ct_ccl_economy;
 
 #define CT_MAX_BUFFERS 8
@@ -92,6 +93,7 @@ typedef struct ct_agents {
     ct_sparse gather;        /* received = gather * edge_sums */
     ct_topology contrast;    /* of all rows: with whom an iteration contrasts, if not with all */
     ct_batch *cross_batches; /* [n] what cross-features are taken of */
+    float *class_row;        /* [C * (r + 1)] scratch, where class sums are withheld */
     ct_bank lambdas;         /* [n][2] lambda_m, lambda_d of every agent, if they adapt */
     ct_bank *means;          /* [n] columns 0-2: running means of L_ce, L_mv, L_dv, likewise */
 

@@ -1,4 +1,6 @@
 /* CCL's exchange of cross-features, all of it or what is left of it. */
+#include <string.h>
+
 #include "algo/agents_internal.h"
 #include "util/memory.h"
 
@@ -15,6 +17,10 @@ ct_status ct_agents_create_economy(ct_agents *a) {
         a->contrast.neighbour = ct_new(int, n_edges);
         if (a->contrast.begin == NULL || a->contrast.neighbour == NULL)
             return ct_fail(CT_NOMEM, "no memory for %zu edges", n_edges);
+    }
+    if (a->economy.min_class_count > 1) {
+        a->class_row = ct_new(float, a->neighbours.n_columns);
+        if (a->class_row == NULL) return ct_fail(CT_NOMEM, "no memory for class sums");
     }
     if (a->economy.adaptive_share == 0) return CT_OK;
     return ct_bank_create(a->backend, a->n, 0, 2, &a->lambdas);
@@ -63,6 +69,24 @@ static ct_status compute_features(ct_agents *a, ct_bank *shared, const ct_job *j
     return n_jobs > 0 ? ct_features(a->plan, &work, &a->cross, &a->edge_sums) : CT_OK;
 }
 
+/* The privacy guard: the sum over one sample is that sample's features, over a few not much else.
+ * Classes with fewer samples than asked for in a batch are sent as if there were none. By the host,
+ * row by row: only those who ask for it pay. */
+static ct_status withhold_small_classes(ct_agents *a) {
+    const ct_graph *graph = a->plan->graph;
+    const size_t width = ct_graph_n_features(graph) + 1;
+    for (int e = 0; e < a->neighbours.own.n; e++) {
+        CT_TRY(ct_bank_read(&a->edge_sums, e, 0, a->edge_sums.n, a->class_row));
+        for (int c = 0; c < graph->n_classes; c++) {
+            float *sums = a->class_row + (size_t)c * width;
+            if (sums[width - 1] >= (float)a->economy.min_class_count) continue;
+            memset(sums, 0, width * sizeof *sums);
+        }
+        CT_TRY(ct_bank_write(&a->edge_sums, e, 0, a->edge_sums.n, a->class_row));
+    }
+    return CT_OK;
+}
+
 static ct_status exchange(ct_agents *a, ct_bank *shared) {
     int n_own = a->n_cross_own, n_far = a->neighbours.own.n - n_own;
     for (int i = 0; i < a->n; i++) {
@@ -73,6 +97,7 @@ static ct_status exchange(ct_agents *a, ct_bank *shared) {
     CT_TRY(compute_features(a, shared, a->cross_jobs, n_own));
     CT_TRY(ct_transport_finish(a->transport, &a->models));
     CT_TRY(compute_features(a, shared, a->cross_jobs + n_own, n_far));
+    if (a->economy.min_class_count > 1) CT_TRY(withhold_small_classes(a));
     a->edge_sums.fresh = false;
     CT_TRY(
         ct_transport_exchange(a->transport, &a->neighbours, CT_TRAFFIC_CLASS_SUMS, &a->edge_sums));

@@ -172,6 +172,16 @@ static void add_worlds(ct_text *text, const ct_run *run, const ct_position *p) {
     ct_text_add(text, "]");
 }
 
+/* What all processes computed, as a rank's share of the rows: each gets its own back. */
+static void add_samples(ct_text *text, const ct_run *run) {
+    const ct_agents *a = &run->agents;
+    double share = (double)a->n / a->n_rows;
+    double values[] = {a->samples.own / share, a->samples.features / share,
+                       a->samples.gradients / share, (double)a->samples.n_steps};
+    ct_text_add(text, ",\n\"samples\": ");
+    add_numbers(text, values, 4);
+}
+
 static void add_state(ct_text *text, ct_run *run) {
     const ct_ledger_edge *edges = ct_ledger_edges(run->transport);
     ct_text_add(text, ",\n\"fresh\": [%d", run->agents.x.fresh);
@@ -198,6 +208,7 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
                 run->agents.n_rows);
     ct_json_add_number(&body, p->seconds);
     add_worlds(&body, run, p);
+    add_samples(&body, run);
     add_state(&body, run);
     ct_text_add(&body, ",\n\"files\": [");
     for (int i = 0; i < run->agents.n_rows; i++)

@@ -279,6 +279,16 @@ static ct_status read_algorithm(const ct_checkpoint *c, ct_run *run) {
     return take_numbers(array(c->manifest, "algorithm", n), state) ? CT_OK : bad(c, "algorithm");
 }
 
+static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
+    double values[4], share = (double)a->n / a->n_rows;
+    if (!take_numbers(array(c->manifest, "samples", 4), values)) return bad(c, "samples");
+    a->samples.own = values[0] * share;
+    a->samples.features = values[1] * share;
+    a->samples.gradients = values[2] * share;
+    a->samples.n_steps = (long)values[3];
+    return CT_OK;
+}
+
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
     CT_TRY(check_options(c, run));
     if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
@@ -287,6 +297,7 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
         CT_TRY(read_world(c, run, k, world_at(c, k), &p->tallies[k]));
     for (int i = 0; i < run->agents.n; i++)
         CT_TRY(ct_agent_file_read(run, i, c->folder, c->iteration));
+    CT_TRY(read_samples(c, &run->agents));
     CT_TRY(read_ledger(c, run));
     CT_TRY(read_fresh(c, run));
     CT_TRY(read_algorithm(c, run));

@@ -75,6 +75,7 @@ OPTION(REAL, timeout, "timeout", "", "300", 1e-3, 1e9, "seconds to wait for anot
 GROUP("network")
 OPTION(REAL, link_latency, "link-latency", "", "0", 0, 1e9, "simulated link: milliseconds a message")
 OPTION(REAL, link_bandwidth, "link-bandwidth", "", "0", 0, 1e9, "simulated link: megabit per second; 0 = no limit")
+OPTION(WHOLE, min_class_count, "min-class-count", "", "1", 1, 1e6, "ccl: class sums of fewer samples are not sent (one sample's sum is its features); 1 = all are")
 OPTION(SWITCH, ledger, "ledger", "", "off", 0, 0, "write ledger.csv: bytes sent along every edge, both ways")
 GROUP("checkpoints")
 OPTION(TEXT, checkpoint_every, "checkpoint-every", "", "10m", 0, 0, "epochs (5) or time (90s, 10m, 2h) between checkpoints; end = last only, 0 = never")

@@ -72,7 +72,8 @@ static ct_status create_agents(ct_run *run) {
                               .loss = loss_of(c),
                               .economy = {.every = (int)c->ccl_every,
                                           .neighbours = (int)c->ccl_neighbours,
-                                          .adaptive_share = c->ccl_adaptive},
+                                          .adaptive_share = c->ccl_adaptive,
+                                          .min_class_count = (int)c->min_class_count},
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
                               .losses = &run->losses};
