@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static char scratch[64];
+static char scratch[128];
 
 static inline void scratch_open(void) {
     snprintf(scratch, sizeof scratch, "/tmp/crosstalk-data-XXXXXX");

@@ -35,7 +35,7 @@ static void make_set(void) {
 }
 
 static ct_dataset_options options_with(bool cached) {
-    static char dir[128], cache[128];
+    static char dir[192], cache[192];
     snprintf(dir, sizeof dir, "%s/set", scratch);
     snprintf(cache, sizeof cache, "%s/cache/here", scratch);
     return (ct_dataset_options){
