@@ -124,7 +124,8 @@ void ct_agents_gather(const ct_agents *a, ct_sparse *gather);
 /* A named bank of the algorithm, as wide as x and zero at first; the agents own it, and checkpoints
  * hold it. n_rows is a->n: one row an agent. */
 ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out);
-/* The same with one row a message of `routes`, as wide as what they carry; they are opened by_edge and outlive the agents. */
+/* The same with one row a message of `routes`, as wide as what they carry; they are opened by_edge
+ * and outlive the agents. */
 ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out);
 
 /* What adaptive CCL remembers: a buffer too, so that checkpoints hold it; after the algorithm's. */

@@ -166,7 +166,7 @@ static void format_cell(const row *r, int column, char *out, size_t size) {
 }
 
 static void add_header(ct_text *text, ct_text *markdown, ct_text *csv) {
-    ct_text_add(text, "%-28s", "method");
+    ct_text_add(text, "%-36s", "method");
     ct_text_add(markdown, "| method |");
     ct_text_add(csv, "method");
     for (int k = 0; k < N_COLUMNS; k++) {
@@ -191,7 +191,7 @@ static void add_csv_number(ct_text *csv, double value) {
 
 static void add_result(const row *r, ct_text *text, ct_text *markdown, ct_text *csv) {
     char cell[64];
-    ct_text_add(text, "%-28.28s", r->label);
+    ct_text_add(text, "%-36.36s", r->label);
     ct_text_add(markdown, "| %s |", r->label);
     ct_text_add(csv, "%s", r->label);
     for (int k = 0; k < N_COLUMNS; k++) {
