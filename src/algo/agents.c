@@ -15,10 +15,11 @@ static ct_status create_links(ct_agents *a) {
     int end = a->first + a->n, n_edges = t->begin[end] - t->begin[a->first];
     for (int e = 0; e < t->begin[t->n]; e++)
         a->n_arrivals += t->neighbour[e] >= a->first && t->neighbour[e] < end;
-    CT_TRY(ct_sparse_create(a->n, a->n + a->models.n_halo, all->begin[end] - all->begin[a->first],
-                            &a->mixing));
+    CT_TRY(ct_sparse_create(a->n, a->n + ct_agents_far_rows(a, &a->models),
+                            all->begin[end] - all->begin[a->first], &a->mixing));
     if (!a->loss.ccl) return CT_OK;
-    CT_TRY(ct_sparse_create(a->n, n_edges + a->neighbours.n_halo, a->n_arrivals, &a->gather));
+    CT_TRY(ct_sparse_create(a->n, n_edges + ct_agents_far_rows(a, &a->neighbours), a->n_arrivals,
+                            &a->gather));
     a->cross_jobs = ct_new(ct_job, (size_t)n_edges);
     a->cross_begin = ct_new(int, (size_t)a->n + 1);
     if (a->cross_jobs == NULL || a->cross_begin == NULL)
@@ -32,6 +33,10 @@ static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
     CT_TRY(ct_routes_create(n_edges, &a->models));
     CT_TRY(ct_routes_create(n_edges, &a->neighbours));
     ct_agents_route(a, a->topology);
+    if (a->faults != NULL) {
+        a->models.arrived = a->neighbours.arrived = ct_faults_arrived;
+        a->models.context = a->neighbours.context = a;
+    }
     CT_TRY(ct_routes_open(a->transport, false, graph->n_weights, &a->models));
     return ct_routes_open(a->transport, true, sums, &a->neighbours);
 }
@@ -51,8 +56,8 @@ static ct_status create_cross(ct_agents *a, const ct_graph *graph) {
     int n_edges = a->neighbours.own.n;
     size_t width = (size_t)a->max_batch * ct_graph_n_features(graph);
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &a->cross));
-    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.n_halo, a->neighbours.n_columns,
-                          &a->edge_sums));
+    CT_TRY(ct_bank_create(a->backend, n_edges, ct_agents_far_rows(a, &a->neighbours),
+                          a->neighbours.n_columns, &a->edge_sums));
     CT_TRY(ct_bank_create(a->backend, a->n, 0, a->neighbours.n_columns, &a->received));
     return ct_agents_create_economy(a);
 }
@@ -66,7 +71,9 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     CT_TRY(create_routes(a, graph));
     CT_TRY(create_links(a));
     int n_halo = a->models.n_halo;
-    CT_TRY(ct_bank_create(a->backend, a->n, n_halo, graph->n_weights, &a->x));
+    a->linked_at = -1;
+    CT_TRY(ct_bank_create(a->backend, a->n, ct_agents_far_rows(a, &a->models), graph->n_weights,
+                          &a->x));
     CT_TRY(ct_bank_create(a->backend, a->n, 0, graph->n_weights, &a->g));
     /* Jobs on halo rows have statistics too, though they only use the batch's. */
     if (graph->n_buffer_values > 0)
@@ -74,6 +81,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     a->own_jobs = ct_new(ct_job, (size_t)a->n);
     if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", a->n);
     for (int i = 0; i < a->n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
+    if (a->faults != NULL) CT_TRY(ct_faults_create(a));
     if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
     if (a->loss.ccl) CT_TRY(create_cross(a, graph));
     ct_agents_connect(a, a->topology, a->weights);
@@ -100,6 +108,7 @@ void ct_agents_free(ct_agents *a) {
     ct_sparse_free(&a->clip_scale);
     ct_free(a->cross_batches);
     ct_free(a->class_row);
+    ct_faults_free(a);
     ct_free(a->clip_row);
     memset(a, 0, sizeof *a);
 }
@@ -120,11 +129,11 @@ static ct_status add_buffer(ct_agents *a, const char *name, int n_own, int n_hal
 
 ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank **out) {
     assert(n_rows == a->n);
-    return add_buffer(a, name, n_rows, a->models.n_halo, NULL, out);
+    return add_buffer(a, name, n_rows, ct_agents_far_rows(a, &a->models), NULL, out);
 }
 
 ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out) {
-    return add_buffer(a, name, routes->own.n, routes->n_halo, routes, out);
+    return add_buffer(a, name, routes->own.n, ct_agents_far_rows(a, routes), routes, out);
 }
 
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {

@@ -6,6 +6,7 @@
 #ifndef CT_ALGO_AGENTS_H
 #define CT_ALGO_AGENTS_H
 
+#include "algo/faults.h"
 #include "backend/backend.h"
 #include "topology/schedule.h"
 #include "topology/topology.h"
@@ -55,6 +56,7 @@ typedef struct ct_agents {
     ct_hyper hyper;
     ct_loss_spec loss;
     ct_ccl_economy economy;
+    const ct_faults *faults; /* NULL: nothing ever fails */
     int max_batch;
 
     /* set before every step */
@@ -106,6 +108,10 @@ typedef struct ct_agents {
 
     ct_sparse clip_scale; /* [n x n] factors of the last clipping on the diagonal */
     float *clip_row;      /* [P] scratch */
+
+    float *fault_row; /* scratch, as wide as any row that travels */
+    float *frozen;    /* rows of dead agents during a step */
+    long linked_at;   /* the last iteration whose dead the links know; -1: none yet */
 } ct_agents;
 
 /* Takes all memory of the training steps. The caller has filled the first part. */

@@ -8,6 +8,19 @@ void ct_agents_route(ct_agents *a, const ct_topology *sources);
 /* The cross-features that an exchange along these edges (those of a->neighbours now) needs. */
 void ct_agents_list_cross(ct_agents *a, const ct_topology *sources);
 
+/* Rows of a travelling bank behind the own ones: halo rows and, where things fail, mailboxes. */
+static inline int ct_agents_far_rows(const ct_agents *a, const ct_routes *routes) {
+    return routes->n_halo + (a->faults != NULL ? routes->n_mail : 0);
+}
+/* The row in which a message's receiver finds what was sent to it. */
+static inline int ct_agents_arrival(const ct_agents *a, const ct_routes *r, int message) {
+    if (a->faults != NULL) return r->mail[message];
+    return ct_routes_row(r, r->by_edge ? message : r->from[message]);
+}
+static inline bool ct_agents_is_alive(const ct_agents *a, int row) {
+    return a->faults == NULL || ct_faults_alive(a->faults, row, a->iteration);
+}
+
 /* Jobs on this iteration's batches. */
 ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs);
 

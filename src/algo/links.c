@@ -26,6 +26,30 @@ static void fill_mixing(ct_agents *a) {
     a->w = &a->mixing;
 }
 
+static int message_from(const ct_topology *t, int from, int to) {
+    int e = t->begin[to];
+    while (t->neighbour[e] != from) e++;
+    return e;
+}
+
+/* Neighbours' rows are mailboxes; the weight of an edge with a dead end goes to the own row, last
+ * in agents' order, so that rows still sum to 1. */
+static void fill_faulty_row(ct_agents *a, int i) {
+    const ct_sparse *all = a->weights;
+    int row = a->first + i, own = -1, offset = all->begin[a->first];
+    double lost = 0;
+    for (int k = a->mixing.begin[i]; k < a->mixing.begin[i + 1]; k++) {
+        int from = all->column[offset + k];
+        if (from == row) own = k;
+        if (from == row) continue;
+        a->mixing.column[k] = a->models.mail[message_from(a->topology, from, row)];
+        if (ct_agents_is_alive(a, from) && ct_agents_is_alive(a, row)) continue;
+        lost += a->mixing.value[k];
+        a->mixing.value[k] = 0;
+    }
+    if (own >= 0) a->mixing.value[own] += lost;
+}
+
 void ct_agents_gather(const ct_agents *a, ct_sparse *gather) {
     const ct_routes *r = &a->neighbours;
     int *begin = gather->begin;
@@ -37,8 +61,8 @@ void ct_agents_gather(const ct_agents *a, ct_sparse *gather) {
     for (int e = 0; e < r->n; e++) {
         if (r->to[e] < a->first || r->to[e] >= a->first + a->n) continue;
         int entry = begin[r->to[e] - a->first]++;
-        gather->column[entry] = ct_routes_row(r, e);
-        gather->value[entry] = 1.0;
+        gather->column[entry] = ct_agents_arrival(a, r, e);
+        gather->value[entry] = ct_agents_is_alive(a, r->from[e]) ? 1.0 : 0.0;
     }
     for (int j = a->n; j > 0; j--) begin[j] = begin[j - 1];
     begin[0] = 0;
@@ -51,7 +75,9 @@ static void list_cross_jobs(ct_agents *a, const ct_topology *t) {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < a->n; i++) {
             for (int e = a->cross_begin[i]; e < a->cross_begin[i + 1]; e++) {
-                int model = ct_routes_row(&a->models, t->neighbour[first_edge + e]);
+                int model = ct_agents_arrival(a, &a->models, first_edge + e);
+                /* a dead neighbour's features are one's own: nothing to contrast with */
+                if (!ct_agents_is_alive(a, t->neighbour[first_edge + e])) model = i;
                 if ((model >= a->n) != (pass == 1)) continue;
                 a->cross_jobs[n_jobs++] = (ct_job){.model = model, .batch = i, .out = e};
             }
@@ -72,6 +98,7 @@ void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse
     ct_routes_link(a->transport, &a->models);
     ct_routes_link(a->transport, &a->neighbours);
     fill_mixing(a);
+    for (int i = 0; i < a->n && a->faults != NULL; i++) fill_faulty_row(a, i);
     if (a->loss.ccl) ct_agents_list_cross(a, sources);
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
 }

@@ -6,13 +6,15 @@
  *   x+_i    = (x_half_i + sum_j m(j->i) + (n - 1 - sum_j c(j->i)) fill) / n
  * fill stands for the models that have not arrived yet: the start values (init) or x_half_i (self).
  * After as many steps as the tree is wide nothing is missing. Counts follow from the iteration, so
- * every process keeps all of them and they need not travel.
+ * every process keeps all of them and they need not travel. Where messages are lost (--fault), the
+ * last one received stands in, with its count.
  * On double-binary-tree one half of the parameters is relayed along each of the two trees: messages
  * are half as long, and who relays for many in one tree is a leaf of the other. */
 #include "algo/algo.h"
 
 #include <string.h>
 
+#include "algo/agents_internal.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -54,18 +56,19 @@ static int edge(const ct_topology *t, int from, int to) {
 }
 
 /* Fills one row with the edges that point at agent i, except the one from `except`. */
-static void add_arrivals(const relay *r, ct_sparse *s, int row, int i, int except) {
+static void add_arrivals(const relay *r, const ct_agents *a, ct_sparse *s, int row, int i,
+                         int except) {
     const ct_topology *t = &r->tree;
     int entry = s->begin[row];
     for (int k = t->begin[i]; k < t->begin[i + 1]; k++) {
         if (t->neighbour[k] == except) continue;
-        s->column[entry] = ct_routes_row(&r->routes, r->back[k]);
+        s->column[entry] = ct_agents_arrival(a, &r->routes, r->back[k]);
         s->value[entry++] = 1.0;
     }
     s->begin[row + 1] = entry;
 }
 
-static ct_status create_routes(relay *r, const ct_agents *a) {
+static ct_status create_routes(relay *r, ct_agents *a) {
     const ct_topology *t = &r->tree;
     int n_edges = t->begin[t->n];
     CT_TRY(ct_routes_create(n_edges, &r->routes));
@@ -78,13 +81,17 @@ static ct_status create_routes(relay *r, const ct_agents *a) {
             r->back[e] = edge(t, t->neighbour[e], i);
         }
     }
+    if (a->faults != NULL) {
+        r->routes.arrived = ct_faults_arrived;
+        r->routes.context = a;
+    }
     return ct_routes_open(a->transport, true, r->n, &r->routes);
 }
 
 static ct_status create_matrices(relay *r, const ct_agents *a) {
     const ct_topology *t = &r->tree;
     const ct_span own = r->routes.own;
-    int n_rows = own.n + r->routes.n_halo, n_forward = 0;
+    int n_rows = own.n + ct_agents_far_rows(a, &r->routes), n_forward = 0;
     for (int e = own.first; e < own.first + own.n; e++)
         n_forward += ct_topology_degree(t, r->routes.from[e]) - 1;
     CT_TRY(ct_sparse_create(own.n, a->n, own.n, &r->put));
@@ -92,7 +99,7 @@ static ct_status create_matrices(relay *r, const ct_agents *a) {
     CT_TRY(ct_sparse_create(a->n, n_rows, own.n, &r->take));
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &r->missing));
     for (int i = 0; i < a->n; i++) {
-        add_arrivals(r, &r->take, i, a->first + i, -1);
+        add_arrivals(r, a, &r->take, i, a->first + i, -1);
         r->missing.column[i] = i;
         r->missing.begin[i + 1] = i + 1;
     }
@@ -101,7 +108,7 @@ static ct_status create_matrices(relay *r, const ct_agents *a) {
         r->put.column[e] = from - a->first;
         r->put.value[e] = 1.0;
         r->put.begin[e + 1] = e + 1;
-        add_arrivals(r, &r->forward, e, from, r->routes.to[own.first + e]);
+        add_arrivals(r, a, &r->forward, e, from, r->routes.to[own.first + e]);
     }
     return CT_OK;
 }
@@ -194,6 +201,14 @@ static ct_status create(ct_agents *a, void **opaque) {
     return create_buffers(state, a);
 }
 
+/* A message that is lost leaves its receiver with the one before, and its count. */
+static void lose_counts(const relay *r, const ct_agents *a, const double *before, double *now) {
+    int what = ct_faults_what(a, r->message[a->iteration & 1]);
+    for (int e = 0; e < r->routes.n; e++)
+        if (!ct_faults_delivers(a->faults, a->iteration, r->routes.from[e], r->routes.to[e], what))
+            now[e] = before[e];
+}
+
 /* Counts of this iteration's messages, and what each own agent still misses. */
 static void count_models(relay *r, const ct_agents *a, const double *before, double *now) {
     const ct_topology *t = &r->tree;
@@ -203,6 +218,7 @@ static void count_models(relay *r, const ct_agents *a, const double *before, dou
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
             now[e] = 1 + arrived - before[r->back[e]];
     }
+    if (a->faults != NULL) lose_counts(r, a, before, now);
     for (int i = 0; i < a->n; i++) {
         int row = a->first + i;
         r->missing.value[i] = a->n_agents - 1;
@@ -225,6 +241,7 @@ static ct_status pass_on(ct_agents *a, relay_state *state, relay *r) {
     ct_update send = ct_agents_update(a);
     SET(&send, r->message[now], {1, &x, &r->put}, {1, r->message[before], &r->forward});
     CT_TRY(ct_agents_apply(a, &send));
+    r->routes.before = r->message[before];
     CT_TRY(ct_transport_exchange(a->transport, &r->routes, CT_TRAFFIC_PARAMETERS, r->message[now]));
 
     const double share = 1.0 / a->n_agents;

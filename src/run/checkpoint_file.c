@@ -11,7 +11,7 @@
 
 #define MAGIC        UINT64_C(0x31304b4843525443) /* "CTRCHK01"; reads otherwise on other machines */
 #define MAX_FILE     ((size_t)1 << 40)
-#define MAX_SECTIONS (CT_MAX_BUFFERS + 2)
+#define MAX_SECTIONS (2 * CT_MAX_BUFFERS + 4)
 
 typedef struct header {
     uint64_t magic, row, iteration, n_sections;
@@ -59,11 +59,27 @@ static void find_messages(const ct_routes *r, int row, int *first, int *n_rows) 
     }
 }
 
+/* Where things fail, what an agent received last is its own too. */
+static void add_mail(const ct_run *run, int own_row, const ct_routes *r, const char *name,
+                     ct_bank *bank, section *s, place *p, int *n) {
+    char title[24];
+    int first = 0, n_rows = 0;
+    if (run->agents.faults == NULL || bank->n == 0) return;
+    for (int k = 0; k < r->n; k++) {
+        if (r->to[k] != run->agents.first + own_row) continue;
+        if (n_rows++ == 0 || r->mail[k] < first) first = r->mail[k];
+    }
+    snprintf(title, sizeof title, "%.16s.mail", name);
+    add_section(s, p, n, title, bank, first, n_rows);
+}
+
 /* The sections of one agent's file. */
 static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     ct_agents *a = &run->agents;
     int n = 0;
     add_section(s, p, &n, "x", &a->x, own_row, 1);
+    add_mail(run, own_row, &a->models, "x", &a->x, s, p, &n);
+    add_mail(run, own_row, &a->neighbours, "sums", &a->edge_sums, s, p, &n);
     if (a->running.n > 0) add_section(s, p, &n, "running", &a->running, own_row, 1);
     for (int b = 0; b < a->n_buffers; b++) {
         ct_buffer *buffer = &a->buffers[b];
@@ -71,6 +87,7 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
         int first = own_row, n_rows = 1;
         if (r != NULL) find_messages(r, a->first + own_row, &first, &n_rows);
         add_section(s, p, &n, buffer->name, &buffer->bank, first, n_rows);
+        add_mail(run, own_row, r != NULL ? r : &a->models, buffer->name, &buffer->bank, s, p, &n);
     }
     return n;
 }

@@ -304,7 +304,9 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
     p->iteration = c->iteration;
     p->seconds = number(c->manifest, "seconds");
     run->resumed_at = c->iteration;
-    if (c->iteration > 0)
+    if (c->iteration > 0) {
+        run->agents.iteration = c->iteration - 1;
         run->agents.lr = ct_lr_at(&run->lr, c->iteration - 1, run->epoch_iterations);
+    }
     return CT_OK;
 }

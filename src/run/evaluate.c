@@ -93,7 +93,21 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
     return CT_OK;
 }
 
+/* The consensus is that of the living. */
+static void weigh_living(ct_run *run) {
+    int n = run->agents.n_agents;
+    for (int k = 0; k < run->n_worlds && run->agents.faults != NULL; k++) {
+        int n_alive = 0;
+        for (int row = k * n; row < (k + 1) * n; row++)
+            n_alive += ct_run_is_alive(run, row, run->agents.iteration);
+        for (int row = k * n; row < (k + 1) * n; row++)
+            run->mean.value[row] =
+                ct_run_is_alive(run, row, run->agents.iteration) ? 1.0 / n_alive : 0;
+    }
+}
+
 static ct_status update_consensus(ct_run *run) {
+    weigh_living(run);
     ct_update u = {.n_rows = run->n_worlds};
     SET(&u, &run->consensus, {1, run->all_x, &run->mean});
     CT_TRY(ct_update_run(run->backend, &u));
@@ -103,20 +117,22 @@ static ct_status update_consensus(ct_run *run) {
     return ct_update_run(run->backend, &v);
 }
 
-/* (1/n) sum_i |x_i - mean|^2 of one world */
+/* (1/n) sum_i |x_i - mean|^2 of one world's living agents */
 static ct_status measure_distance(ct_run *run, int world, float *mean, float *row, double *out) {
     size_t n = run->graph.n_weights;
-    int n_agents = run->agents.n_agents;
+    int n_agents = run->agents.n_agents, n_alive = 0;
     double sum = 0;
     CT_TRY(ct_bank_read(&run->consensus, world, 0, n, mean));
     for (int i = 0; i < n_agents; i++) {
+        if (!ct_run_is_alive(run, world * n_agents + i, run->agents.iteration)) continue;
+        n_alive++;
         CT_TRY(ct_bank_read(run->all_x, world * n_agents + i, 0, n, row));
         for (size_t k = 0; k < n; k++) {
             double d = (double)row[k] - (double)mean[k];
             sum += d * d;
         }
     }
-    *out = sum / n_agents;
+    *out = sum / n_alive;
     return CT_OK;
 }
 
@@ -130,14 +146,20 @@ static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
     return status;
 }
 
-static void summarise(const ct_score *sums, int n, ct_evaluation *e) {
+/* Of one world's living agents; sums: [n_agents] */
+static void summarise(const ct_run *run, int world, const ct_score *sums, ct_evaluation *e) {
+    int n = run->agents.n_agents, n_alive = 0;
+    for (int i = 0; i < n; i++)
+        n_alive += ct_run_is_alive(run, world * n + i, run->agents.iteration);
     e->diverged = -1;
     e->local_accuracy_mean = 0;
-    e->local_accuracy_min = e->local_accuracy_max = accuracy_of(&sums[0]);
+    e->local_accuracy_min = 1;
+    e->local_accuracy_max = 0;
     for (int i = 0; i < n; i++) {
+        if (!ct_run_is_alive(run, world * n + i, run->agents.iteration)) continue;
         double accuracy = accuracy_of(&sums[i]);
         if (e->diverged < 0 && !isfinite(sums[i].loss_sum)) e->diverged = i;
-        e->local_accuracy_mean += accuracy / n;
+        e->local_accuracy_mean += accuracy / n_alive;
         if (accuracy < e->local_accuracy_min) e->local_accuracy_min = accuracy;
         if (accuracy > e->local_accuracy_max) e->local_accuracy_max = accuracy;
     }
@@ -169,7 +191,8 @@ ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
     ct_score *own = sums + run->n_worlds, *all = own + run->agents.n;
     ct_status status = score_all(run, sums, own, out);
     if (status == CT_OK) status = ct_transport_gather(run->transport, own, sizeof *own, all);
-    for (int k = 0; k < run->n_worlds && status == CT_OK; k++) summarise(all + k * n, n, &out[k]);
+    for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
+        summarise(run, k, all + k * n, &out[k]);
     ct_free(sums);
     return status;
 }

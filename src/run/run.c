@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "run/fault.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -74,6 +75,7 @@ static ct_status create_agents(ct_run *run) {
                                           .neighbours = (int)c->ccl_neighbours,
                                           .adaptive_share = c->ccl_adaptive,
                                           .min_class_count = (int)c->min_class_count},
+                              .faults = c->fault[0] != '\0' ? &run->faults : NULL,
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
                               .losses = &run->losses};
@@ -159,6 +161,14 @@ static ct_status create_transport(ct_run *run) {
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
 
+static ct_status create_faults(ct_run *run) {
+    if (run->config.fault[0] == '\0') return CT_OK;
+    if (run->schedule.n > 0)
+        return ct_fail(CT_INVAL, "--fault needs a graph that stays; '%s' changes from step to step",
+                       run->schedule.name);
+    return ct_fault_parse(&run->config, run->seeds, &run->faults);
+}
+
 /* The names are checked before the data is read: a typing error costs no time. */
 static ct_status build(ct_run *run) {
     CT_TRY(ct_run_name_data(&run->config));
@@ -168,6 +178,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_run_create_worlds(run));
     CT_TRY(check_graphs(run));
     CT_TRY(create_transport(run));
+    CT_TRY(create_faults(run));
     CT_TRY(ct_run_open_data(&run->config, &run->dataset));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
@@ -226,9 +237,11 @@ ct_status ct_run_step(ct_run *run, long iteration) {
     a->iteration = iteration;
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     CT_TRY(ct_run_batches(run, iteration));
+    if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
     CT_TRY(ct_step_begin(run->backend));
     CT_TRY(run->algo->step(a, run->algo_state));
     CT_TRY(ct_step_end(run->backend));
+    if (a->faults != NULL) CT_TRY(ct_faults_end(a));
     ct_ledger_end_iteration(run->transport);
     return CT_OK;
 }

@@ -46,7 +46,8 @@ typedef struct ct_run {
     ct_partition test_partition;           /* likewise */
     long test_iteration;                   /* next one of test_loader */
     long epoch_iterations;
-    long resumed_at; /* iteration of the checkpoint that was read; -1 = none */
+    long resumed_at;  /* iteration of the checkpoint that was read; -1 = none */
+    ct_faults faults; /* of --fault */
     const ct_algo *algo;
     void *algo_state;
     ct_agents agents;
@@ -85,6 +86,11 @@ void ct_run_free(ct_run *run);
 /* The rank that evaluates the consensus, writes files and talks to the user. */
 static inline bool ct_run_leads(const ct_run *run) {
     return ct_transport_rank(run->transport) == 0;
+}
+
+/* The agent of a row has not been killed (--fault) before this iteration, or is back. */
+static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
+    return run->agents.faults == NULL || ct_faults_alive(run->agents.faults, row, iteration);
 }
 
 /* Links of this iteration, where they change from one to the next. */

@@ -65,15 +65,18 @@ static ct_status read_world(const training *t, int world, long iteration, const 
     const ct_run *run = t->run;
     ct_tally *tally = &t->at.tallies[world];
     double mean[CT_LOSS_FIELDS] = {0};
-    int n_agents = run->agents.n_agents;
+    int n_agents = run->agents.n_agents, n_alive = 0;
+    for (int row = world * n_agents; row < (world + 1) * n_agents; row++)
+        n_alive += ct_run_is_alive(run, row, iteration);
     for (int row = world * n_agents; row < (world + 1) * n_agents; row++) {
+        if (!ct_run_is_alive(run, row, iteration)) continue;
         const float *fields = losses + (size_t)row * stride;
         double n = ct_order_batch_size(run->order, row, iteration);
         if (!isfinite(fields[CT_LOSS_CE] + fields[CT_LOSS_MV] + fields[CT_LOSS_DV]))
             return diverged(run, row, iteration, fields, tally->last);
         for (int f = 0; f < CT_LOSS_FIELDS; f++) {
             tally->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
-            mean[f] += (double)fields[f] / n_agents;
+            mean[f] += (double)fields[f] / n_alive;
         }
         tally->samples += n;
     }

@@ -110,8 +110,10 @@ ct_status ct_routes_create(int n, ct_routes *out) {
                         .from = ct_new(int, (size_t)n),
                         .to = ct_new(int, (size_t)n),
                         .edge = ct_new(int, (size_t)n),
-                        .halo = ct_new(int, (size_t)n)};
-    if (routes.from == NULL || routes.to == NULL || routes.edge == NULL || routes.halo == NULL) {
+                        .halo = ct_new(int, (size_t)n),
+                        .mail = ct_new(int, (size_t)n)};
+    if (routes.from == NULL || routes.to == NULL || routes.edge == NULL || routes.halo == NULL ||
+        routes.mail == NULL) {
         ct_routes_free(&routes);
         return ct_fail(CT_NOMEM, "no memory for %d routes", n);
     }
@@ -125,6 +127,7 @@ void ct_routes_free(ct_routes *routes) {
     ct_free(routes->to);
     ct_free(routes->edge);
     ct_free(routes->halo);
+    ct_free(routes->mail);
     *routes = (ct_routes){0};
 }
 
@@ -165,10 +168,21 @@ static int find_edge(const ct_transport *t, int from, int to) {
     return -1;
 }
 
+/* Mailboxes of one agent lie one after the other. */
+static void place_mail(const ct_transport *t, ct_routes *r) {
+    ct_span rows = ct_transport_own(t);
+    r->n_mail = 0;
+    for (int k = 0; k < r->n; k++) r->mail[k] = -1;
+    for (int i = rows.first; i < rows.first + rows.n; i++)
+        for (int k = 0; k < r->n; k++)
+            if (r->to[k] == i) r->mail[k] = r->own.n + r->n_halo + r->n_mail++;
+}
+
 void ct_routes_link(ct_transport *t, ct_routes *r) {
     place_rows(t, r);
     r->pending = NULL;
     for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
+    if (r->arrived != NULL) place_mail(t, r);
 }
 
 ct_status ct_routes_open(ct_transport *t, bool by_edge, size_t n_columns, ct_routes *r) {
@@ -225,6 +239,7 @@ ct_status ct_transport_finish(ct_transport *t, ct_routes *r) {
     if (r->pending == NULL) return CT_OK;
     bool fresh = r->pending->fresh;
     if (t->n_ranks > 1) CT_TRY(ct_mpi_finish(t, r));
+    if (r->arrived != NULL) CT_TRY(r->arrived(r->context, r, r->pending));
     r->pending->fresh = fresh;
     r->pending = NULL;
     return CT_OK;
@@ -236,8 +251,12 @@ ct_status ct_transport_exchange(ct_transport *t, ct_routes *r, ct_traffic kind, 
 }
 
 ct_status ct_transport_refresh(ct_transport *t, ct_routes *r, ct_bank *bank) {
+    ct_status (*arrived)(void *, ct_routes *, ct_bank *) = r->arrived;
     CT_TRY(begin(t, r, bank));
-    return ct_transport_finish(t, r);
+    r->arrived = NULL; /* mailboxes come back from where halo rows do not: the checkpoint */
+    ct_status status = ct_transport_finish(t, r);
+    r->arrived = arrived;
+    return status;
 }
 
 ct_status ct_transport_gather(ct_transport *t, const void *own, size_t size, void *all) {

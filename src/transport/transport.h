@@ -56,6 +56,15 @@ typedef struct ct_routes {
     int *edge;           /* [n] the message's place in the ledger; -1 = none of its own */
     ct_channel *channel; /* what MPI has set up; NULL where nothing crosses ranks */
     ct_bank *pending;    /* whose exchange has begun and not finished */
+    /* mailboxes, for those who keep what arrived apart from what was sent: after the halo rows, one
+     * for every message to an own agent; `arrived` (may be NULL) fills them when an exchange is
+     * finished */
+    int *mail; /* [n] the message's mailbox row; -1: not for us */
+    int n_mail;
+    const struct ct_bank
+        *before; /* whose mailboxes hold what came before, if not the bank itself */
+    ct_status (*arrived)(void *context, struct ct_routes *routes, ct_bank *bank);
+    void *context;
 } ct_routes;
 
 /* Room for n messages; the caller fills from and to, then opens the routes. */
