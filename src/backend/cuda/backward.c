@@ -61,8 +61,12 @@ static ct_status run_conv(const pass *p, const cuda_step *step) {
     const float *stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]);
     if (step->norm != NULL) {
         float *inner = grad(p, step->inner);
-        CT_TRY(ct_cuda_evonorm_backward(p->run, &step->norm_shape, value(p, step->inner), stats, d,
-                                        step->sums, inner));
+        const cuda_norm *norm = &step->norm_shape;
+        const float *x = value(p, step->inner);
+        if (ct_cuda_evonorm_back_fits(norm))
+            CT_TRY(ct_cuda_evonorm_back(p->run, norm, x, stats, d, step->sums, inner));
+        else
+            CT_TRY(ct_cuda_evonorm_backward(p->run, norm, x, stats, d, step->sums, inner));
         return conv_backward(p, step, inner);
     }
     if (step->relu)

@@ -9,23 +9,23 @@
  */
 #include "backend/cuda/device.cuh"
 
-enum { GROUPS = 8, ROW_WARPS = 8 };
+enum { GROUPS = 8, MAX_ROWS = 16 };
 
-/* How a block shares out its output: ROW_WARPS warps over the pixels, COLS over the channels, a
- * warp has TILES tiles of 16 pixels. */
+/* How a block shares out its output: ROWS warps over the pixels, COLS over the channels, a warp has
+ * TILES tiles of 16 pixels; BLOCKS of them run on a multiprocessor at a time. */
 template <int CO> struct plan_of;
 template <> struct plan_of<16> {
-    enum { TILES = 8, COLS = 1, BLOCKS = 2 };
+    enum { TILES = 4, ROWS = 16, COLS = 1, BLOCKS = 2 };
 };
 template <> struct plan_of<32> {
-    enum { TILES = 2, COLS = 1, BLOCKS = 3 };
+    enum { TILES = 2, ROWS = 8, COLS = 1, BLOCKS = 3 };
 };
 template <> struct plan_of<64> {
-    enum { TILES = 2, COLS = 2, BLOCKS = 1 };
+    enum { TILES = 2, ROWS = 8, COLS = 2, BLOCKS = 1 };
 };
 #define SHAPE_OF(CO)                                                                               \
-    constexpr int MT = plan_of<CO>::TILES, COLS = plan_of<CO>::COLS, NQ = CO / 16 / COLS,          \
-                  THREADS = 32 * ROW_WARPS * COLS;                                                 \
+    constexpr int MT = plan_of<CO>::TILES, ROW_WARPS = plan_of<CO>::ROWS,                          \
+                  COLS = plan_of<CO>::COLS, NQ = CO / 16 / COLS, THREADS = 32 * ROW_WARPS * COLS;  \
     (void)MT, (void)COLS, (void)NQ, (void)THREADS
 
 typedef struct tile_call {
@@ -154,7 +154,7 @@ template <int CO> static __device__ __forceinline__ int group_of(int j, int part
 template <int CO>
 static __device__ __forceinline__ void
 sum_groups(float part[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)], int n_warps,
-           float scratch[ROW_WARPS][GROUPS]) {
+           float scratch[MAX_ROWS][GROUPS]) {
     SHAPE_OF(CO);
     int lane = threadIdx.x & 31, row = (int)(threadIdx.x >> 5) % ROW_WARPS;
     int first = row / n_warps * n_warps;
@@ -181,7 +181,7 @@ sum_groups(float part[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)], int n_warps,
 template <int CO>
 static __device__ __forceinline__ void
 measure(const tile_call &c, const float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4],
-        float scratch[2][ROW_WARPS][GROUPS], float mean[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)],
+        float scratch[2][MAX_ROWS][GROUPS], float mean[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)],
         float inv[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)]) {
     SHAPE_OF(CO);
     constexpr int PARTS = PARTS_OF(CO);
@@ -301,11 +301,11 @@ write_plain(const tile_call &c, size_t sample,
 }
 
 template <int CO, int DEPTH, bool NORM>
-static __global__ void __launch_bounds__(32 * ROW_WARPS * plan_of<CO>::COLS, plan_of<CO>::BLOCKS)
-    tile_kernel(tile_call c) {
+static __global__ void __launch_bounds__(32 * plan_of<CO>::ROWS * plan_of<CO>::COLS,
+                                         plan_of<CO>::BLOCKS) tile_kernel(tile_call c) {
     SHAPE_OF(CO);
     extern __shared__ __align__(16) float tile[];
-    __shared__ float scratch[2][ROW_WARPS][GROUPS];
+    __shared__ float scratch[2][MAX_ROWS][GROUPS];
     const cuda_job job = c.jobs[blockIdx.y];
     int first = (int)blockIdx.x * c.n_samples, n_in = c.v.hi * c.v.wi;
     if (first >= job.n) return;
@@ -334,11 +334,11 @@ static bool is_power(int n) {
 
 /* Output pixels of a warp and of a block. */
 static int warp_pixels(int co) {
-    return co == 16 ? 16 * plan_of<16>::TILES : 16 * plan_of<32>::TILES;
+    return 16 * (co == 16 ? (int)plan_of<16>::TILES : (int)plan_of<32>::TILES);
 }
 
 static int block_pixels(int co) {
-    return ROW_WARPS * warp_pixels(co);
+    return (co == 16 ? (int)plan_of<16>::ROWS : (int)plan_of<32>::ROWS) * warp_pixels(co);
 }
 
 static size_t shared_bytes(const cuda_tile_conv *v) {

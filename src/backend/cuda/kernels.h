@@ -200,6 +200,11 @@ ct_status ct_cuda_evonorm_forward(const cuda_run *run, const cuda_norm *norm, co
 ct_status ct_cuda_evonorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
                                    const float *stats_dev, const float *dy_dev, size_t from,
                                    float *dx_dev);
+/* evonorm_back.cu: the same for ResNet-20's shapes in tf32 */
+bool ct_cuda_evonorm_back_fits(const cuda_norm *norm);
+ct_status ct_cuda_evonorm_back(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                               const float *stats_dev, const float *dy_dev, size_t from,
+                               float *dx_dev);
 ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
                                     const float *residual_dev, float *stats_dev, float *y_dev);
 ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,

@@ -6,7 +6,7 @@
  * job. Limits: 16 output channels, 48 KB of weights or of one sample. */
 #include "backend/cuda/device.cuh"
 
-enum { THREADS = 256, WIDE = 16, SHARED_FLOATS = 12 * 1024 };
+enum { THREADS = 256, MAX_WIDE = 16, SHARED_FLOATS = 12 * 1024 };
 
 typedef struct narrow_call {
     cuda_tile_conv v;
@@ -20,6 +20,7 @@ typedef struct narrow_call {
     float *y;
 } narrow_call;
 
+template <int WIDE>
 static __device__ __forceinline__ void add_products(float sums[WIDE], float x, const float *w) {
 #pragma unroll
     for (int o = 0; o < WIDE; o += 4) {
@@ -31,7 +32,7 @@ static __device__ __forceinline__ void add_products(float sums[WIDE], float x, c
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) conv_kernel(narrow_call c) {
+template <int WIDE> static __global__ void __launch_bounds__(THREADS) conv_kernel(narrow_call c) {
     extern __shared__ __align__(16) float weights[]; /* [tap][ci][WIDE] */
     const cuda_tile_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.y];
@@ -49,10 +50,11 @@ static __global__ void __launch_bounds__(THREADS) conv_kernel(narrow_call c) {
         int y = oy * v.scale + v.sign * u + v.shift;
         for (int q = 0; q < c.kw; q++, w += v.ci * WIDE) {
             int x = ox * v.scale + v.sign * q + v.shift;
-            if (y < 0 || x < 0 || y % v.step != 0 || x % v.step != 0) continue;
-            if (y / v.step >= v.hi || x / v.step >= v.wi) continue;
-            const float *at = xs + (y / v.step * v.wi + x / v.step) * v.ci;
-            for (int k = 0; k < v.ci; k++) add_products(sums, at[k], w + k * WIDE);
+            int odd = v.step - 1, iy = y >> odd, ix = x >> odd;
+            if (((y | x) & odd) != 0 || (unsigned)iy >= (unsigned)v.hi) continue;
+            if ((unsigned)ix >= (unsigned)v.wi) continue;
+            const float *at = xs + (iy * v.wi + ix) * v.ci;
+            for (int k = 0; k < v.ci; k++) add_products<WIDE>(sums, at[k], w + k * WIDE);
         }
     }
     float *to = c.y + (sample * n_pixels + p) * v.co;
@@ -67,7 +69,8 @@ static __global__ void __launch_bounds__(THREADS) conv_kernel(narrow_call c) {
 }
 
 bool ct_cuda_narrow_fits(const cuda_tile_conv *v, int taps) {
-    return v->co <= WIDE && taps > 1 && taps * v->ci * WIDE <= SHARED_FLOATS;
+    return v->co <= MAX_WIDE && taps > 1 && v->step <= 2 &&
+           taps * v->ci * MAX_WIDE <= SHARED_FLOATS;
 }
 
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
@@ -80,8 +83,11 @@ ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, i
     c.bias_stride = run->params_stride, c.relu = relu, c.accumulate = accumulate, c.y = y_dev;
     int n = run->n_max * conv->ho * conv->wo;
     dim3 grid((unsigned)(n + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
-    size_t bytes = (size_t)(kh * kw * conv->ci * WIDE) * sizeof(float);
-    conv_kernel<<<grid, THREADS, bytes, run->stream>>>(c);
+    size_t bytes = (size_t)(kh * kw * conv->ci * (conv->co <= 8 ? 8 : 16)) * sizeof(float);
+    if (conv->co <= 8)
+        conv_kernel<8><<<grid, THREADS, bytes, run->stream>>>(c);
+    else
+        conv_kernel<16><<<grid, THREADS, bytes, run->stream>>>(c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -95,6 +101,7 @@ typedef struct wgrad_call {
 } wgrad_call;
 
 /* One sample's products of (tap, channel) kk: sums[o] += x d[o] over rows slice, slice + n .. */
+template <int WIDE>
 static __device__ void add_sample(const cuda_conv &v, const float *x, const float *d, int kk,
                                   int slice, int n_slices, float sums[WIDE]) {
     int tap = kk / v.ci, u = tap / v.kw, q = tap - u * v.kw;
@@ -105,12 +112,12 @@ static __device__ void add_sample(const cuda_conv &v, const float *x, const floa
         for (int ox = 0; ox < v.wo; ox++) {
             int at = ox * v.stride + q - v.pad;
             if (at < 0 || at >= v.wi) continue;
-            add_products(sums, x[(y * v.wi + at) * v.ci], d + (oy * v.wo + ox) * WIDE);
+            add_products<WIDE>(sums, x[(y * v.wi + at) * v.ci], d + (oy * v.wo + ox) * WIDE);
         }
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) wgrad_kernel(wgrad_call c) {
+template <int WIDE> static __global__ void __launch_bounds__(THREADS) wgrad_kernel(wgrad_call c) {
     extern __shared__ __align__(16) float shared[]; /* d [pixel][WIDE], then x */
     const cuda_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.y];
@@ -123,7 +130,7 @@ static __global__ void __launch_bounds__(THREADS) wgrad_kernel(wgrad_call c) {
         for (int k = (int)threadIdx.x; k < n_out * WIDE; k += THREADS)
             shared[k] = k % WIDE < v.co ? c.d[(sample * n_out + k / WIDE) * v.co + k % WIDE] : 0.0f;
         __syncthreads();
-        if (slice < n_slices) add_sample(v, x, shared, kk, slice, n_slices, sums);
+        if (slice < n_slices) add_sample<WIDE>(v, x, shared, kk, slice, n_slices, sums);
         __syncthreads(); /* the next sample overwrites this one */
     }
     /* the slices' sums, added up in order */
@@ -139,13 +146,14 @@ static __global__ void __launch_bounds__(THREADS) wgrad_kernel(wgrad_call c) {
 }
 
 static size_t wgrad_floats(const cuda_conv *v) {
-    size_t tiles = (size_t)(v->ho * v->wo * WIDE) + (size_t)(v->hi * v->wi * v->ci);
-    size_t sums = (size_t)(v->kh * v->kw * v->ci) * WIDE;
+    size_t wide = v->co <= 8 ? 8 : 16;
+    size_t tiles = (size_t)(v->ho * v->wo) * wide + (size_t)(v->hi * v->wi * v->ci);
+    size_t sums = (size_t)(v->kh * v->kw * v->ci) * wide;
     return tiles > sums ? tiles : sums;
 }
 
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *v) {
-    return v->groups == 1 && v->co <= WIDE && v->kh * v->kw > 1 &&
+    return v->groups == 1 && v->co <= MAX_WIDE && v->kh * v->kw > 1 &&
            v->kh * v->kw * v->ci <= THREADS && wgrad_floats(v) <= SHARED_FLOATS + SHARED_FLOATS / 2;
 }
 
@@ -154,16 +162,22 @@ int ct_cuda_narrow_wgrad_splits(int n_jobs, int n_max) {
     return wanted < n_max ? wanted : n_max;
 }
 
+template <int WIDE>
+static ct_status launch_wgrad(const cuda_run *run, const wgrad_call *c, size_t bytes) {
+    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<WIDE>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
+    wgrad_kernel<WIDE><<<grid, THREADS, bytes, run->stream>>>(*c);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                const float *d_dev, size_t weight) {
     wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
     c.n_splits = ct_cuda_narrow_wgrad_splits(run->n_jobs, run->n_max);
     size_t bytes = wgrad_floats(conv) * sizeof(float);
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     (int)bytes));
-    dim3 grid((unsigned)c.n_splits, (unsigned)run->n_jobs);
-    wgrad_kernel<<<grid, THREADS, bytes, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
+    CT_TRY(conv->co <= 8 ? launch_wgrad<8>(run, &c, bytes) : launch_wgrad<16>(run, &c, bytes));
     return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, false,
                              weight);
 }

@@ -10,8 +10,8 @@ static dim3 grid_of(const cuda_run *run, size_t n) {
 }
 
 /* This thread's value of the sample, or `size` if there is none. */
-static __device__ __forceinline__ size_t value_of(const cuda_job *jobs, size_t size) {
-    size_t e = (size_t)blockIdx.x * THREADS + threadIdx.x;
+static __device__ __forceinline__ unsigned value_of(const cuda_job *jobs, unsigned size) {
+    unsigned e = blockIdx.x * THREADS + threadIdx.x;
     return (int)blockIdx.y < jobs[blockIdx.z].n && e < size ? e : size;
 }
 
@@ -21,14 +21,16 @@ static __device__ __forceinline__ size_t sample_of(int n_max) {
 
 static __global__ void relu_kernel(const cuda_job *jobs, int n_max, size_t size, const float *x,
                                    float *y) {
-    size_t e = value_of(jobs, size), at = sample_of(n_max) * size + e;
+    unsigned e = value_of(jobs, (unsigned)size);
+    size_t at = sample_of(n_max) * size + e;
     if (e < size) y[at] = fmaxf(x[at], 0.0f);
 }
 
 static __global__ void relu_backward_kernel(const cuda_job *jobs, int n_max, size_t size,
                                             const float *y, const float *dy, bool accumulate,
                                             float *dx) {
-    size_t e = value_of(jobs, size), at = sample_of(n_max) * size + e;
+    unsigned e = value_of(jobs, (unsigned)size);
+    size_t at = sample_of(n_max) * size + e;
     if (e >= size) return;
     float d = y[at] > 0.0f ? dy[at] : 0.0f;
     dx[at] = accumulate ? dx[at] + d : d;
@@ -36,7 +38,8 @@ static __global__ void relu_backward_kernel(const cuda_job *jobs, int n_max, siz
 
 static __global__ void add_kernel(const cuda_job *jobs, int n_max, size_t size, const float *a,
                                   const float *b, float *y) {
-    size_t e = value_of(jobs, size), at = sample_of(n_max) * size + e;
+    unsigned e = value_of(jobs, (unsigned)size);
+    size_t at = sample_of(n_max) * size + e;
     if (e < size) y[at] = a != NULL ? a[at] + b[at] : b[at];
 }
 
@@ -57,10 +60,10 @@ static __device__ int largest(const cuda_window &w, const float *x, int oy, int 
 
 static __global__ void maxpool_kernel(const cuda_job *jobs, int n_max, cuda_window w,
                                       const float *x, float *y) {
-    size_t size = (size_t)w.ho * w.wo * w.c, e = value_of(jobs, size);
+    unsigned size = (unsigned)(w.ho * w.wo * w.c), e = value_of(jobs, size);
     if (e >= size) return;
     const float *xs = x + sample_of(n_max) * w.hi * w.wi * w.c;
-    int c = (int)(e % w.c), p = (int)(e / w.c);
+    int c = (int)(e % (unsigned)w.c), p = (int)(e / (unsigned)w.c);
     y[sample_of(n_max) * size + e] = xs[(size_t)largest(w, xs, p / w.wo, p % w.wo, c) * w.c + c];
 }
 
@@ -68,11 +71,11 @@ static __global__ void maxpool_kernel(const cuda_job *jobs, int n_max, cuda_wind
 static __global__ void maxpool_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w,
                                                const float *x, const float *dy, bool accumulate,
                                                float *dx) {
-    size_t size = (size_t)w.hi * w.wi * w.c, e = value_of(jobs, size);
+    unsigned size = (unsigned)(w.hi * w.wi * w.c), e = value_of(jobs, size);
     if (e >= size) return;
     const float *xs = x + sample_of(n_max) * size;
     const float *ds = dy + sample_of(n_max) * w.ho * w.wo * w.c;
-    int c = (int)(e % w.c), p = (int)(e / w.c), y = p / w.wi, q = p % w.wi;
+    int c = (int)(e % (unsigned)w.c), p = (int)(e / (unsigned)w.c), y = p / w.wi, q = p % w.wi;
     int y0 = max(0, (y + w.pad - w.kernel + w.stride) / w.stride);
     int x0 = max(0, (q + w.pad - w.kernel + w.stride) / w.stride);
     float sum = 0.0f;
@@ -85,8 +88,8 @@ static __global__ void maxpool_backward_kernel(const cuda_job *jobs, int n_max, 
 
 static __global__ void avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels,
                                       const float *x, float *y) {
-    size_t c = value_of(jobs, (size_t)channels);
-    if (c >= (size_t)channels) return;
+    unsigned c = value_of(jobs, (unsigned)channels);
+    if (c >= (unsigned)channels) return;
     const float *xs = x + sample_of(n_max) * channels * pixels;
     float sum = 0.0f;
     for (int p = 0; p < pixels; p++) sum += xs[(size_t)p * channels + c];
@@ -96,9 +99,9 @@ static __global__ void avgpool_kernel(const cuda_job *jobs, int n_max, int chann
 static __global__ void avgpool_backward_kernel(const cuda_job *jobs, int n_max, int channels,
                                                int pixels, const float *dy, bool accumulate,
                                                float *dx) {
-    size_t size = (size_t)channels * pixels, e = value_of(jobs, size);
+    unsigned size = (unsigned)(channels * pixels), e = value_of(jobs, size);
     if (e >= size) return;
-    float d = dy[sample_of(n_max) * channels + e % channels] / (float)pixels;
+    float d = dy[sample_of(n_max) * channels + e % (unsigned)channels] / (float)pixels;
     float *to = dx + sample_of(n_max) * size + e;
     *to = accumulate ? *to + d : d;
 }

@@ -19,8 +19,49 @@ static __global__ void wgrad_kernel(const cuda_job *jobs, const float *partial, 
     grads[jobs[blockIdx.y].out * stride + (size_t)(o * ci + i) * taps + t] = sum;
 }
 
+enum { TILE_TAPS = 9 };
+
+/* The same for [tap][i][o] with up to 9 taps: a block has n_o outputs of n_i inputs, and turns them
+ * round in shared memory so that writes are in line too. Grid: x over inputs, y over outputs, z =
+ * job. */
+static __global__ void by_tap_kernel(const cuda_job *jobs, const float *partial, int n_splits,
+                                     int co, int ci, int taps, int n_o, float *grads,
+                                     size_t stride) {
+    __shared__ float tile[THREADS * TILE_TAPS + THREADS];
+    int n_i = THREADS / n_o, o = (int)threadIdx.x % n_o, i = (int)threadIdx.x / n_o;
+    int o0 = (int)blockIdx.y * n_o, i0 = (int)blockIdx.x * n_i, count = co * ci * taps;
+    int row = n_i * taps + 1; /* floats of an output: odd, so that the banks take turns */
+    const float *p = partial + (size_t)blockIdx.z * n_splits * count;
+    float sums[TILE_TAPS] = {};
+    if (o0 + o < co && i0 + i < ci)
+        for (int s = 0; s < n_splits; s++)
+#pragma unroll
+            for (int t = 0; t < TILE_TAPS; t++)
+                if (t < taps) sums[t] += p[(size_t)s * count + (t * ci + i0 + i) * co + o0 + o];
+#pragma unroll
+    for (int t = 0; t < TILE_TAPS; t++)
+        if (t < taps) tile[o * row + i * taps + t] = sums[t];
+    __syncthreads();
+    float *to = grads + jobs[blockIdx.z].out * stride;
+    for (int e = (int)threadIdx.x; e < n_o * n_i * taps; e += THREADS) {
+        int eo = e / (n_i * taps), k = e % (n_i * taps);
+        if (o0 + eo < co && i0 * taps + k < ci * taps)
+            to[(size_t)(o0 + eo) * ci * taps + i0 * taps + k] = tile[eo * row + k];
+    }
+}
+
 ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
                             bool by_tap, size_t weight) {
+    if (by_tap && taps <= TILE_TAPS && co % 16 == 0) {
+        int n_o = co < 64 ? co : 64, n_i = THREADS / n_o;
+        dim3 tiles((unsigned)(ci + n_i - 1) / n_i, (unsigned)(co + n_o - 1) / n_o,
+                   (unsigned)run->n_jobs);
+        by_tap_kernel<<<tiles, THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->partial_dev, n_splits, co, ci, taps, n_o, run->grads_dev + weight,
+            run->grads_stride);
+        CT_CUDA_LAUNCHED();
+        return CT_OK;
+    }
     size_t count = (size_t)co * ci * taps;
     dim3 grid((unsigned)((count + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
     wgrad_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->partial_dev, n_splits, co,

@@ -34,41 +34,31 @@ static __device__ float4 term_value(const cuda_program *p, const cuda_term *t, c
     return sum;
 }
 
-/* Asks for this thread's part of every bank, so that later loads find it in the cache. */
-static __device__ void fetch_ahead(const cuda_program *p, size_t quad, bool inside) {
-    for (int k = 0; k < p->n_assigns && inside; k++) {
-        const cuda_assign *a = &p->assigns[k];
-        for (int t = 0; t < a->n_terms; t++) {
-            const float *data = a->terms[t].data;
-            if (data == NULL || a->terms[t].matrix >= 0 || (int)threadIdx.y >= a->n_rows) continue;
-            const float *at = data + threadIdx.y * a->terms[t].stride + 4 * quad;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-        }
-    }
+static __device__ bool has_matrix(const cuda_assign *a) {
+    bool found = false;
+    for (int t = 0; t < a->n_terms; t++) found |= a->terms[t].matrix >= 0;
+    return found;
 }
 
-static __global__ void update_kernel(const cuda_program *p) {
+static __global__ void __launch_bounds__(MAX_QUADS *ROWS, 4) update_kernel(const cuda_program *p) {
     extern __shared__ float4 temps[]; /* [temp][row][quads of the block] */
     size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    bool inside = quad < p->n_quads;
-    fetch_ahead(p, quad, inside);
+    bool inside = quad < p->n_quads, had_matrix = false;
     for (int k = 0; k < p->n_assigns; k++) {
         const cuda_assign *a = &p->assigns[k];
+        /* Without a matrix a thread reads only what it has written itself. */
+        bool matrix = has_matrix(a);
+        if (matrix || had_matrix) __syncthreads();
+        had_matrix = matrix;
         for (int row = (int)threadIdx.y; row < a->n_rows && inside; row += ROWS) {
-            float4 sum = {0, 0, 0, 0}, values[CUDA_MAX_TERMS];
-#pragma unroll
-            for (int t = 0; t < CUDA_MAX_TERMS;
-                 t++) /* all loads on their way before the first sum */
-                if (t < a->n_terms) values[t] = term_value(p, &a->terms[t], temps, row, quad);
-#pragma unroll
-            for (int t = 0; t < CUDA_MAX_TERMS; t++)
-                if (t < a->n_terms) add_scaled(&sum, a->terms[t].coef, values[t]);
+            float4 sum = {0, 0, 0, 0};
+            for (int t = 0; t < a->n_terms; t++)
+                add_scaled(&sum, a->terms[t].coef, term_value(p, &a->terms[t], temps, row, quad));
             if (a->data == NULL)
                 temps[((size_t)a->temp * p->n_temp_rows + row) * blockDim.x + threadIdx.x] = sum;
             else
                 ((float4 *)(a->data + row * a->stride))[quad] = sum;
         }
-        __syncthreads(); /* the next assignment may read these rows under a matrix */
     }
 }
 
