@@ -52,8 +52,10 @@ static __global__ void by_tap_kernel(const cuda_job *jobs, const float *partial,
 
 ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
                             bool by_tap, size_t weight) {
-    if (by_tap && taps <= TILE_TAPS && co % 16 == 0) {
-        int n_o = co < 64 ? co : 64, n_i = THREADS / n_o;
+    /* 64 x 64 channels, 16 jobs on an H200: 12 us this way, 15 the other; with fewer channels there
+     * are too few blocks (16 x 16: 18 us against 4.5). */
+    if (by_tap && taps <= TILE_TAPS && co >= 64 && ci >= 64) {
+        int n_o = 64, n_i = THREADS / n_o;
         dim3 tiles((unsigned)(ci + n_i - 1) / n_i, (unsigned)(co + n_o - 1) / n_o,
                    (unsigned)run->n_jobs);
         by_tap_kernel<<<tiles, THREADS, 0, run->stream>>>(

@@ -6,7 +6,7 @@
  * while this one is multiplied, and keeps the sums in registers; warps share out channels and
  * pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a product; the splits are added
  * up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels, 16 to 64 channels, output rows
- * that are multiples of 8. */
+ * that are multiples of 8 long and powers of two wide. */
 #include "backend/cuda/device.cuh"
 
 typedef struct wgrad_call {
@@ -62,30 +62,30 @@ template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
 static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float *picture,
                                                  const float *gradient,
                                                  float sums[KERNEL * KERNEL][2][4]) {
-    constexpr int PITCH_X = CI + 8, PITCH_D = CO + 8, N_COLS = CO / 16;
+    constexpr int PITCH_X = CI + 8, PITCH_D = CO + 8, N_COLS = CO / 16, STRIDE = CI == CO ? 1 : 2;
+    constexpr int NEXT = 4 * STRIDE * PITCH_X; /* four output pixels further */
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
     int col = warp % N_COLS, row = warp / N_COLS % (CI / 16), slice = warp / N_COLS / (CI / 16);
-    int width = v.wi + 2 * v.pad;
-    const float *x0 = picture + row * 16 + g;
-    const float *d0 = gradient + col * 16 + g;
+    int width = (v.wi + 2 * v.pad) * PITCH_X, log_wo = 31 - __clz(v.wo);
+    const float *x0 = picture + row * 16 + g + t * STRIDE * PITCH_X;
+    const float *d0 = gradient + col * 16 + g + t * PITCH_D;
     for (int p = slice * 8; p < ROWS * v.wo; p += SLICES * 8) {
-        int y = p / v.wo, x = p - y * v.wo + t;
-        const float *xp = x0 + (y * width + x) * v.stride * PITCH_X;
-        const float *dp = d0 + (p + t) * PITCH_D;
+        const float *xp =
+            x0 + (p >> log_wo) * STRIDE * width + (p & (v.wo - 1)) * (STRIDE * PITCH_X);
+        const float *dp = d0 + p * PITCH_D;
         float b[2][2];
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            b[j][0] = to_tf32(dp[8 * j]);
-            b[j][1] = to_tf32(dp[8 * j + 4 * PITCH_D]);
+            b[j][0] = near_tf32(dp[8 * j]);
+            b[j][1] = near_tf32(dp[8 * j + 4 * PITCH_D]);
         }
 #pragma unroll
-        for (int u = 0; u < KERNEL; u++) {
+        for (int u = 0; u < KERNEL; u++, xp += width) {
 #pragma unroll
             for (int q = 0; q < KERNEL; q++) {
-                const float *at = xp + (u * width + q) * PITCH_X;
-                int next = 4 * v.stride * PITCH_X;
-                float a[4] = {to_tf32(at[0]), to_tf32(at[8]), to_tf32(at[next]),
-                              to_tf32(at[next + 8])};
+                const float *at = xp + q * PITCH_X;
+                float a[4] = {near_tf32(at[0]), near_tf32(at[8]), near_tf32(at[NEXT]),
+                              near_tf32(at[NEXT + 8])};
 #pragma unroll
                 for (int j = 0; j < 2; j++) mma_tf32(sums[u * KERNEL + q][j], a, b[j]);
             }
@@ -198,7 +198,8 @@ static size_t shared_bytes(const cuda_conv *v) {
 
 static bool is_known(const cuda_conv *v) {
     int ci = rows_of(v), co = v->co;
-    if (v->ci != ci && v->ci > 16) return false;
+    /* kernels know their stride: 1 where the width stays, 2 where it doubles */
+    if ((v->ci != ci && v->ci > 16) || v->stride != (ci == co ? 1 : 2)) return false;
     if (v->kh == 3)
         return (ci == 16 && (co == 16 || co == 32)) || (ci == 32 && (co == 32 || co == 64)) ||
                (ci == 64 && co == 64);
@@ -207,7 +208,7 @@ static bool is_known(const cuda_conv *v) {
 
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
     return v->groups == 1 && v->kh == v->kw && is_known(v) && v->ho % 8 == 0 && v->wo % 8 == 0 &&
-           shared_bytes(v) <= shared_limit;
+           (v->wo & (v->wo - 1)) == 0 && shared_bytes(v) <= shared_limit;
 }
 
 int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_jobs, int n_max) {
