@@ -5,7 +5,7 @@
 
 #include "util/log.h"
 #include "util/memory.h"
-#include "util/text.h"
+#include "util/registry.h"
 
 typedef ct_status (*create_function)(const ct_backend_options *options, ct_backend **out);
 
@@ -60,18 +60,12 @@ static ct_status create_auto(const ct_backend_options *options, ct_backend **out
 
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out) {
     if (strcmp(name, "auto") == 0) return create_auto(options, out);
-    ct_text known = {0};
     for (int i = 0; i < N_BACKENDS; i++) {
-        if (strcmp(name, backends[i].name) == 0) {
-            ct_text_free(&known);
-            CT_TRY(check_precision(name, options));
-            return backends[i].create(options, out);
-        }
-        ct_text_add(&known, ", %s", backends[i].name);
+        if (strcmp(name, backends[i].name) != 0) continue;
+        CT_TRY(check_precision(name, options));
+        return backends[i].create(options, out);
     }
-    ct_status status = ct_fail(CT_INVAL, "no device '%s'; known: auto%s", name, known.chars);
-    ct_text_free(&known);
-    return status;
+    return ct_unknown_name("device", name, "auto", ct_backend_each);
 }
 
 void ct_backend_free(ct_backend **backend) {

@@ -3,7 +3,7 @@
 #include "data/dataset_internal.h"
 #include "data/pictures.h"
 #include "util/memory.h"
-#include "util/text.h"
+#include "util/registry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,17 +24,6 @@ static const size_t n_kinds = sizeof kinds / sizeof kinds[0];
 void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
                      void *context) {
     for (size_t k = 0; k < n_kinds; k++) each(context, kinds[k].name, kinds[k].text);
-}
-
-static ct_status unknown(const char *name) {
-    ct_text known = {0};
-    for (size_t k = 0; k < n_kinds; k++)
-        ct_text_add(&known, "%s%s", k == 0 ? "" : ", ", kinds[k].name);
-    ct_status status = ct_text_status(&known);
-    if (status == CT_OK)
-        status = ct_fail(CT_INVAL, "no data set '%s'; known: %s", name, known.chars);
-    ct_text_free(&known);
-    return status;
 }
 
 bool ct_dataset_probe_never(const char *dir) {
@@ -61,7 +50,7 @@ ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, c
     if (strcmp(name, "auto") == 0) CT_TRY(ct_dataset_recognise(options, &name));
     for (size_t k = 0; k < n_kinds; k++)
         if (strcmp(kinds[k].name, name) == 0) found = &kinds[k];
-    if (found == NULL) return unknown(name);
+    if (found == NULL) return ct_unknown_name("data set", name, NULL, ct_dataset_each);
 
     ct_dataset dataset = {0};
     snprintf(dataset.name, sizeof dataset.name, "%s", found->name);

@@ -2,7 +2,7 @@
 
 #include "data/partition_internal.h"
 #include "util/memory.h"
-#include "util/text.h"
+#include "util/registry.h"
 
 #include <string.h>
 
@@ -21,17 +21,6 @@ static const size_t n_kinds = sizeof kinds / sizeof kinds[0];
 void ct_partition_each(void (*each)(void *context, const char *name, const char *text),
                        void *context) {
     for (size_t k = 0; k < n_kinds; k++) each(context, kinds[k].name, kinds[k].text);
-}
-
-static ct_status unknown(const char *name) {
-    ct_text known = {0};
-    for (size_t k = 0; k < n_kinds; k++)
-        ct_text_add(&known, "%s%s", k == 0 ? "" : ", ", kinds[k].name);
-    ct_status status = ct_text_status(&known);
-    if (status == CT_OK)
-        status = ct_fail(CT_INVAL, "no partition '%s'; known: %s", name, known.chars);
-    ct_text_free(&known);
-    return status;
 }
 
 static ct_status check(const ct_partition_spec *spec, const ct_samples *samples) {
@@ -54,7 +43,7 @@ ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labe
     const kind *found = NULL;
     for (size_t k = 0; k < n_kinds; k++)
         if (strcmp(kinds[k].name, spec->kind) == 0) found = &kinds[k];
-    if (found == NULL) return unknown(spec->kind);
+    if (found == NULL) return ct_unknown_name("partition", spec->kind, NULL, ct_partition_each);
 
     ct_samples samples = {labels, n, n_classes};
     ct_partition partition = {0};

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "util/registry.h"
 
 typedef struct model_entry {
     const char *name, *text;
@@ -32,18 +32,12 @@ void ct_model_each(void (*each)(void *context, const char *name, const char *tex
 }
 
 static ct_status find_model(const char *name, size_t n, const model_entry **out) {
-    ct_text known = {0};
     for (int i = 0; i < N_MODELS; i++) {
-        if (strlen(models[i].name) == n && memcmp(models[i].name, name, n) == 0) {
-            *out = &models[i];
-            ct_text_free(&known);
-            return CT_OK;
-        }
-        ct_text_add(&known, "%s%s", i == 0 ? "" : ", ", models[i].name);
+        if (strlen(models[i].name) != n || memcmp(models[i].name, name, n) != 0) continue;
+        *out = &models[i];
+        return CT_OK;
     }
-    ct_status status = ct_fail(CT_INVAL, "no model '%s'; known: %s", name, known.chars);
-    ct_text_free(&known);
-    return status;
+    return ct_unknown_name("model", name, NULL, ct_model_each);
 }
 
 ct_status ct_model_usual_input(const char *name, ct_shape *out) {

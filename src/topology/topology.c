@@ -5,6 +5,7 @@
 #include "topology/schedule.h"
 #include "topology/topology_internal.h"
 #include "util/memory.h"
+#include "util/registry.h"
 
 typedef struct entry {
     const char *name;
@@ -34,26 +35,16 @@ static const entry *find_entry(const char *spec) {
     return NULL;
 }
 
-static void add_name(void *context, const char *name, const char *text) {
-    (void)text;
-    ct_text_add(context, ", %s", name);
-}
-
-static ct_status refuse_unknown(const char *spec) {
-    ct_text known = {0};
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        ct_text_add(&known, "%s%s", i > 0 ? ", " : "", entries[i].name);
-    ct_schedule_each(add_name, &known);
-    ct_status status = ct_text_status(&known);
-    if (status == CT_OK)
-        status = ct_fail(CT_INVAL, "no topology '%.100s'; known: %s", spec, known.chars);
-    ct_text_free(&known);
-    return status;
+/* Graphs that change are asked for in the same place. */
+static void each_graph(void (*each)(void *context, const char *name, const char *text),
+                       void *context) {
+    ct_topology_each(each, context);
+    ct_schedule_each(each, context);
 }
 
 ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology *out) {
     const entry *found = find_entry(spec);
-    if (found == NULL) return refuse_unknown(spec);
+    if (found == NULL) return ct_unknown_name("topology", spec, NULL, each_graph);
     if (n < 1 || n > CT_MAX_AGENTS)
         return ct_fail(CT_INVAL, "topology '%.100s' of %d agents: must be 1 .. %d", spec, n,
                        CT_MAX_AGENTS);

@@ -1,0 +1,15 @@
+/* What every list of names (models, topologies, algorithms, ...) shares. */
+#ifndef CT_UTIL_REGISTRY_H
+#define CT_UTIL_REGISTRY_H
+
+#include "util/status.h"
+
+/* Calls each(context, name, text) for every entry of a list, in its order. */
+typedef void (*ct_registry_each)(void (*each)(void *context, const char *name, const char *text),
+                                 void *context);
+
+/* CT_INVAL: "no <what> '<name>'; known: <more>, <names of the list>"; more may be NULL. */
+ct_status ct_unknown_name(const char *what, const char *name, const char *more,
+                          ct_registry_each list);
+
+#endif
