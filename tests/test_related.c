@@ -118,7 +118,8 @@ static void check_case(const char *device, const fixture *f, double tolerance) {
     test_failed = false;
     snprintf(path, sizeof path, "related/expected/%s.safetensors", f->name);
     REQUIRE_OK(ct_tensors_read(path, &expected));
-    REQUIRE_OK(run_create(device, RUN_ORACLE, f->options, &run));
+    const char *base = strcmp(device, "cuda") == 0 ? RUN_ORACLE " --precision fp32" : RUN_ORACLE;
+    REQUIRE_OK(run_create(device, base, f->options, &run));
     size_t n = run.graph.n_weights;
     REQUIRE(n <= RUN_MAX_COLUMNS && run.agents.n == 5);
     for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, start[i]));
@@ -143,6 +144,18 @@ static void five_steps_of_every_case_agree_with_the_oracle_on_ref(void) {
 
 static void five_steps_of_every_case_agree_with_the_oracle_on_cpu(void) {
     for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
+}
+
+/* A GPU's own kernels for smoothing, adaptive weights and parts of a batch. */
+static void five_steps_of_every_case_agree_with_the_oracle_on_cuda(void) {
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.n_threads = 1};
+    if (ct_backend_create("cuda", &options, &backend) != CT_OK) {
+        ct_clear_message();
+        SKIP("no GPU works here");
+    }
+    ct_backend_free(&backend);
+    for (int i = 0; i < n_fixtures; i++) check_case("cuda", &fixtures[i], 2e-4);
 }
 
 /* ---- invariants ---- */
@@ -492,6 +505,7 @@ int main(void) {
     TEST(every_algorithm_has_an_independent_computation_with_ce_and_ccl);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_ref);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_cpu);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_cuda);
     TEST(gradient_trackers_have_the_mean_of_the_gradients);
     TEST(momentum_corrections_cancel_over_the_agents);
     TEST(global_updates_move_the_mean_model_by_the_mean_gradient);
