@@ -2,6 +2,7 @@
  * run that does not notice where its pictures come from. */
 #include "test.h"
 
+#include "backend/host.h"
 #include "ct_config.h"
 #include "data/cut.h"
 #include "data/loader.h"
@@ -187,6 +188,61 @@ static void a_picture_that_breaks_later_is_replaced_or_refused(void) {
     scratch_close();
 }
 
+/* ---- crops and flips of sets in memory ---- */
+
+enum { SIDE = 9, PAD = 4 };
+
+/* As torchvision does it: a black border, a cut of the same size, then a mirror image; all before
+ * normalisation, which is float32 arithmetic there. */
+static float augmented(const uint8_t *plane, const ct_crop *crop, int y, int x) {
+    uint8_t padded[SIDE + 2 * PAD][SIDE + 2 * PAD] = {{0}};
+    for (int j = 0; j < SIDE; j++)
+        for (int i = 0; i < SIDE; i++) padded[PAD + j][PAD + i] = plane[j * SIDE + i];
+    int from_x = crop->flip ? SIDE - 1 - x : x;
+    return ((float)padded[PAD + crop->dy + y][PAD + crop->dx + from_x] / 255.0f - 0.4914f) /
+           0.2023f;
+}
+
+static void padded_crops_and_flips_equal_a_plain_computation(void) {
+    static uint8_t pixels[20 * SIDE * SIDE];
+    static int32_t labels[20];
+    static const uint64_t seed = 5;
+    const float mean = 0.4914f, std = 0.2023f;
+    ct_images images = {20, 1, SIDE, SIDE, pixels, labels};
+    ct_partition split = {0};
+    ct_order *order = NULL;
+    ct_source *source = NULL;
+    float out[SIDE * SIDE];
+    int n_flipped = 0, n_moved = 0;
+    for (size_t k = 0; k < sizeof pixels; k++) pixels[k] = (uint8_t)(k * 89 + 3);
+    ct_partition_spec spec = {.kind = "iid", .n_agents = 2, .seed = 1};
+    REQUIRE_OK(ct_partition_create(&spec, labels, 20, 1, &split));
+    ct_order_spec how = {.seeds = &seed,
+                         .n_seeds = 1,
+                         .batch_size = 5,
+                         .shuffle = true,
+                         .crop_padding = PAD,
+                         .flip = true};
+    REQUIRE_OK(ct_order_create(&how, &split, &order));
+    REQUIRE_OK(ct_host_source_create(NULL, &images, &mean, &std, &source));
+    for (long iteration = 0; iteration < 8; iteration++) {
+        ct_batch batch = ct_order_batch(order, (int)(iteration % 2), iteration);
+        for (int b = 0; b < batch.n; b++) {
+            const uint8_t *plane = pixels + batch.index[b] * SIDE * SIDE;
+            ct_host_sample(source, &batch, b, 1, out);
+            n_flipped += batch.crop[b].flip;
+            n_moved += batch.crop[b].dy != 0 || batch.crop[b].dx != 0;
+            CHECK(abs(batch.crop[b].dy) <= PAD && abs(batch.crop[b].dx) <= PAD);
+            for (int k = 0; k < SIDE * SIDE; k++) /* float32 roundings of values up to 2.6 */
+                CHECK_NEAR(out[k], augmented(plane, &batch.crop[b], k / SIDE, k % SIDE), 1e-6);
+        }
+    }
+    CHECK(n_flipped > 5 && n_flipped < 35 && n_moved > 30); /* of 40 */
+    ct_host_source_free(source);
+    ct_order_free(&order);
+    ct_partition_free(&split);
+}
+
 /* ---- a whole run ---- */
 
 static void options_for(ct_config *c, const char *memory, const char *workers) {
@@ -256,9 +312,11 @@ static void a_streamed_test_part_scores_as_one_in_memory(void) {
 }
 
 int main(void) {
+    TEST(padded_crops_and_flips_equal_a_plain_computation);
     if (!CT_WITH_JPEG || !CT_WITH_PNG) {
-        printf("skip built without libjpeg or libpng\n0 passed, 0 failed, 1 skipped\n");
-        return 0;
+        printf("skip built without libjpeg or libpng\n");
+        test_n_skipped++;
+        return test_report();
     }
     ct_log_quiet(true);
     TEST(batches_do_not_depend_on_workers_memory_or_the_ring);
