@@ -61,6 +61,33 @@ static void an_earlier_comparison_is_not_replaced_without_force(void) {
     CHECK(strstr(said.err, "--force") != NULL);
 }
 
+/* ---- graphs that change, as the program shows them ---- */
+
+static void a_graph_that_changes_is_shown_step_by_step(void) {
+    CHECK(run("topology --topology base --agents 6") == 0);
+    CHECK(strstr(said.out, "step 4: 6 messages") != NULL);
+    CHECK(strstr(said.out, "4 steps that repeat") != NULL);
+    CHECK(run("topology --topology matchings --agents 6") == 0);
+    CHECK(strstr(said.out, "drawn anew") != NULL);
+    CHECK(run("topology --topology schedule:fixtures/related/directed.txt --agents 5") == 0);
+    CHECK(strstr(said.out, "for sgp") != NULL);
+    CHECK(run("list topologies") == 0);
+    CHECK(strstr(said.out, "one-peer-exponential") != NULL && strstr(said.out, "ring") != NULL);
+}
+
+static void a_run_on_a_graph_that_changes_writes_its_files(void) {
+    CHECK(run(TINY "--algorithm sgp --topology schedule:fixtures/related/directed.txt "
+                   "--gossip-rounds 2 --force") == 0);
+    ct_json *summary = read_json("run/summary.json", -1);
+    REQUIRE(summary != NULL);
+    const ct_json *accuracy = ct_json_get(summary, "accuracy");
+    REQUIRE(accuracy != NULL);
+    CHECK(number_of(accuracy, "gossip_rounds") == 2);
+    CHECK(number_of(accuracy, "after_gossip_mean") >= 0);
+    CHECK(number_of(accuracy, "consensus") == number_of(summary, "consensus_accuracy"));
+    ct_json_free(&summary);
+}
+
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_comparison_gives_a_row_and_a_run_for_every_method);
@@ -69,6 +96,8 @@ int main(void) {
     TEST(a_method_that_diverges_gets_a_row_that_says_so);
     TEST(unknown_methods_are_refused_before_anything_is_trained);
     TEST(an_earlier_comparison_is_not_replaced_without_force);
+    TEST(a_graph_that_changes_is_shown_step_by_step);
+    TEST(a_run_on_a_graph_that_changes_writes_its_files);
     leave_folder();
     return test_report();
 }

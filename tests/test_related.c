@@ -431,6 +431,47 @@ static void the_dual_satisfies_its_conditions(void) {
     }
 }
 
+/* ---- several seeds ---- */
+
+/* Seed 5's agents in a run of seeds 3 and 5 have the bits of a run of seed 5. */
+static void check_seeds(const char *options) {
+    static ct_run run;
+    static float together[4][RUN_MAX_COLUMNS], alone[RUN_MAX_COLUMNS];
+    bool is_same = true;
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --seeds 3,5", options, &run));
+    size_t n = run.graph.n_weights;
+    run_steps(&run, 0, 4);
+    for (int i = 0; i < 4; i++) CHECK_OK(ct_bank_read(&run.agents.x, 4 + i, 0, n, together[i]));
+    ct_run_free(&run);
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --seed 5", options, &run));
+    run_steps(&run, 0, 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, alone));
+        is_same = is_same && memcmp(alone, together[i], n * sizeof *alone) == 0;
+    }
+    if (!is_same) printf("    with %s\n", options);
+    CHECK(is_same);
+    ct_run_free(&run);
+}
+
+static void seeds_side_by_side_train_as_they_would_alone(void) {
+    static const char *const options[] = {
+        "--algorithm gt",
+        "--algorithm mt --loss ccl",
+        "--algorithm d2",
+        "--algorithm gut",
+        "--algorithm allreduce",
+        "--algorithm cga",
+        "--algorithm ngc --loss ccl",
+        "--algorithm sgp --topology matchings",
+        "--algorithm qg-dsgdm --topology matchings",
+        "--algorithm dsgdm --topology base:3 --loss ccl",
+        "--algorithm dsgdm --loss ccl --ccl-adaptive 0.05",
+        "--algorithm dsgdm --loss ccl --ccl-neighbours 1 --clip-norm 0.5",
+        "--algorithm relaysgd --topology double-binary-tree"};
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) check_seeds(options[k]);
+}
+
 /* ---- the ledger ---- */
 
 /* Rows and class sums that agent 1 of a ring of 4 sends in an iteration. */
@@ -521,6 +562,7 @@ int main(void) {
     TEST(a_gradient_that_hurts_one_is_moved_to_its_plane);
     TEST(the_dual_satisfies_its_conditions);
     TEST(d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it);
+    TEST(seeds_side_by_side_train_as_they_would_alone);
     TEST(the_ledger_shows_what_each_method_sends);
     TEST(a_step_takes_no_memory);
     return test_report();
