@@ -3,16 +3,33 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+
+#define HUGE_PAGE   ((size_t)2 << 20)
+#define LARGE_BLOCK (2 * HUGE_PAGE)
 
 static atomic_uint_fast64_t n_allocs;
 
+/* A large block starts on a huge page and asks for them: kernels that walk channels, 4 KiB and more
+ * apart, would miss the table of small pages all the time. */
+static void *take(size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    if (bytes >= LARGE_BLOCK) {
+        void *block = aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+        if (block != NULL) (void)madvise(block, bytes, MADV_HUGEPAGE); /* a hint: may be refused */
+        return block;
+    }
+#endif
+    return aligned_alloc(CT_ALIGNMENT, bytes);
+}
+
 void *ct_alloc(size_t n, size_t size) {
-    if (size != 0 && n > (SIZE_MAX - CT_ALIGNMENT) / size) return NULL;
+    if (size != 0 && n > (SIZE_MAX - HUGE_PAGE) / size) return NULL;
     size_t bytes = (n * size + CT_ALIGNMENT - 1) / CT_ALIGNMENT * CT_ALIGNMENT;
     if (bytes == 0) bytes = CT_ALIGNMENT;
     atomic_fetch_add_explicit(&n_allocs, 1, memory_order_relaxed);
-    void *block = aligned_alloc(CT_ALIGNMENT, bytes);
+    void *block = take(bytes);
     if (block != NULL) memset(block, 0, bytes);
     return block;
 }
