@@ -238,7 +238,10 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
             if (lambdas[k] < 1) CHECK_NEAR(lambdas[k] * mean[i][1 + k], 0.01f * mean[i][0], 1e-6);
         }
     }
+    ct_config again = run.config; /* as a saved config.txt has it, everything named */
     ct_run_free(&run);
+    for (int id = 0; id < CT_N_OPTIONS; id++) again.given[id] = true;
+    CHECK_OK(ct_config_resolve(&again));
     CHECK_FAILS(run_create("cpu", BASE, "--ccl-adaptive 0.01 --lambda-m 0.1", &run), CT_INVAL,
                 "chooses the lambdas");
     CHECK_FAILS(run_create("cpu", BASE, "--ccl-adaptive 0.01 --loss ce", &run), CT_INVAL,

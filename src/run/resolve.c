@@ -50,8 +50,9 @@ static void choose_lambdas(ct_config *c, const paper_row *row) {
     /* CIFAR-10 on larger or denser graphs: 0.1, 0.1. */
     if (strcmp(row->dataset, "cifar10") == 0 && (c->agents > 16 || is_dyck_or_torus(c)))
         m = d = 0.1;
-    if (c->is_auto[CT_OPT_lambda_m]) c->lambda_m = strcmp(c->loss, "ccl") == 0 ? m : 0;
-    if (c->is_auto[CT_OPT_lambda_d]) c->lambda_d = strcmp(c->loss, "ccl") == 0 ? d : 0;
+    bool is_given = strcmp(c->loss, "ccl") == 0 && c->ccl_adaptive == 0;
+    if (c->is_auto[CT_OPT_lambda_m]) c->lambda_m = is_given ? m : 0;
+    if (c->is_auto[CT_OPT_lambda_d]) c->lambda_d = is_given ? d : 0;
     choose(c, CT_OPT_lambda_m);
     choose(c, CT_OPT_lambda_d);
 }
