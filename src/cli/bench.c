@@ -200,9 +200,10 @@ ct_status ct_cli_bench(int n_args, char **args) {
     ct_status status = ct_run_create(&config, &run);
     if (status == CT_OK) {
         status = measure(&config, &b, &run, &r);
-        if (status == CT_OK && b.as_json)
+        bool tells = status == CT_OK && ct_run_leads(&run);
+        if (tells && b.as_json)
             status = print_json(&run, &r);
-        else if (status == CT_OK)
+        else if (tells)
             print(&run, &r);
         ct_run_free(&run);
     }

@@ -346,13 +346,17 @@ static ct_status move_row(ct_transport *t, const ct_bank *bank, ct_bank *all, in
 }
 
 static ct_status move_rows(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all) {
-    float *values = ct_new(float, bank->n);
-    ct_status status =
-        values != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to collect rows of %zu", bank->n);
-    for (int row = 0; row < t->n_rows && status == CT_OK; row++)
-        status = move_row(t, bank, all, row, to_all, values);
-    ct_free(values);
-    return status;
+    if (bank->n > t->n_scratch) { /* once for the widest bank: later steps take nothing */
+        ct_free(t->scratch);
+        t->n_scratch = 0;
+        t->scratch = ct_new(float, bank->n);
+        if (t->scratch == NULL)
+            return ct_fail(CT_NOMEM, "no memory to collect rows of %zu", bank->n);
+        t->n_scratch = bank->n;
+    }
+    for (int row = 0; row < t->n_rows; row++)
+        CT_TRY(move_row(t, bank, all, row, to_all, t->scratch));
+    return CT_OK;
 }
 
 ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {

@@ -70,6 +70,7 @@ void ct_transport_free(ct_transport **transport) {
     ct_free((*transport)->busy_s);
     ct_free((*transport)->link_s);
     ct_free((*transport)->others);
+    ct_free((*transport)->scratch);
     ct_free(*transport);
     *transport = NULL;
 }

@@ -14,6 +14,8 @@ struct ct_transport {
     double latency_s, seconds_per_byte;
     double *busy_s; /* [n_rows] of this iteration */
     double *link_s; /* [n_worlds] */
+    float *scratch; /* [n_scratch] one row on its way */
+    size_t n_scratch;
 };
 
 /* Rank that owns a row. */
