@@ -49,6 +49,27 @@ static bool suits_winograd(const ct_node *node, ct_shape from) {
            node->groups == 1 && from.c >= 8 && node->shape.c >= 8 && from.h >= 4 && from.w >= 4;
 }
 
+bool ct_cpu_reads_input(const cpu_step *step) {
+    return step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
+}
+
+/* EvoNorm's output after a convolution is not kept for the backward pass: its input is, and one
+ * pass over it gives the output again, just before the last of its readers needs it. */
+static void forget_norms(cpu_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    for (int s = 0; s < plan->n_steps; s++) plan->steps[s].remake = -1;
+    for (int s = 1; s < plan->n_steps; s++) {
+        const cpu_step *norm = &plan->steps[s];
+        bool is_evonorm = norm->op == CT_OP_EVONORM || norm->op == CT_OP_EVONORM_S0;
+        if (!is_evonorm || norm->residual >= 0 || norm->out == g->features) continue;
+        if (g->nodes[norm->in].op != CT_OP_CONV) continue;
+        int last = -1;
+        for (int r = s + 1; r < plan->n_steps; r++)
+            if (plan->steps[r].in == norm->out && ct_cpu_reads_input(&plan->steps[r])) last = r;
+        if (last >= 0) plan->steps[last].remake = s;
+    }
+}
+
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
     const ct_graph *g = plan->base.graph;
     plan->steps = ct_new(cpu_step, (size_t)g->n_nodes);
@@ -77,5 +98,6 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
         }
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
+    forget_norms(plan);
     return CT_OK;
 }

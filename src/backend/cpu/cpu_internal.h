@@ -34,12 +34,14 @@ typedef struct cpu_step {
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     bool winograd;
+    int remake; /* step whose output the backward pass computes again before this one; -1: none */
     ct_shape from, to;
 } cpu_step;
 
 /* Where tensors lie in a workspace, in floats; tensors that do not live at the same time share. */
 typedef struct cpu_layout {
     size_t *value; /* [n_nodes] */
+    size_t *again; /* [n_nodes] the same in the backward pass: elsewhere if it is computed again */
     size_t *grad;  /* [n_nodes] nodes with the same root have the same place */
     size_t *stats; /* [n_nodes] statistics of the step that leaves this node */
     size_t n_floats;
@@ -76,6 +78,7 @@ typedef struct cpu_call {
     const cpu_plan *plan;
     const ct_kernels *k;
     const cpu_layout *layout;
+    const size_t *value_at; /* the layout's value; in the backward pass again */
     cpu_worker *worker;
     cpu_mode mode;
     int n, n_blocks;
@@ -90,7 +93,7 @@ static inline size_t cpu_round(size_t n) {
     return (n + 15) / 16 * 16;
 }
 static inline float *cpu_value(const cpu_call *c, int node) {
-    return c->worker->arena + c->layout->value[node];
+    return c->worker->arena + c->value_at[node];
 }
 static inline float *cpu_grad(const cpu_call *c, int node) {
     return c->worker->arena + c->layout->grad[node];
@@ -104,6 +107,8 @@ static inline float *cpu_dparam(const cpu_call *c, int param) {
 
 /* compile.c: the steps of a graph */
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv);
+/* Whether the backward pass of a step reads the value of its input. */
+bool ct_cpu_reads_input(const cpu_step *step);
 /* layout.c */
 ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out);
 void ct_cpu_layout_free(cpu_layout *layout);
@@ -127,6 +132,7 @@ void ct_cpu_depthwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_depthwise_data(const cpu_call *call, const cpu_step *step, bool accumulate);
 void ct_cpu_depthwise_weights(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
+void ct_cpu_norm_again(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
 /* input.c: the pictures of a batch in lanes */
 void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float *x);

@@ -14,9 +14,11 @@ typedef struct life {
     size_t offset;
 } life;
 
+enum { N_KINDS = 4 };
+
 typedef struct lives {
     const cpu_plan *plan;
-    life *value, *grad, *stats; /* [n_nodes] each */
+    life *value, *grad, *stats, *again; /* [n_nodes] each */
     bool train;
 } lives;
 
@@ -25,12 +27,21 @@ static void use_at(life *l, int time) {
     if (time > l->to) l->to = time;
 }
 
+static bool is_remade(const cpu_plan *plan, int node) {
+    for (int s = 0; s < plan->n_steps; s++) {
+        int remake = plan->steps[s].remake;
+        if (remake >= 0 && plan->steps[remake].out == node) return true;
+    }
+    return false;
+}
+
 /* What the backward pass of a step reads of the forward values. */
 static void keep_for_backward(const lives *all, const cpu_step *step, int time) {
     bool reads_out =
         (step->relu && !step->pool) || step->op == CT_OP_RELU || step->op == CT_OP_MAXPOOL;
-    bool reads_in = step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
-    if (reads_in) use_at(&all->value[step->in], time);
+    if (ct_cpu_reads_input(step))
+        use_at(is_remade(all->plan, step->in) ? &all->again[step->in] : &all->value[step->in],
+               time);
     if (reads_out) use_at(&all->value[step->out], time);
     if (step->pool) use_at(&all->grad[step->inner], time);
     use_at(&all->stats[step->out], time);
@@ -95,18 +106,21 @@ static void place(life *l, const life *placed, int n) {
 static ct_status take(const cpu_plan *plan, const lives *all, cpu_layout *out) {
     int n = plan->base.graph->n_nodes;
     out->value = ct_new(size_t, (size_t)n);
+    out->again = ct_new(size_t, (size_t)n);
     out->grad = ct_new(size_t, (size_t)n);
     out->stats = ct_new(size_t, (size_t)n);
-    if (out->value == NULL || out->grad == NULL || out->stats == NULL) {
+    if (out->value == NULL || out->again == NULL || out->grad == NULL || out->stats == NULL) {
         ct_cpu_layout_free(out);
         return ct_fail(CT_NOMEM, "no memory for the layout of %s", plan->base.graph->model);
     }
     for (int i = 0; i < n; i++) {
+        const life *again = &all->again[i];
         out->value[i] = all->value[i].offset;
+        out->again[i] = again->from <= again->to ? again->offset : out->value[i];
         out->grad[i] = all->grad[plan->root[i]].offset;
         out->stats[i] = all->stats[i].offset;
     }
-    for (int i = 0; i < 3 * n; i++) {
+    for (int i = 0; i < N_KINDS * n; i++) {
         const life *l = &all->value[i];
         if (l->from <= l->to && l->offset + l->size > out->n_floats)
             out->n_floats = l->offset + l->size;
@@ -118,19 +132,19 @@ ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
     const ct_graph *g = plan->base.graph;
     int n = g->n_nodes;
     size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
-    life *block = ct_new(life, 3 * (size_t)n);
+    life *block = ct_new(life, N_KINDS * (size_t)n);
     if (block == NULL) return ct_fail(CT_NOMEM, "no memory for the layout of %s", g->model);
-    lives all = {plan, block, block + n, block + 2 * n, train};
+    lives all = {plan, block, block + n, block + 2 * n, block + 3 * n, train};
     for (int i = 0; i < n; i++) {
         size_t size = n_blocks * cpu_tensor_floats(g->nodes[i].shape);
-        all.value[i] = (life){INT32_MAX, -1, size, 0};
+        all.value[i] = all.again[i] = (life){INT32_MAX, -1, size, 0};
         all.grad[i] = (life){INT32_MAX, -1, size, 0};
         all.stats[i] = (life){INT32_MAX, -1, stats_floats(plan, i), 0};
     }
     find_lives(&all);
     if (!train)
         for (int i = 0; i < n; i++) all.grad[i] = (life){INT32_MAX, -1, 0, 0};
-    for (int i = 0; i < 3 * n; i++)
+    for (int i = 0; i < N_KINDS * n; i++)
         if (block[i].from <= block[i].to) place(&block[i], block, i);
     ct_status status = take(plan, &all, out);
     ct_free(block);
@@ -139,6 +153,7 @@ ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
 
 void ct_cpu_layout_free(cpu_layout *layout) {
     ct_free(layout->value);
+    ct_free(layout->again);
     ct_free(layout->grad);
     ct_free(layout->stats);
     memset(layout, 0, sizeof *layout);

@@ -41,12 +41,9 @@ static void batchnorm_forward(const cpu_call *c, const cpu_step *step) {
                         residual != NULL ? residual + b * size : NULL, y + b * size);
 }
 
-void ct_cpu_norm_forward(const cpu_call *c, const cpu_step *step) {
-    if (step->op == CT_OP_BATCHNORM) {
-        batchnorm_forward(c, step);
-        return;
-    }
-    const ct_norm_geometry g = geometry(step);
+static void group_forward(const cpu_call *c, const cpu_step *step, bool has_stats) {
+    ct_norm_geometry g = geometry(step);
+    g.has_stats = has_stats;
     const size_t size = cpu_tensor_floats(step->to), per_block = (size_t)g.groups * 2 * CT_LANES;
     const float *w = cpu_param(c, step->node->weight), *bias = cpu_param(c, step->node->bias);
     const float *x = cpu_value(c, step->in);
@@ -61,6 +58,18 @@ void ct_cpu_norm_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
+void ct_cpu_norm_forward(const cpu_call *c, const cpu_step *step) {
+    if (step->op == CT_OP_BATCHNORM)
+        batchnorm_forward(c, step);
+    else
+        group_forward(c, step, false);
+}
+
+/* The output once more, from the input and the statistics that the forward pass left. */
+void ct_cpu_norm_again(const cpu_call *c, const cpu_step *step) {
+    group_forward(c, step, true);
+}
+
 void ct_cpu_norm_backward(const cpu_call *c, const cpu_step *step) {
     const ct_norm_geometry g = geometry(step);
     const size_t size = cpu_tensor_floats(step->to), per_block = (size_t)g.groups * 2 * CT_LANES;
@@ -70,7 +79,10 @@ void ct_cpu_norm_backward(const cpu_call *c, const cpu_step *step) {
     float *dw = cpu_dparam(c, step->node->weight), *db = cpu_dparam(c, step->node->bias);
     float *dv = cpu_dparam(c, step->node->slope);
     /* the pictures' gradient has no place of its own, and a norm writes one in any case */
-    float *dx = step->in == 0 ? c->worker->spare : ct_cpu_begin_grad(c, step->in);
+    const bool in_place = c->plan->root[step->in] == c->plan->root[step->out];
+    float *dx = in_place        ? cpu_grad(c, step->in)
+                : step->in == 0 ? c->worker->spare
+                                : ct_cpu_begin_grad(c, step->in);
     for (int i = 0; i < g.c; i++) {
         dw[i] = db[i] = 0;
         if (dv != NULL) dv[i] = 0;
@@ -87,5 +99,5 @@ void ct_cpu_norm_backward(const cpu_call *c, const cpu_step *step) {
                 c->k->evonorm_backward(x + at, dy + at, &g, w, v, stats + b * per_block, dx + at,
                                        dw, db, dv);
         }
-    if (step->in != 0) ct_cpu_end_grad(c, step->in);
+    if (step->in != 0 && !in_place) ct_cpu_end_grad(c, step->in);
 }

@@ -19,6 +19,13 @@ static int n_readers(const cpu_plan *plan, int node) {
     return n;
 }
 
+/* EvoNorm's backward pass may leave the input's gradient where the output's was. */
+static bool works_in_place(const cpu_plan *plan, const cpu_step *step) {
+    bool is_evonorm = step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0;
+    return is_evonorm && step->residual < 0 && step->in != 0 &&
+           step->in != plan->base.graph->features && n_readers(plan, step->in) == 1;
+}
+
 /* The gradient of what an addition reads starts as the gradient of its output: where nobody wrote
  * one before, both use the same place instead of copying. */
 static void share_gradients(cpu_plan *plan) {
@@ -26,6 +33,7 @@ static void share_gradients(cpu_plan *plan) {
     for (int i = 0; i < g->n_nodes; i++) plan->root[i] = i;
     for (int s = plan->n_steps - 1; s >= 0; s--) {
         const cpu_step *step = &plan->steps[s];
+        if (works_in_place(plan, step)) plan->root[step->in] = plan->root[step->out];
         if (step->residual < 0) continue;
         /* of a plain addition the input can share if nobody else writes there later */
         int node = step->op == CT_OP_ADD ? step->in : step->residual;

@@ -55,6 +55,7 @@ static cpu_call begin_job(const task *t, const ct_job *job, int worker, cpu_mode
                   .n = batch->n,
                   .n_blocks = (batch->n + CT_LANES - 1) / CT_LANES,
                   .params = ct_host_row(t->work->params, job->model)};
+    c.value_at = c.layout->value;
     if (t->work->buffers != NULL) c.buffers = ct_host_row(t->work->buffers, job->model);
     ct_cpu_load_pictures(t->work->source, batch, cpu_value(&c, 0));
     ct_host_labels(t->work->source, batch, c.worker->labels);
@@ -122,6 +123,7 @@ static void gradient_job(const task *t, int k, int worker) {
     loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
     gradient_to_lanes(&c, g->logits, c.worker->dlogits);
     if (t->objective->loss.ccl) contrast(&c, t->objective, k, job->out, loss);
+    c.value_at = c.layout->again;
     for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
 }
 

@@ -146,6 +146,7 @@ void ct_cpu_step_forward(const cpu_call *c, const cpu_step *step) {
 }
 
 void ct_cpu_step_backward(const cpu_call *c, const cpu_step *step) {
+    if (step->remake >= 0) ct_cpu_norm_again(c, &c->plan->steps[step->remake]);
     if (!c->worker->has_grad[c->plan->root[step->out]]) return; /* nothing depends on it */
     if (step->relu && !step->pool) {
         float *dy = cpu_grad(c, step->out);

@@ -59,11 +59,14 @@ INLINE void forward(const float *x, const ct_norm_geometry *g, const float *w, c
     for (int group = 0; group < g->groups; group++)
         for (int part = 0; part < CT_LANES; part += VL) {
             const size_t first = (size_t)(group * per_group) * plane + (size_t)part;
-            vf mean, var;
-            moments(x + first, (size_t)per_group * g->n_pixels, &mean, &var);
-            vf rho = 1.0f / vsqrt(var + g->epsilon);
-            vstore(stats + group * 2 * CT_LANES + part, mean);
-            vstore(stats + (group * 2 + 1) * CT_LANES + part, rho);
+            float *at_rho = stats + (group * 2 + 1) * CT_LANES + part;
+            if (!g->has_stats) {
+                vf mean, var;
+                moments(x + first, (size_t)per_group * g->n_pixels, &mean, &var);
+                vstore(stats + group * 2 * CT_LANES + part, mean);
+                vstore(at_rho, 1.0f / vsqrt(var + g->epsilon));
+            }
+            const vf rho = vload(at_rho);
             for (int k = 0; k < per_group; k++) {
                 const int c = group * per_group + k;
                 const size_t at = (size_t)c * plane + (size_t)part;

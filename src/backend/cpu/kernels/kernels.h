@@ -60,6 +60,7 @@ typedef struct ct_norm_geometry {
     int c, groups;
     size_t n_pixels;
     float epsilon;
+    bool has_stats; /* evonorm: the statistics are there already */
 } ct_norm_geometry;
 
 typedef struct ct_kernels {
