@@ -44,6 +44,25 @@ static void several_seeds_are_spread_as_well(void) {
     remove_tree("five");
 }
 
+static void graphs_that_change_are_spread(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    static const char *const algorithms[] = {"dsgdm", "sgp", "gt"};
+    for (int k = 0; k < 3; k++) {
+        CHECK(shell("%s" RUN "--agents 8 --topology one-peer-exponential --algorithm %s --out one "
+                    "2>&1",
+                    CT_PROGRAM, algorithms[k]) == 0);
+        CHECK(shell("mpirun -n 3 %s" RUN
+                    "--agents 8 --topology one-peer-exponential --algorithm %s "
+                    "--out three 2>&1",
+                    CT_PROGRAM, algorithms[k]) == 0);
+        CHECK(same_results("one", "three"));
+        remove_tree("one");
+        remove_tree("three");
+    }
+    CHECK(shell("mpirun -n 2 %s" RUN "--agents 8 --topology matchings --out x 2>&1%s", CT_PROGRAM,
+                "") == 2);
+}
+
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
     if (!has_mpi()) SKIP("no mpirun, or built without MPI");
     CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
@@ -114,6 +133,7 @@ int main(void) {
     if (!enter_folder()) return 1;
     TEST(ranks_threads_and_resuming_change_nothing);
     TEST(several_seeds_are_spread_as_well);
+    TEST(graphs_that_change_are_spread);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(more_ranks_than_cores_work);

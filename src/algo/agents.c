@@ -27,12 +27,14 @@ static ct_status create_links(ct_agents *a) {
     return CT_OK;
 }
 
+/* Halo rows are those of any step; what travels among ranks is the same in each. */
 static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
-    int n_edges = a->topology->begin[a->n_rows];
+    const ct_topology *reach = a->reach != NULL ? a->reach : a->topology;
+    int n_edges = a->topology->begin[a->n_rows], n_reach = reach->begin[a->n_rows];
     size_t sums = (size_t)graph->n_classes * (ct_graph_n_features(graph) + 1);
-    CT_TRY(ct_routes_create(n_edges, &a->models));
-    CT_TRY(ct_routes_create(n_edges, &a->neighbours));
-    ct_agents_route(a, a->topology);
+    CT_TRY(ct_routes_create(n_edges > n_reach ? n_edges : n_reach, &a->models));
+    CT_TRY(ct_routes_create(n_edges > n_reach ? n_edges : n_reach, &a->neighbours));
+    ct_agents_route(a, reach);
     if (a->faults != NULL) {
         a->models.arrived = a->neighbours.arrived = ct_faults_arrived;
         a->models.context = a->neighbours.context = a;

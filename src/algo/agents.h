@@ -52,6 +52,7 @@ typedef struct ct_agents {
     const ct_topology *topology; /* the graphs side by side: rows of all seeds */
     const ct_sparse *weights;    /* its mixing weights, block by block */
     ct_schedule *schedule;       /* whose steps topology and weights are; NULL: they stay */
+    const ct_topology *reach;    /* of a schedule: every edge of any step, both ways */
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
@@ -118,7 +119,7 @@ typedef struct ct_agents {
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
 /* From now on agent i receives from its neighbours in `sources` and mixes with `weights` (links.c);
  * both of all rows. The graph has no more edges than the one the agents were created with; no
- * memory is taken. Among several ranks the graph must stay that one. */
+ * memory is taken. */
 void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights);
 void ct_agents_free(ct_agents *a);
 

@@ -180,7 +180,7 @@ static void place_mail(const ct_transport *t, ct_routes *r) {
 }
 
 void ct_routes_link(ct_transport *t, ct_routes *r) {
-    place_rows(t, r);
+    if (r->channel == NULL) place_rows(t, r);
     r->pending = NULL;
     for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
     if (r->arrived != NULL) place_mail(t, r);

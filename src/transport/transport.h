@@ -71,7 +71,9 @@ typedef struct ct_routes {
 ct_status ct_routes_create(int n, ct_routes *out);
 ct_status ct_routes_open(ct_transport *transport, bool by_edge, size_t n_columns,
                          ct_routes *routes);
-/* After from, to and n have changed (to no more messages): in one process only. */
+/* After from, to and n have changed (to no more messages). Among several ranks halo rows stay those
+ * of the messages that the routes were opened with, which must have been all that ever come; such
+ * routes may not be by_edge. */
 void ct_routes_link(ct_transport *transport, ct_routes *routes);
 void ct_routes_free(ct_routes *routes);
 /* The bank row that holds an item here; -1 if none does. */
