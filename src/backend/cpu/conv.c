@@ -359,6 +359,7 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
         return larger(u, acc) + larger(k->winograd_scratch(c_in, c_out, h, w),
                                        k->winograd_scratch(c_out, c_in, h, w));
     }
+    if (is_depthwise(step)) return 0;
     size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
     const source s = source_of(step);
     const ct_padding pad = gradient_padding(step);

@@ -10,6 +10,7 @@
 
 typedef struct life {
     int from, to; /* times; from > to: never used */
+    int shared;   /* node whose value's place it has, -1: a place of its own */
     size_t size;  /* floats */
     size_t offset;
 } life;
@@ -86,6 +87,31 @@ static size_t stats_floats(const cpu_plan *plan, int out) {
     return 0;
 }
 
+/* Without a backward pass a norm or relu leaves its output where its input was. */
+static bool works_in_place(const lives *all, const cpu_step *step) {
+    const cpu_plan *plan = all->plan;
+    const ct_graph *g = plan->base.graph;
+    bool is_pointwise = step->op == CT_OP_RELU || step->op == CT_OP_EVONORM ||
+                        step->op == CT_OP_EVONORM_S0 || step->op == CT_OP_GROUPNORM ||
+                        step->op == CT_OP_BATCHNORM;
+    if (!is_pointwise || step->in == 0 || step->in == g->features || step->in == g->logits)
+        return false;
+    int n_readers = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        n_readers += (plan->steps[s].in == step->in) + (plan->steps[s].residual == step->in);
+    return n_readers == 1;
+}
+
+static void share_places(const lives *all) {
+    for (int s = all->plan->n_steps - 1; s >= 0; s--) {
+        const cpu_step *step = &all->plan->steps[s];
+        life *in = &all->value[step->in], *out = &all->value[step->out];
+        if (!works_in_place(all, step)) continue;
+        use_at(in, out->to);
+        *out = (life){INT32_MAX, -1, step->in, 0, 0};
+    }
+}
+
 /* The lowest place where `l` meets none of the n tensors placed before it in the same time. */
 static void place(life *l, const life *placed, int n) {
     l->offset = 0;
@@ -115,7 +141,8 @@ static ct_status take(const cpu_plan *plan, const lives *all, cpu_layout *out) {
     }
     for (int i = 0; i < n; i++) {
         const life *again = &all->again[i];
-        out->value[i] = all->value[i].offset;
+        int shared = all->value[i].shared; /* an earlier node */
+        out->value[i] = shared >= 0 ? out->value[shared] : all->value[i].offset;
         out->again[i] = again->from <= again->to ? again->offset : out->value[i];
         out->grad[i] = all->grad[plan->root[i]].offset;
         out->stats[i] = all->stats[i].offset;
@@ -137,13 +164,15 @@ ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
     lives all = {plan, block, block + n, block + 2 * n, block + 3 * n, train};
     for (int i = 0; i < n; i++) {
         size_t size = n_blocks * cpu_tensor_floats(g->nodes[i].shape);
-        all.value[i] = all.again[i] = (life){INT32_MAX, -1, size, 0};
-        all.grad[i] = (life){INT32_MAX, -1, size, 0};
-        all.stats[i] = (life){INT32_MAX, -1, stats_floats(plan, i), 0};
+        all.value[i] = all.again[i] = (life){INT32_MAX, -1, -1, size, 0};
+        all.grad[i] = (life){INT32_MAX, -1, -1, size, 0};
+        all.stats[i] = (life){INT32_MAX, -1, -1, stats_floats(plan, i), 0};
     }
     find_lives(&all);
-    if (!train)
-        for (int i = 0; i < n; i++) all.grad[i] = (life){INT32_MAX, -1, 0, 0};
+    if (!train) {
+        for (int i = 0; i < n; i++) all.grad[i] = (life){INT32_MAX, -1, -1, 0, 0};
+        share_places(&all);
+    }
     for (int i = 0; i < N_KINDS * n; i++)
         if (block[i].from <= block[i].to) place(&block[i], block, i);
     ct_status status = take(plan, &all, out);
