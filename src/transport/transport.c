@@ -11,16 +11,16 @@
 
 /* ---- who is here ---- */
 
-/* A launcher (mpirun, srun) started this process as one of several. */
-static bool is_launched(void) {
+/* How many processes a launcher (mpirun, srun) started this one with; 1 without a launcher. */
+static int64_t n_launched(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
                                         "SLURM_STEP_NUM_TASKS"};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         const char *text = getenv(sizes[k]);
         int64_t n = 0;
-        if (text != NULL && ct_parse_i64(text, &n) && n > 1) return true;
+        if (text != NULL && ct_parse_i64(text, &n) && n > 1) return n;
     }
-    return false;
+    return 1;
 }
 
 static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
@@ -29,8 +29,14 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
     bool is_auto = strcmp(kind, "auto") == 0, is_mpi = strcmp(kind, "mpi") == 0;
     if (!is_auto && !is_mpi && strcmp(kind, "local") != 0)
         return ct_fail(CT_INVAL, "--transport: no '%s'; known: auto, local, mpi", kind);
-    if (!is_mpi && !(is_auto && is_launched())) return CT_OK;
+    int64_t n = n_launched();
+    if (!is_mpi && !(is_auto && n > 1)) return CT_OK;
     CT_TRY(ct_mpi_join(rank, n_ranks));
+    if (*n_ranks == 1 && n > 1)
+        return ct_fail(CT_INVAL,
+                       "this is one of %lld processes, but its MPI knows of no other: use that "
+                       "library's mpirun, srun --mpi=pmix, or --transport local",
+                       (long long)n);
     if (*n_ranks <= n_rows) return CT_OK;
     return ct_fail(CT_INVAL, "%d ranks for %d agents: every rank needs one; start fewer ranks",
                    *n_ranks, n_rows);
