@@ -46,7 +46,7 @@ static bool takes_add(const ct_graph *g, int i) {
 /* Winograd's tiles of 4x4 pay where there are channels to sum over and the picture has a few. */
 static bool suits_winograd(const ct_node *node, ct_shape from) {
     return node->op == CT_OP_CONV && node->kernel == 3 && node->stride == 1 && node->pad == 1 &&
-           node->groups == 1 && from.c >= 8 && node->shape.c >= 8 && from.h >= 4 && from.w >= 4;
+           node->groups == 1 && from.c >= 3 && node->shape.c >= 8 && from.h >= 4 && from.w >= 4;
 }
 
 bool ct_cpu_reads_input(const cpu_step *step) {
