@@ -18,8 +18,9 @@ static size_t panel_row(int c_in) {
 
 /* So few outputs read the input so few times that a copy does not pay. */
 enum { FEW_OUTPUTS = 36 };
-/* Pixels of the weight gradient's products: 256 rows of channels stay in the second-level cache. */
-enum { CHUNK = 16, CHUNK_ROW = CHUNK * CT_LANES + CT_LANES };
+/* Pixels of the weight gradient's products: 2 KiB of each channel, and 256 channels stay in the
+ * second-level cache. */
+enum { CHUNK = 32, CHUNK_ROW = CHUNK * CT_LANES + CT_LANES };
 
 static size_t plane(ct_shape s) {
     return (size_t)s.h * (size_t)s.w * CT_LANES;
