@@ -74,8 +74,8 @@ static void a_failure_of_one_rank_ends_all_with_its_words(void) {
     remove_tree("taken");
 }
 
-/* Stops the process whose number a file will hold, a while after it is there. */
-static pid_t stop_later(const char *path) {
+/* Sends a signal to the process whose number a file will hold, a while after it is there. */
+static pid_t send_later(const char *path, int number, double ms) {
     fflush(stdout);
     pid_t helper = fork();
     if (helper != 0) return helper;
@@ -86,9 +86,9 @@ static pid_t stop_later(const char *path) {
         if (f != NULL) fclose(f);
         sleep_ms(50);
     }
-    sleep_ms(1500);
-    if (pid > 0) kill((pid_t)pid, SIGSTOP);
-    sleep_ms(8000);
+    sleep_ms(ms);
+    if (pid > 0) kill((pid_t)pid, number);
+    if (number == SIGSTOP) sleep_ms(8000);
     if (pid > 0) kill((pid_t)pid, SIGKILL);
     _exit(0);
 }
@@ -96,7 +96,7 @@ static pid_t stop_later(const char *path) {
 /* A rank that is stopped is waited for no longer than --timeout, and named. */
 static void a_rank_that_hangs_is_named(void) {
     if (!has_mpi()) SKIP("no mpirun, or built without MPI");
-    pid_t helper = stop_later("pid");
+    pid_t helper = send_later("pid", SIGSTOP, 1500);
     int code =
         shell("timeout 60 mpirun -n 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || echo $$ >pid; "
               "exec %s" RUN "--epochs 100000 --eval-every 100000 --timeout 2 --out hangs' 2>&1%s",
@@ -104,7 +104,28 @@ static void a_rank_that_hangs_is_named(void) {
     CHECK(code != 0 && strstr(said, "waited 2 s for rank 1") != NULL);
     if (strstr(said, "waited 2 s for rank 1") == NULL) printf("%s\n", said);
     waitpid(helper, NULL, 0);
+    remove("pid");
     remove_tree("hangs");
+}
+
+/* The job ends, and goes on in one process where the last checkpoint was. */
+static void a_rank_that_dies_takes_nothing_along(void) {
+    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    CHECK(shell("%s" RUN "--epochs 400 --eval-every 400 --out whole 2>&1%s", CT_PROGRAM, "") == 0);
+    pid_t helper = send_later("pid", SIGKILL, 700);
+    int code =
+        shell("timeout 60 mpirun -n 3 sh -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || echo $$ >pid; "
+              "exec %s" RUN "--epochs 400 --eval-every 400 --checkpoint-every 1 --out dies' "
+              "2>&1%s",
+              CT_PROGRAM, "");
+    waitpid(helper, NULL, 0);
+    remove("pid");
+    if (code == 0) SKIP("it had ended before it could be killed");
+    if (!ct_checkpoint_exists("dies")) SKIP("it was killed before its first checkpoint");
+    CHECK(shell("%s train --quiet --resume dies 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(same_results("whole", "dies"));
+    remove_tree("whole");
+    remove_tree("dies");
 }
 
 static void more_ranks_than_cores_work(void) {
@@ -136,6 +157,7 @@ int main(void) {
     TEST(graphs_that_change_are_spread);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
+    TEST(a_rank_that_dies_takes_nothing_along);
     TEST(more_ranks_than_cores_work);
     TEST(two_hundred_agents_live_in_one_process);
     remove_tree(folder);
