@@ -155,8 +155,8 @@ run_valgrind() {
         return
     fi
     run_one "$title" valgrind --leak-check=full --error-exitcode=9 -q build/crosstalk train \
-        --dataset shapes --model lenet5 --agents 4 --algorithm ccl --alpha 0.1 --iterations 2 \
-        --out "$scratch/run"
+        --dataset shapes --train-samples 400 --test-samples 40 --model lenet5 --agents 4 \
+        --algorithm ccl --alpha 0.1 --iterations 2 --out "$scratch/run"
 }
 
 if ! sh scripts/setup.sh test; then
