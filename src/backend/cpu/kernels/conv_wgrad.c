@@ -26,6 +26,15 @@ typedef struct wgrad {
     size_t dw_step;
 } wgrad;
 
+/* Left to itself the compiler reads an operand from memory again for every product: as many loads
+ * as multiply-adds, of which a cycle can do one each. */
+INLINE vf in_register(vf v) {
+#if VL == 16
+    __asm__("" : "+v"(v));
+#endif
+    return v;
+}
+
 INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
     const ct_conv_geometry *g = t->g;
     const size_t pixel = (size_t)g->stride * CT_LANES, plane = g->y_channel;
@@ -41,14 +50,14 @@ INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
                 const float *xi = x + (size_t)(i * g->stride) * g->x_row;
                 const float *di = dy + (size_t)i * g->y_row;
                 for (int j = 0; j < g->w_out; j++, xi += pixel, di += CT_LANES) {
-                    vf d[6];
+                    vf in[7];
 #pragma GCC unroll 8
-                    for (int o = 0; o < OC; o++) d[o] = vload(di + (size_t)o * plane);
+                    for (int v = 0; v < KW; v++) in[v] = in_register(vload(xi + v * CT_LANES));
 #pragma GCC unroll 8
-                    for (int v = 0; v < KW; v++) {
-                        vf in = vload(xi + v * CT_LANES);
+                    for (int o = 0; o < OC; o++) {
+                        vf d = in_register(vload(di + (size_t)o * plane));
 #pragma GCC unroll 8
-                        for (int o = 0; o < OC; o++) acc[o][v] += d[o] * in;
+                        for (int v = 0; v < KW; v++) acc[o][v] += d * in[v];
                     }
                 }
             }
