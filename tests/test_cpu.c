@@ -449,6 +449,7 @@ static void check_model(const char *name, ct_shape input, const char *norm, int 
 static void every_model_agrees_with_ref(void) {
     check_model("lenet5", (ct_shape){1, 28, 28}, NULL, 3, true);
     check_model("lenet5", (ct_shape){3, 32, 32}, NULL, 2, true);
+    check_model("lenet5", (ct_shape){3, 32, 32}, NULL, 2, false);
     check_model("logistic", (ct_shape){1, 9, 5}, NULL, 20, true);
     check_model("mlp:37", (ct_shape){1, 9, 5}, NULL, 20, true);
     check_model("resnet20", (ct_shape){3, 12, 12}, NULL, 2, false);
@@ -467,6 +468,7 @@ static void every_batch_size_agrees_with_ref(void) {
     static const int sizes[] = {1, 7, 16, 31, 32, 33};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         check_model("mlp:19", (ct_shape){1, 6, 5}, NULL, sizes[i], true);
+        check_model("lenet5", (ct_shape){1, 28, 28}, NULL, sizes[i], false);
         ct_graph g = begin_graph("small", (ct_shape){1, 8, 8});
         int x = ct_relu(&g, ct_conv(&g, 0, "conv1", 6, 5, 1, 2, 1, true));
         x = ct_maxpool(&g, x, 2, 2, 0);

@@ -70,6 +70,12 @@ static void forget_norms(cpu_plan *plan) {
     }
 }
 
+/* And those of 2x2, each of them one window of the pooling, for kernels of 5x5. */
+static bool suits_winograd5(const ct_node *node, ct_shape from) {
+    return node->kernel == 5 && node->stride == 1 && node->pad == 0 && from.c >= 4 &&
+           node->shape.c >= 8;
+}
+
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
     const ct_graph *g = plan->base.graph;
     plan->steps = ct_new(cpu_step, (size_t)g->n_nodes);
@@ -90,6 +96,7 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
             step->inner = i;
             step->out = ++i;
             step->pool = !step->winograd && takes_pool(g, i);
+            step->winograd5 = step->pool && !exact_conv && suits_winograd5(node, step->from);
             if (step->pool) step->out = ++i;
         } else if (takes_add(g, i)) {
             const ct_node *next = &g->nodes[i + 1];

@@ -141,9 +141,22 @@ static void winograd_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
+static ct_winograd5_geometry geometry5(const cpu_step *step) {
+    return (ct_winograd5_geometry){step->from.c, step->to.c, step->from.h, step->from.w};
+}
+
+static void winograd5_forward(const cpu_call *c, const cpu_step *step) {
+    const ct_winograd5_geometry g = geometry5(step);
+    c->k->winograd5_pool(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
+                         cpu_param(c, step->node->bias), c->n_blocks, cpu_value(c, step->out),
+                         c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
+}
+
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
+    else if (step->winograd5)
+        winograd5_forward(c, step);
     else if (step->pool)
         pool_forward(c, step);
     else if (is_depthwise(step))
@@ -307,6 +320,15 @@ static void winograd_weight_gradient(const cpu_call *c, const cpu_step *step) {
     c->k->winograd_wgrad_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
 }
 
+/* Of the weights and of the data. */
+static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const ct_winograd5_geometry g = geometry5(step);
+    c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
+                             output_grad(c, step), c->n_blocks, accumulate,
+                             step->in != 0 ? cpu_grad(c, step->in) : NULL,
+                             cpu_dparam(c, step->node->weight), c->worker->scratch);
+}
+
 /* The gradient at the pooled output, back at the convolution's. */
 static void unpool(const cpu_call *c, const cpu_step *step) {
     const size_t size = cpu_tensor_floats(pooled(step->to));
@@ -318,8 +340,11 @@ static void unpool(const cpu_call *c, const cpu_step *step) {
 
 void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
+    bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
     if (step->pool) unpool(c, step);
-    if (step->winograd)
+    if (step->winograd5)
+        winograd5_gradients(c, step, *has_grad);
+    else if (step->winograd)
         winograd_weight_gradient(c, step);
     else if (is_depthwise(step))
         ct_cpu_depthwise_weights(c, step);
@@ -332,14 +357,13 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;
-    bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
     if (step->winograd)
         winograd_data_gradient(c, step, *has_grad);
     else if (is_depthwise(step))
         ct_cpu_depthwise_data(c, step, *has_grad);
     else if (is_pointwise(step) && node->stride == 1)
         ct_cpu_pointwise_data(c, step, *has_grad);
-    else
+    else if (!step->winograd5) /* which has written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
 }
@@ -360,6 +384,10 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
                                        k->winograd_scratch(c_out, c_in, h, w));
     }
     if (is_depthwise(step)) return 0;
+    if (step->winograd5) {
+        const ct_winograd5_geometry g = geometry5(step);
+        return larger(k->winograd5_pool_scratch(&g), k->winograd5_backward_scratch(&g));
+    }
     size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
     const source s = source_of(step);
     const ct_padding pad = gradient_padding(step);

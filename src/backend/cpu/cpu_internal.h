@@ -33,7 +33,8 @@ typedef struct cpu_step {
     bool relu;           /* of the sum, before it is stored */
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
-    bool winograd;
+    bool winograd;       /* F(4x4,3x3) */
+    bool winograd5;      /* F(2x2,5x5), always with pool */
     int remake; /* step whose output the backward pass computes again before this one; -1: none */
     ct_shape from, to;
 } cpu_step;

@@ -16,7 +16,12 @@ static void load_row(const uint8_t *row, int width, const ct_crop *crop, const f
     for (int x = end; x < width; x++) out[x * CT_LANES] = black;
     if (begin == end) return;
     const uint8_t *from = row + at + step * begin;
-    for (int x = begin; x < end; x++, from += step) out[x * CT_LANES] = table[*from];
+    if (crop->flip) {
+        for (int x = begin; x < end; x++, from--) out[x * CT_LANES] = table[*from];
+        return;
+    }
+#pragma GCC unroll 8
+    for (int x = begin; x < end; x++, from++) out[x * CT_LANES] = table[*from];
 }
 
 static void load_block(const ct_host_source *source, const ct_batch *batch, int first, float *x) {

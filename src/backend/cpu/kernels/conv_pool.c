@@ -6,26 +6,10 @@
  * directions; y_channel, y_row, y_pixel are those of the pooled output. */
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
-
-typedef uint8_t vb __attribute__((vector_size(VL), aligned(1), may_alias));
+#include "backend/cpu/kernels/window.h"
 
 /* Channels in registers at a time, of a packed tile of TILE: four accumulators each. */
 enum { MAX_TILE = VL == 4 ? 4 : 6, MAX_SUB = VL == 16 ? 6 : VL == 8 ? 3 : 2 };
-
-INLINE void store_window(const vf value[4], float *y, uint8_t *index) {
-    vf most = vmax(vmax(value[0], value[1]), vmax(value[2], value[3]));
-    vstore(y, vmax(most, vzero()));
-    if (index == NULL) return;
-    vi at = (vi){0} + 3;
-    at = at + (value[2] == most); /* true is -1: 2 where it is the third */
-    for (int q = 1; q >= 0; q--) {
-        vi hit = value[q] == most;
-        at = (at & ~hit) | (((vi){0} + q) & hit);
-    }
-    vi none = most <= vzero();
-    at = (at & ~none) | (((vi){0} + 4) & none);
-    *(vb *)index = __builtin_convertvector(at, vb);
-}
 
 INLINE void window_tile(const ct_conv_geometry *g, const float *x, const float *w,
                         const float *bias, float *y, uint8_t *index, const int OC, const int TILE,

@@ -23,6 +23,19 @@ KERNEL_FN(void, winograd_wgrad_add,
            float *scratch))
 KERNEL_FN(void, winograd_wgrad_end, (const float *acc, int c_in, int c_out, float *dw))
 
+/* --- Winograd F(2x2,5x5), stride 1, no border, even output, with bias, relu and 2x2 max pooling:
+ * blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL) and conv_unpool as for conv_pool ---
+ */
+KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_winograd5_geometry *g)) /* floats */
+KERNEL_FN(void, winograd5_pool,
+          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *bias,
+           int n_blocks, float *y, uint8_t *index, float *scratch))
+KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_winograd5_geometry *g)) /* floats */
+/* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h_in-4][w_in-4][16]. */
+KERNEL_FN(void, winograd5_backward,
+          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *dy,
+           int n_blocks, bool accumulate, float *dx, float *dw, float *scratch))
+
 /* --- direct convolution of one group, any rectangular kernel and stride --- */
 KERNEL_FN(size_t, conv_pack_size, (const ct_conv_geometry *g)) /* floats */
 /* Weights in the order the tiles read them; the weight of output o, input c, tap (u, v) is

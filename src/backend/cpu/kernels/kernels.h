@@ -33,6 +33,11 @@ static inline int ct_conv_tile(int c_out, int vector_length) {
 
 enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
 
+/* A 5x5 convolution, stride 1, no border; h_in and w_in even. */
+typedef struct ct_winograd5_geometry {
+    int c_in, c_out, h_in, w_in;
+} ct_winograd5_geometry;
+
 /* Depthwise 3x3, pad 1, stride 1 or 2. */
 typedef struct ct_depthwise_geometry {
     int c, h, w, h_out, w_out, stride;

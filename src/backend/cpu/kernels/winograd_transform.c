@@ -7,46 +7,10 @@
  * columns that neighbouring tiles share are transformed once. */
 #include "backend/cpu/kernels/winograd_internal.h"
 
-enum { ROWS_12, ROWS_34, ROWS_05, N_PASSES };
-
-typedef struct pair {
-    vf a, b;
-} pair;
-
-/* Rows (1,2), (3,4) or (0,5) of B^T d. */
-INLINE pair input_rows(int pass, const float *const row[6], ptrdiff_t at) {
-    if (pass == ROWS_12) {
-        vf even = vload(row[4] + at) - 4.0f * vload(row[2] + at);
-        vf odd = vload(row[3] + at) - 4.0f * vload(row[1] + at);
-        return (pair){even + odd, even - odd};
-    }
-    if (pass == ROWS_34) {
-        vf even = vload(row[4] + at) - vload(row[2] + at);
-        vf odd = vload(row[3] + at) - vload(row[1] + at);
-        return (pair){even + 2.0f * odd, even - 2.0f * odd};
-    }
-    vf first = vload(row[4] + at) + 4.0f * vload(row[0] + at);
-    vf last = vload(row[5] + at) + 4.0f * vload(row[1] + at);
-    return (pair){first - 5.0f * vload(row[2] + at), last - 5.0f * vload(row[3] + at)};
-}
-
 /* The same for column k of the image, black outside. */
 INLINE pair input_column(int pass, const float *const row[6], int k, int w) {
     if (k < 0 || k >= w) return (pair){vzero(), vzero()};
     return input_rows(pass, row, (ptrdiff_t)k * CT_LANES);
-}
-
-/* Six frequencies of one row, d B. */
-INLINE void input_store(const vf d[6], float *v, size_t stride) {
-    vf even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-    vstore(v + stride, even + odd);
-    vstore(v + 2 * stride, even - odd);
-    even = d[4] - d[2];
-    odd = d[3] - d[1];
-    vstore(v, even + 4.0f * (d[0] - d[2]));
-    vstore(v + 3 * stride, even + 2.0f * odd);
-    vstore(v + 4 * stride, even - 2.0f * odd);
-    vstore(v + 5 * stride, d[5] - d[3] - 4.0f * odd);
 }
 
 /* Two of the six rows of n neighbouring tiles, the first of them being tile tx of its row. */

@@ -1,0 +1,83 @@
+/* Winograd convolution F(2x2, 5x5) in lanes, the parts its files share. Tiles of 6x6 pixels, the
+ * points and the input transform B of F(4x4, 3x3) (winograd_internal.h); stride 1, no border, an
+ * even number of output rows and columns.
+ *
+ *   input     V = B^T d B   d [6 x 6] pixels of a tile, tiles 2 apart
+ *   weights   U = G g G^T   g [5 x 5]
+ *   output    Y = A^T M A   M = sum over input channels of U . V (elementwise), Y [2 x 2]
+ *   gradient  dM = A dY A^T, dU = sum over tiles and samples of dM . V, dg = G^T dU G,
+ *             dV = sum over output channels of U . dM, dd = B dV B^T, added where tiles overlap
+ *
+ *   G = 1/4    0    0    0    0     A^T = 1  1  1  1  1  0
+ *      -1/6 -1/6 -1/6 -1/6 -1/6           0  1 -1  2 -2  1
+ *      -1/6  1/6 -1/6  1/6 -1/6
+ *      1/24 1/12  1/6  1/3  2/3
+ *      1/24 -1/12 1/6 -1/3  2/3
+ *        0    0    0    0    1
+ *
+ * 36 products replace 100. The data gradient is the transpose of the forward pass rather than a
+ * convolution of its own: as many tiles as the output has, and dM serves both gradients. */
+#ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD5_INTERNAL_H
+#define CT_BACKEND_CPU_KERNELS_WINOGRAD5_INTERNAL_H
+
+#include "backend/cpu/kernels/winograd_internal.h"
+
+/* Rows of a register tile of products. */
+INLINE int rows_of(int n_out) {
+    return n_out % 6 == 0 || n_out % 4 != 0 ? 6 : 4;
+}
+
+/* Tiles of a picture; tile rows are cut into chunks of n_rows. */
+typedef struct ct_winograd5_plan {
+    int n_across, n_down, n_rows;
+    size_t line;               /* floats of a channel's tiles in a chunk */
+    size_t v_stride, m_stride; /* floats between frequencies: input side, output side */
+} ct_winograd5_plan;
+
+/* As many rows of tiles at a time as max_floats hold, tile_floats for every tile. */
+INLINE ct_winograd5_plan plan_of(const ct_winograd5_geometry *g, size_t tile_floats,
+                                 size_t max_floats) {
+    ct_winograd5_plan p = {.n_across = (g->w_in - 4) / 2, .n_down = (g->h_in - 4) / 2};
+    int most = (int)(max_floats / (tile_floats * CT_LANES * (size_t)p.n_across));
+    if (most < 1) most = 1;
+    int n_chunks = (p.n_down + most - 1) / most;
+    p.n_rows = (p.n_down + n_chunks - 1) / n_chunks;
+    p.line = (size_t)(p.n_rows * p.n_across) * CT_LANES;
+    p.v_stride = odd_lines((size_t)round_up(g->c_in, 6) * p.line);
+    p.m_stride = odd_lines((size_t)round_up(g->c_out, g->c_out % 4 == 0 ? 4 : 12) * p.line);
+    return p;
+}
+
+/* Two rows of frequencies (pass) of the n tiles of one row of tiles and one channel, to v_a and
+ * v_b; row: the six lines of pixels that the tiles cover. */
+INLINE void input5_pass(int pass, const float *const row[6], int n, float *v_a, float *v_b,
+                        size_t stride) {
+    vf a[6], b[6];
+    for (int i = 0; i < 4; i++) {
+        pair p = input_rows(pass, row, i * CT_LANES);
+        a[2 + i] = p.a, b[2 + i] = p.b;
+    }
+    for (int t = 0; t < n; t++, v_a += CT_LANES, v_b += CT_LANES) {
+        for (int i = 0; i < 4; i++) a[i] = a[i + 2], b[i] = b[i + 2];
+        for (int i = 4; i < 6; i++) {
+            pair p = input_rows(pass, row, (ptrdiff_t)(2 * t + i) * CT_LANES);
+            a[i] = p.a, b[i] = p.b;
+        }
+        input_store(a, v_a, stride);
+        input_store(b, v_b, stride);
+    }
+}
+
+/* Floats between frequencies of u. */
+INLINE size_t u5_stride(int n_in, int n_out) {
+    return odd_lines((size_t)n_in * (size_t)round_up(n_out, rows_of(n_out)));
+}
+/* u[36][n_out/R][n_in][R], R = rows_of(n_out), of the filters at w + o * o_step + i * i_step. */
+void KERNEL(winograd5_weights)(const float *w, int n_in, int n_out, size_t o_step, size_t i_step,
+                               float *u);
+/* One frequency: to [n_out][n] = u [n_out][n_in] * from [n_in][n], n vectors in a row, `line`
+ * floats from row to row. Rows up to a multiple of R are written. */
+void KERNEL(winograd5_product)(int n_in, int n_out, int n, const float *u, const float *from,
+                               float *to, size_t line);
+
+#endif

@@ -1,0 +1,198 @@
+/* The Winograd kernels for 5x5 of every instruction set against direct sums in double precision. */
+#include "test.h"
+
+#include "backend/cpu/kernels/kernels.h"
+#include "util/memory.h"
+#include "util/rng.h"
+
+/* Norm of the error over norm of the result: F(2x2,5x5) has the points of F(4x4,3x3) and stays at
+ * most at 3e-6 on random data in the shapes below. */
+#define TOLERANCE 5e-6
+enum { N_BLOCKS = 2, TAPS = 25 };
+
+typedef ct_winograd5_geometry shape; /* the picture has no border: h_in - 4 by w_in - 4 outputs */
+
+static const shape shapes[] = {{6, 16, 14, 14}, {4, 8, 6, 6},    {16, 6, 8, 18},   {5, 9, 10, 6},
+                               {1, 1, 6, 8},    {12, 20, 8, 10}, {33, 64, 12, 40}, {3, 7, 24, 10}};
+#define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+static const ct_kernels *kernels; /* the set under test; NULL: not on this machine */
+
+static float *random_floats(size_t n, uint32_t index) {
+    ct_rng rng;
+    ct_rng_init(&rng, 1, CT_RNG_TEST, 0, 0, index);
+    float *a = ct_new(float, n);
+    for (size_t k = 0; a != NULL && k < n; k++) a[k] = (float)ct_rng_normal(&rng);
+    return a;
+}
+
+/* Memory whose content must not matter, and what must not be written behind it. */
+static float *poisoned(size_t n) {
+    float *a = ct_new(float, n + 1);
+    for (size_t k = 0; a != NULL && k < n; k++) a[k] = NAN;
+    if (a != NULL) a[n] = 7.0f;
+    return a;
+}
+
+static double error_of(const float *value, const double *expected, size_t n) {
+    double error = 0, norm = 0;
+    for (size_t k = 0; k < n; k++) {
+        error += (value[k] - expected[k]) * (value[k] - expected[k]);
+        norm += expected[k] * expected[k];
+    }
+    return value[n] == 7.0f ? sqrt(error / norm) : (double)NAN;
+}
+
+static void check_error(double error, const shape *s, const char *what) {
+    if (!(error <= TOLERANCE))
+        printf("    %s, %d -> %d channels, %d x %d\n", what, s->c_in, s->c_out, s->h_in, s->w_in);
+    CHECK_NEAR(error, 0, TOLERANCE);
+}
+
+static size_t input_floats(const shape *s) {
+    return (size_t)(s->c_in * s->h_in * s->w_in) * CT_LANES;
+}
+static size_t output_floats(const shape *s) {
+    return (size_t)(s->c_out * (s->h_in - 4) * (s->w_in - 4)) * CT_LANES;
+}
+
+typedef struct data {
+    const shape *s;
+    float *x, *w, *bias, *dy; /* N_BLOCKS blocks; w at an odd address as parameters may */
+    double *y, *dx, *dw;      /* what the direct sums give: y without pooling */
+} data;
+
+/* Every product of the convolution once: block b, output o at (i, j), input c, tap k. */
+static void direct_sums(const data *d, size_t b, int o, int i, int j, int c, int k) {
+    const shape *s = d->s;
+    const int h = s->h_in - 4, w = s->w_in - 4;
+    size_t in =
+        b * input_floats(s) + (size_t)((c * s->h_in + i + k / 5) * s->w_in + j + k % 5) * CT_LANES;
+    size_t out = b * output_floats(s) + (size_t)((o * h + i) * w + j) * CT_LANES;
+    size_t at = (size_t)((o * s->c_in + c) * TAPS + k);
+    for (size_t l = 0; l < CT_LANES; l++) {
+        d->y[out + l] += (double)d->w[at] * d->x[in + l];
+        d->dx[in + l] += (double)d->w[at] * d->dy[out + l];
+        d->dw[at] += (double)d->dy[out + l] * d->x[in + l];
+    }
+}
+
+static data make_data(const shape *s) {
+    const size_t n_w = (size_t)(s->c_in * s->c_out * TAPS), n_out = N_BLOCKS * output_floats(s);
+    data d = {.s = s,
+              .x = random_floats(N_BLOCKS * input_floats(s), 1),
+              .w = random_floats(n_w + 1, 2) + 1,
+              .bias = random_floats((size_t)s->c_out, 3),
+              .dy = random_floats(n_out, 4),
+              .y = ct_new(double, n_out),
+              .dx = ct_new(double, N_BLOCKS *input_floats(s)),
+              .dw = ct_new(double, n_w)};
+    const int h = s->h_in - 4, w = s->w_in - 4;
+    for (size_t b = 0; b < N_BLOCKS; b++)
+        for (int at = 0; at < s->c_out * h * w; at++)
+            for (int ck = 0; ck < s->c_in * TAPS; ck++)
+                direct_sums(&d, b, at / (h * w), at / w % h, at % w, ck / TAPS, ck % TAPS);
+    return d;
+}
+
+static void free_data(data *d) {
+    ct_free(d->x);
+    ct_free(d->w - 1);
+    ct_free(d->bias);
+    ct_free(d->dy);
+    ct_free(d->y);
+    ct_free(d->dx);
+    ct_free(d->dw);
+}
+
+/* The four pixels of a window, given where its result lies. */
+static void window(const data *d, size_t at, double value[4]) {
+    const size_t w = (size_t)(d->s->w_in - 4), lane = at % CT_LANES, pixel = at / CT_LANES;
+    const size_t row = pixel / (w / 2), column = pixel % (w / 2);
+    const int o = (int)(pixel / (w / 2 * (size_t)(d->s->h_in - 4) / 2)) % d->s->c_out;
+    for (size_t q = 0; q < 4; q++)
+        value[q] =
+            d->bias[o] + d->y[((2 * row + q / 2) * w + 2 * column + q % 2) * CT_LANES + lane];
+}
+
+static void check_pool(const data *d) {
+    const size_t n = N_BLOCKS * output_floats(d->s) / 4;
+    float *y = poisoned(n), *scratch = poisoned(kernels->winograd5_pool_scratch(d->s));
+    uint8_t *index = ct_new(uint8_t, n);
+    double *expected = ct_new(double, n), largest = 0;
+    kernels->winograd5_pool(d->s, d->x, d->w, d->bias, N_BLOCKS, y, index, scratch);
+    for (size_t k = 0; k < n; k++) {
+        double value[4];
+        window(d, k, value);
+        for (int q = 0; q < 4; q++) expected[k] = fmax(expected[k], value[q]);
+        double gap = expected[k] - (index[k] < 4 ? value[index[k]] : 0); /* of a near tie at most */
+        if (gap > largest) largest = gap;
+    }
+    check_error(error_of(y, expected, n), d->s, "pooled output");
+    CHECK_NEAR(largest, 0, 1e-3);
+    kernels->winograd5_pool(d->s, d->x, d->w, d->bias, N_BLOCKS, y, NULL, scratch);
+    check_error(error_of(y, expected, n), d->s, "pooled output without winners");
+    CHECK(scratch[kernels->winograd5_pool_scratch(d->s)] == 7.0f);
+    ct_free(expected);
+    ct_free(index);
+    ct_free(scratch);
+    ct_free(y);
+}
+
+static void the_pooled_convolution_is_the_direct_one(void) {
+    if (kernels == NULL) SKIP("this machine lacks the instruction set");
+    for (size_t k = 0; k < N_SHAPES; k++) {
+        data d = make_data(&shapes[k]);
+        check_pool(&d);
+        free_data(&d);
+    }
+}
+
+static void check_gradients(const data *d, bool accumulate) {
+    const size_t n = N_BLOCKS * input_floats(d->s), n_w = (size_t)(d->s->c_in * d->s->c_out * TAPS);
+    const size_t n_scratch = kernels->winograd5_backward_scratch(d->s);
+    float *dx = poisoned(n), *dw = poisoned(n_w), *scratch = poisoned(n_scratch);
+    for (size_t k = 0; accumulate && k < n; k++) {
+        dx[k] = (float)(k % 13);
+        d->dx[k] += (double)(k % 13);
+    }
+    kernels->winograd5_backward(d->s, d->x, d->w, d->dy, N_BLOCKS, accumulate, dx, dw, scratch);
+    check_error(error_of(dx, d->dx, n), d->s, "data gradient");
+    check_error(error_of(dw, d->dw, n_w), d->s, "weight gradient");
+    for (size_t k = 0; k < n_w; k++) dw[k] = NAN;
+    kernels->winograd5_backward(d->s, d->x, d->w, d->dy, N_BLOCKS, false, NULL, dw, scratch);
+    check_error(error_of(dw, d->dw, n_w), d->s, "weight gradient alone");
+    CHECK(scratch[n_scratch] == 7.0f);
+    ct_free(scratch);
+    ct_free(dw);
+    ct_free(dx);
+}
+
+static void the_gradients_are_the_direct_ones(void) {
+    if (kernels == NULL) SKIP("this machine lacks the instruction set");
+    for (size_t k = 0; k < N_SHAPES; k++) {
+        data d = make_data(&shapes[k]);
+        check_gradients(&d, false);
+        check_gradients(&d, true);
+        free_data(&d);
+    }
+}
+
+static void test_set(const char *isa, const ct_kernels *set) {
+    printf("%s\n", isa);
+    kernels = set;
+    TEST(the_pooled_convolution_is_the_direct_one);
+    TEST(the_gradients_are_the_direct_ones);
+}
+
+int main(void) {
+    test_set("portable", &ct_kernels_portable);
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    test_set("avx2", avx2 ? &ct_kernels_avx2 : NULL);
+    test_set("avx512", avx512 ? &ct_kernels_avx512 : NULL);
+#endif
+    return test_report();
+}
