@@ -274,8 +274,10 @@ static ct_status prepare(verify *v) {
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
     v->has_mpirun = CT_WITH_MPI && is_in_path("mpirun");
-    snprintf(v->dir, sizeof v->dir, "/tmp/crosstalk-verify-XXXXXX");
-    if (mkdtemp(v->dir) == NULL) return ct_fail(CT_IO, "cannot make a directory in /tmp");
+    const char *scratch = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+    int length = snprintf(v->dir, sizeof v->dir, "%s/crosstalk-verify-XXXXXX", scratch);
+    if (length < 0 || (size_t)length >= sizeof v->dir || mkdtemp(v->dir) == NULL)
+        return ct_fail(CT_IO, "cannot make a directory in %s (TMPDIR)", scratch);
     return CT_OK;
 }
 
