@@ -42,7 +42,8 @@ long ct_checkpoint_iteration(const ct_checkpoint *checkpoint);
 ct_status ct_checkpoint_options(const ct_checkpoint *checkpoint, ct_config *config);
 /* The run's state. CT_INVAL names an option that would make it another run; what may differ is
  * where data and results lie, the machine (device, threads, transport, timeout, workers, memory,
- * cache), what is written (eval-every, save-agents, ledger, checkpoint-*) and iterations. */
+ * cache), what is written (eval-every, save-agents, ledger, tensorboard,
+ * checkpoint-*) and iterations. */
 ct_status ct_checkpoint_read(const ct_checkpoint *checkpoint, ct_run *run, ct_position *position);
 /* How long a world's metrics.jsonl was. */
 size_t ct_checkpoint_metrics_bytes(const ct_checkpoint *checkpoint, int world);

@@ -139,10 +139,12 @@ ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
 
 /* What does not change the numbers, or is another machine's business. */
 static bool may_differ(const char *name) {
-    static const char *const names[] = {
-        "data-dir", "cache",     "memory",           "workers",          "strict", "device",
-        "threads",  "out",       "iterations",       "eval-every",       "ledger", "save-agents",
-        "timeout",  "transport", "checkpoint-every", "checkpoint-strict"};
+    static const char *const names[] = {"data-dir",          "cache",      "memory",
+                                        "workers",           "strict",     "device",
+                                        "threads",           "out",        "iterations",
+                                        "eval-every",        "ledger",     "save-agents",
+                                        "timeout",           "transport",  "checkpoint-every",
+                                        "checkpoint-strict", "tensorboard"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strcmp(names[k], name) == 0) return true;
     return false;

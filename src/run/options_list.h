@@ -87,6 +87,7 @@ OPTION(TEXT, out, "out", "", "", 0, 0, "run directory; default runs/<what is run
 OPTION(WHOLE, eval_every, "eval-every", "", "1", 1, 1e6, "epochs between evaluations; the last one is always evaluated")
 OPTION(WHOLE, gossip_rounds, "gossip-rounds", "", "0", 0, 1e6, "after training, average so often without gradients and test the agents again")
 OPTION(SWITCH, final_merge, "final-merge", "", "off", 0, 0, "after training, every agent takes the mean model (what --save-agents then writes)")
+OPTION(SWITCH, tensorboard, "tensorboard", "", "off", 0, 0, "also write the metrics as an event file for TensorBoard (step = epoch)")
 OPTION(SWITCH, save_agents, "save-agents", "", "off", 0, 0, "also write every agent's model")
 OPTION(SWITCH, force, "force", "", "off", 0, 0, "replace an earlier run in the same directory")
 OPTION(SWITCH, quiet, "quiet", "", "off", 0, 0, "no progress and no notes")

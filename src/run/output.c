@@ -8,13 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/tensorboard.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/memory.h"
 
 static const char *const run_files[] = {
-    "config.txt",         "partition.csv", "metrics.jsonl", "summary.json", "consensus.safetensors",
-    "agents.safetensors", "ledger.csv"};
+    "config.txt",   "partition.csv",         "metrics.jsonl",
+    "summary.json", "consensus.safetensors", "agents.safetensors",
+    "ledger.csv",   CT_TENSORBOARD_FILE};
 enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
 
 void ct_output_dir(const ct_config *c, char *out, size_t size) {
@@ -162,6 +164,7 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
         CT_TRY(name_dir(run, run->config.resume, k, from, sizeof from));
         CT_TRY(
             resume_metrics(from, run->worlds[k].dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
+        if (run->config.tensorboard) CT_TRY(ct_tensorboard_rewrite(run->worlds[k].dir));
     }
     return CT_OK;
 }
@@ -194,15 +197,14 @@ static bool has_link(const ct_run *run) {
     return run->config.link_latency > 0 || run->config.link_bandwidth > 0;
 }
 
-/* One write of a whole line: a reader never sees half of one. */
-static ct_status append_line(const char *path, const ct_text *line) {
-    FILE *f = fopen(path, "ab");
-    if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    setvbuf(f, NULL, _IOFBF, line->n + 1);
-    bool ok = fwrite(line->chars, 1, line->n, f) == line->n && fflush(f) == 0;
-    int reason = errno;
-    if (fclose(f) != 0) ok = false;
-    return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
+static ct_status append_metrics(const ct_run *run, const char *dir, const ct_text *line) {
+    CT_TRY(ct_text_status(line));
+    char *path = ct_path_join(dir, "metrics.jsonl");
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = ct_file_append(path, line->chars, line->n);
+    ct_free(path);
+    if (status == CT_OK && run->config.tensorboard) status = ct_tensorboard_add(dir, line->chars);
+    return status;
 }
 
 ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
@@ -215,11 +217,7 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
     if (has_link(run)) add_number(&line, "link_seconds", e->link_seconds);
     add_number(&line, "seconds", e->seconds);
     ct_text_add(&line, "}\n");
-    char *path = ct_path_join(run->worlds[world].dir, "metrics.jsonl");
-    ct_status status = ct_text_status(&line);
-    if (path == NULL) status = ct_fail(CT_NOMEM, "no memory for a path");
-    if (status == CT_OK) status = append_line(path, &line);
-    ct_free(path);
+    ct_status status = append_metrics(run, run->worlds[world].dir, &line);
     ct_text_free(&line);
     return status;
 }

@@ -274,6 +274,16 @@ ct_status ct_file_write(const char *path, const void *bytes, size_t n) {
     return status;
 }
 
+ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
+    FILE *f = fopen(path, "ab");
+    if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+    setvbuf(f, NULL, _IOFBF, n + 1);
+    bool ok = fwrite(bytes, 1, n, f) == n && fflush(f) == 0;
+    int reason = errno;
+    if (fclose(f) != 0) ok = false;
+    return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
+}
+
 bool ct_file_exists(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);

@@ -33,6 +33,9 @@ ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
 ct_status ct_writer_commit(ct_writer **writer);
 void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
 
+/* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. */
+ct_status ct_file_append(const char *path, const void *bytes, size_t n);
+
 bool ct_file_exists(const char *path);
 bool ct_dir_exists(const char *path);
 /* Creates a directory and its parents; an existing one is fine. */
