@@ -244,7 +244,7 @@ static void an_unknown_name_is_refused_with_the_known_ones(void) {
     ct_dataset d = {0};
     CHECK_FAILS(open_set("fashion", &d), CT_INVAL, "no data set 'fashion'");
     CHECK_FAILS(open_set("fashion", &d), CT_INVAL,
-                "shapes, noise, fashion-mnist, mnist, idx, cifar10");
+                "shapes, noise, noise100, fashion-mnist, mnist, idx, cifar10");
 }
 
 static void missing_files_say_how_to_get_them(void) {

@@ -2,6 +2,7 @@
 COMMAND(train, "train", "train all agents and write a run directory")
 COMMAND(eval, "eval", "test a run's consensus model, or any model file")
 COMMAND(compare, "compare", "several methods on the same data, graph and seeds, in one table")
+COMMAND(reproduce, "reproduce", "the paper's tables and figures: run what is missing, show both")
 COMMAND(show, "show", "a table of finished runs")
 COMMAND(bench, "bench", "time training iterations of any model, algorithm and device")
 COMMAND(verify, "verify", "prove that ranks, threads and resuming do not change results")

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "run/output.h"
 #include "run/run.h"
+#include "study/metric.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -118,20 +119,8 @@ static ct_status add_rows(comparison *c, const char *list) {
 
 /* ---- results ---- */
 
-static ct_status read_summary(const char *dir, ct_json **out) {
-    ct_blob blob = {0};
-    char *path = ct_path_join(dir, "summary.json");
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, 1 << 24, &blob);
-    if (status == CT_OK) status = ct_json_parse((const char *)blob.bytes, blob.n, path, out);
-    ct_blob_free(&blob);
-    ct_free(path);
-    return status;
-}
-
 static double number(const row *r, const char *key) {
-    const ct_json *member = r->summary != NULL ? ct_json_get(r->summary, key) : NULL;
-    return member != NULL && member->kind == CT_JSON_NUMBER ? member->number : NAN;
+    return ct_json_number(r->summary, key);
 }
 
 /* The table's columns; those with a deviation show it where there were several seeds. */
@@ -239,7 +228,7 @@ static ct_status train_row(row *r) {
         return CT_OK;
     }
     CT_TRY(status);
-    return read_summary(r->config.out, &r->summary);
+    return ct_summary_read(r->config.out, &r->summary);
 }
 
 /* Takes --algorithms out of the arguments; the rest are the runs'. */

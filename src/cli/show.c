@@ -1,31 +1,13 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "util/file.h"
-#include "util/json.h"
-#include "util/memory.h"
+#include "study/metric.h"
 
 void ct_cli_show_help(FILE *out) {
     fputs("usage: crosstalk show RUN...\n\n"
           "A table of finished runs: accuracy of the consensus model, mean and worst of the\n"
           "agents' own, consensus distance, what each agent sent, time.\n",
           out);
-}
-
-static ct_status read_summary(const char *dir, ct_json **out) {
-    ct_blob blob = {0};
-    char *path = ct_path_join(dir, "summary.json");
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, 1 << 24, &blob);
-    if (status == CT_OK) status = ct_json_parse((const char *)blob.bytes, blob.n, path, out);
-    ct_blob_free(&blob);
-    ct_free(path);
-    return status;
-}
-
-static double number(const ct_json *object, const char *key) {
-    const ct_json *member = object != NULL ? ct_json_get(object, key) : NULL;
-    return member != NULL && member->kind == CT_JSON_NUMBER ? member->number : 0.0 / 0.0;
 }
 
 static const char *word(const ct_json *object, const char *key) {
@@ -38,12 +20,13 @@ static void print_row(const char *dir, const ct_json *s) {
     char method[64], where[64];
     snprintf(method, sizeof method, "%.30s%s", word(o, "algorithm"),
              strcmp(word(o, "loss"), "ccl") == 0 ? " + ccl" : "");
-    snprintf(where, sizeof where, "%.30s %.0f", word(o, "topology"), number(o, "agents"));
+    snprintf(where, sizeof where, "%.30s %.0f", word(o, "topology"), ct_json_number(o, "agents"));
     printf("%-24.24s %-16.16s %-12.12s %6g %6.0f %10.2f %6.2f %6.2f %10.3g %9.1f %8.1f\n", dir,
-           method, where, number(o, "alpha"), number(s, "epoch"),
-           100 * number(s, "consensus_accuracy"), 100 * number(s, "local_accuracy_mean"),
-           100 * number(s, "local_accuracy_min"), number(s, "consensus_distance"),
-           number(s, "bytes_sent_per_agent") / (1 << 20), number(s, "seconds"));
+           method, where, ct_json_number(o, "alpha"), ct_json_number(s, "epoch"),
+           100 * ct_json_number(s, "consensus_accuracy"),
+           100 * ct_json_number(s, "local_accuracy_mean"),
+           100 * ct_json_number(s, "local_accuracy_min"), ct_json_number(s, "consensus_distance"),
+           ct_json_number(s, "bytes_sent_per_agent") / (1 << 20), ct_json_number(s, "seconds"));
 }
 
 ct_status ct_cli_show(int n_args, char **args) {
@@ -52,7 +35,7 @@ ct_status ct_cli_show(int n_args, char **args) {
            "alpha", "epochs", "consensus%", "mean%", "worst%", "distance", "MiB/agent", "seconds");
     for (int i = 0; i < n_args; i++) {
         ct_json *summary = NULL;
-        CT_TRY(read_summary(args[i], &summary));
+        CT_TRY(ct_summary_read(args[i], &summary));
         print_row(args[i], summary);
         ct_json_free(&summary);
     }

@@ -4,6 +4,7 @@
 DATASET(shapes, "shapes", never,
         "ten kinds of drawn shapes, 1x28x28, made up on the spot from the seed")
 DATASET(noise, "noise", never, "random pixels and labels, 3x32x32, 10 classes, for measuring speed")
+DATASET(noise100, "noise100", never, "the same with 100 classes")
 DATASET(fashion_mnist, "fashion-mnist", fashion_mnist,
         "Fashion-MNIST, 1x28x28, 10 classes (IDX files)")
 DATASET(mnist, "mnist", never, "MNIST digits, 1x28x28, 10 classes (IDX files)")

@@ -137,39 +137,13 @@ ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
 
 /* ---- options ---- */
 
-/* What does not change the numbers, or is another machine's business. */
-static bool may_differ(const char *name) {
-    static const char *const names[] = {"data-dir",          "cache",      "memory",
-                                        "workers",           "strict",     "device",
-                                        "threads",           "out",        "iterations",
-                                        "eval-every",        "ledger",     "save-agents",
-                                        "timeout",           "transport",  "checkpoint-every",
-                                        "checkpoint-strict", "tensorboard"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (strcmp(names[k], name) == 0) return true;
-    return false;
-}
-
-static void value_text(const ct_json *value, ct_text *out) {
-    switch (value->kind) {
-    case CT_JSON_STRING: ct_text_add(out, "%s", value->string); break;
-    case CT_JSON_BOOL: ct_text_add(out, "%s", value->number != 0 ? "on" : "off"); break;
-    default:
-        if (value->number == floor(value->number) && fabs(value->number) < 1e16)
-            ct_text_add(out, "%.0f", value->number);
-        else
-            ct_json_add_number(out, value->number);
-        break;
-    }
-}
-
 ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
     const ct_json *options = ct_json_get(c->manifest, "options");
     if (options == NULL || options->kind != CT_JSON_OBJECT) return bad(c, "options");
     for (const ct_json *o = options->child; o != NULL; o = o->next) {
         if (strcmp(o->key, "out") == 0 || ct_config_is_given(config, o->key)) continue;
         ct_text text = {0};
-        value_text(o, &text);
+        ct_option_text(o, &text);
         ct_status status = ct_text_status(&text);
         if (status == CT_OK) status = ct_config_set(config, o->key, text.n > 0 ? text.chars : "");
         ct_text_free(&text);
@@ -178,40 +152,18 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
     return CT_OK;
 }
 
-static bool same_value(const ct_json *a, const ct_json *b) {
-    if (b == NULL || a->kind != b->kind) return false;
-    return a->kind == CT_JSON_STRING ? strcmp(a->string, b->string) == 0 : a->number == b->number;
-}
-
-static ct_status refuse_option(const ct_checkpoint *c, const ct_json *now, const ct_json *then) {
-    ct_text a = {0}, b = {0};
-    value_text(now, &a);
-    if (then != NULL) value_text(then, &b);
-    ct_status status =
-        ct_fail(CT_INVAL, "--%s %s contradicts the checkpoint of iteration %ld, which has %s",
-                now->key, a.n > 0 ? a.chars : "''", c->iteration, b.n > 0 ? b.chars : "none");
-    ct_text_free(&a);
-    ct_text_free(&b);
-    return status;
-}
-
-/* Options of the run against those of the checkpoint, both with everything filled in. */
+/* The run's options against those of the checkpoint, both with everything filled in. */
 static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
-    ct_text text = {0};
-    ct_json *now = NULL;
-    ct_text_add(&text, "{");
-    ct_config_print_json(&run->config, &text);
-    ct_text_add(&text, "}");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) status = ct_json_parse(text.chars, text.n, "options", &now);
-    ct_text_free(&text);
-    CT_TRY(status);
-    const ct_json *then = ct_json_get(c->manifest, "options");
-    for (const ct_json *o = now->child; o != NULL && status == CT_OK; o = o->next) {
-        const ct_json *saved = ct_json_get(then, o->key);
-        if (!may_differ(o->key) && !same_value(o, saved)) status = refuse_option(c, o, saved);
-    }
-    ct_json_free(&now);
+    ct_text now = {0}, then = {0};
+    char name[64];
+    ct_status status = ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
+                                                 NULL, name, sizeof name, &now, &then);
+    if (status == CT_OK && name[0] != '\0')
+        status = ct_fail(
+            CT_INVAL, "--%s %s contradicts the checkpoint of iteration %ld, which has %s", name,
+            now.n > 0 ? now.chars : "''", c->iteration, then.n > 0 ? then.chars : "none");
+    ct_text_free(&now);
+    ct_text_free(&then);
     return status;
 }
 

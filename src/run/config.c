@@ -153,6 +153,39 @@ bool ct_config_is_switch(const char *name) {
     return id >= 0 && options[id].kind == SWITCH;
 }
 
+void ct_config_override(ct_config *config, const ct_config *with) {
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        static const size_t sizes[] = {CT_CONFIG_TEXT, sizeof(int64_t), sizeof(double),
+                                       sizeof(bool), sizeof(bool)};
+        const option *o = &options[id];
+        if (!with->given[id]) continue;
+        memcpy(field_of(config, o), field_in(with, o), sizes[o->kind]);
+        config->is_auto[id] = with->is_auto[id];
+        config->given[id] = true;
+    }
+}
+
+void ct_config_fix(ct_config *config) {
+    for (int id = 0; id < CT_N_OPTIONS; id++)
+        if (id != CT_OPT_checkpoint_every) config->given[id] = true;
+}
+
+bool ct_config_may_be_listed(const char *name) {
+    static const ct_option_id never[] = {CT_OPT_data_dir,      CT_OPT_cache, CT_OPT_partition_file,
+                                         CT_OPT_init,          CT_OPT_seeds, CT_OPT_resume,
+                                         CT_OPT_lr_milestones, CT_OPT_fault, CT_OPT_out,
+                                         CT_OPT_force,         CT_OPT_quiet, CT_OPT_topology};
+    int id = find(name);
+    for (size_t k = 0; k < sizeof never / sizeof *never; k++)
+        if ((int)never[k] == id) return false;
+    return id >= 0 && options[id].kind != SWITCH;
+}
+
+const char *ct_config_name(const char *name) {
+    int id = find(name);
+    return id >= 0 ? options[id].name : NULL;
+}
+
 static char *trimmed(char *text) {
     while (*text == ' ' || *text == '\t') text++;
     size_t n = strlen(text);
@@ -201,19 +234,55 @@ static bool is_saved(int id) {
     return id != CT_OPT_force && id != CT_OPT_quiet && id != CT_OPT_resume;
 }
 
+static void add_value(const option *o, const ct_config *config, ct_text *out) {
+    const void *field = field_in(config, o);
+    switch (o->kind) {
+    case TEXT: ct_text_add(out, "%s", (const char *)field); break;
+    case WHOLE: ct_text_add(out, "%" PRId64, *(const int64_t *)field); break;
+    case REAL: add_real(out, *(const double *)field); break;
+    default: ct_text_add(out, "%s", *(const bool *)field ? "on" : "off"); break;
+    }
+}
+
 void ct_config_print(const ct_config *config, ct_text *out) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
-        const option *o = &options[id];
-        const void *field = field_in(config, o);
         if (!is_saved(id)) continue;
-        ct_text_add(out, "%s = ", o->name);
-        switch (o->kind) {
-        case TEXT: ct_text_add(out, "%s", (const char *)field); break;
-        case WHOLE: ct_text_add(out, "%" PRId64, *(const int64_t *)field); break;
-        case REAL: add_real(out, *(const double *)field); break;
-        default: ct_text_add(out, "%s", *(const bool *)field ? "on" : "off"); break;
-        }
+        ct_text_add(out, "%s = ", options[id].name);
+        add_value(&options[id], config, out);
         ct_text_add(out, "\n");
+    }
+}
+
+/* A word for the shell, in quotes where it needs them. */
+static void add_word(ct_text *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        ct_text_add(out, "%s", word);
+        return;
+    }
+    ct_text_add(out, "'");
+    for (; *word != '\0'; word++) ct_text_add(out, *word == '\'' ? "'\\''" : "%c", *word);
+    ct_text_add(out, "'");
+}
+
+void ct_config_print_command(const ct_config *config, ct_text *out) {
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        const option *o = &options[id];
+        if (!config->given[id] || !is_saved(id)) continue;
+        if (o->kind == SWITCH) {
+            if (*(const bool *)field_in(config, o)) ct_text_add(out, " --%s", o->name);
+            continue;
+        }
+        ct_text value = {0};
+        ct_text_add(&value, "%s", "");
+        if (config->is_auto[id] && o->kind != TEXT)
+            ct_text_add(&value, "auto");
+        else
+            add_value(o, config, &value);
+        ct_text_add(out, " --%s ", o->name);
+        if (!value.failed) add_word(out, value.chars);
+        ct_text_free(&value);
     }
 }
 

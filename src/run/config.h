@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "util/json.h"
 #include "util/status.h"
 #include "util/text.h"
 
@@ -48,6 +49,16 @@ bool ct_config_is_given(const ct_config *config, const char *name);
 /* The option takes no value on the command line (SWITCH). Unknown names: false. */
 bool ct_config_is_switch(const char *name);
 
+/* Every option that is given in `with` becomes what it is there. */
+void ct_config_override(ct_config *config, const ct_config *with);
+/* From here on every option counts as given: nothing else may fill it in. --checkpoint-every stays,
+ * because naming it asks for a last checkpoint. */
+void ct_config_fix(ct_config *config);
+/* Several values of the option may stand in a list with commas: its own value never has one. */
+bool ct_config_may_be_listed(const char *name);
+/* The option's name, if that is an alias; NULL: unknown. */
+const char *ct_config_name(const char *name);
+
 /* Reads `name = value` lines; # begins a comment. Options already given are left alone. */
 ct_status ct_config_read(ct_config *config, const char *path);
 
@@ -59,6 +70,22 @@ ct_status ct_config_resolve(ct_config *config);
 void ct_config_print(const ct_config *config, ct_text *out);
 /* The same as JSON members, without braces. */
 void ct_config_print_json(const ct_config *config, ct_text *out);
+
+/* What was given, as on a command line: " --name value ...". */
+void ct_config_print_command(const ct_config *config, ct_text *out);
+
+/* Does not change the numbers: where data and results lie, the machine, what is written. */
+bool ct_config_is_local(const char *name);
+/* A saved option's value as it is written on a command line. */
+void ct_option_text(const ct_json *value, ct_text *out);
+/* Whether a difference of an option of ours (key and value) from a saved one (NULL: there is none)
+ * does not matter. */
+typedef bool ct_difference_skip(const ct_json *ours, const ct_json *theirs);
+/* The first option that differs from what a run has saved (an object as ct_config_print_json writes
+ * it): its name ("" if there is none) and both values. Without `skip`, local ones do not matter. */
+ct_status ct_config_find_difference(const ct_config *config, const ct_json *saved,
+                                    ct_difference_skip *skip, char *name, size_t size,
+                                    ct_text *ours, ct_text *theirs);
 
 /* The help text: groups, names, defaults. */
 void ct_config_help(FILE *out);

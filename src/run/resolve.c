@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#define LARGE_IMAGE 96 /* pixels: larger pictures are for ResNet-18 */
+
 typedef struct paper_row {
     const char *dataset;
     const char *model;
@@ -22,6 +24,11 @@ static const paper_row paper[] = {
     {"cifar100", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
     {"miniimagenet", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
     {"imagenette", "mobilenetv2", 100, 0.01, {{0.001, 0.001}, {1, 1}}},
+    /* The paper says nothing more of ImageNet than its accuracies; pictures of one's own are taken
+     * as if they were CIFAR-100, large ones as if they were ImageNet. */
+    {"imagenet", "resnet18", 90, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
+    {"folder", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
+    {"pack", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
     {"", "lenet5", 50, 0.01, {{0.01, 0.01}, {0.01, 0.01}}},
 };
 
@@ -107,7 +114,9 @@ ct_status ct_config_resolve(ct_config *c) {
     const paper_row *row = row_of(c->dataset);
     CT_TRY(choose_loss(c));
     choose_lambdas(c, row);
-    if (c->is_auto[CT_OPT_model]) snprintf(c->model, sizeof c->model, "%s", row->model);
+    bool is_large = c->image_size > LARGE_IMAGE;
+    if (c->is_auto[CT_OPT_model])
+        snprintf(c->model, sizeof c->model, "%s", is_large ? "resnet18" : row->model);
     if (c->is_auto[CT_OPT_lr]) c->lr = row->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = row->epochs;
     if (c->is_auto[CT_OPT_gamma])

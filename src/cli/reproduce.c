@@ -1,0 +1,43 @@
+/* The paper's tables and figures, or anyone's own, from a small text file. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/studies.h"
+#include "study/study.h"
+
+void ct_cli_reproduce_help(FILE *out) {
+    fputs("usage: crosstalk reproduce NAME|FILE.conf [--option value ...]\n"
+          "       crosstalk reproduce list\n\n"
+          "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a cell "
+          "at\n"
+          "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
+          "table.md, table.csv, table.tex and a run directory for every cell. Finished runs are "
+          "kept,\n"
+          "interrupted ones go on, ones with other options are refused.\n",
+          out);
+    ct_cli_study_help(out);
+    fputs("  --quick[=EPOCHS]     so many epochs, or a twentieth of the paper's; tables say so\n\n"
+          "Options of crosstalk train apply to every run. --data-dir may be the folder that holds\n"
+          "all data sets. docs/REPRODUCE.md tells how to write a .conf. For one process.\n",
+          out);
+}
+
+ct_status ct_cli_reproduce(int n_args, char **args) {
+    ct_study_request request = {0};
+    ct_config given;
+    ct_study study;
+    const char *word = NULL;
+    int n_words;
+    ct_config_init(&given);
+    CT_TRY(ct_cli_study_options(&n_args, args, &request));
+    CT_TRY(ct_cli_options(n_args, args, &given, &word, 1, &n_words));
+    if (n_words == 0)
+        return ct_fail(CT_INVAL, "name a table or figure; crosstalk reproduce list names them");
+    if (strcmp(word, "list") == 0) return ct_study_list(stdout);
+    CT_TRY(ct_study_open(word, &study));
+    snprintf(study.out, sizeof study.out, "results/%s%s", study.name,
+             request.is_quick ? "-quick" : "");
+    ct_status status = ct_cli_study(&study, &given, &request);
+    ct_study_free(&study);
+    return status;
+}

@@ -1,0 +1,304 @@
+/* The runs of a study: every row with every column. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/dataset.h"
+#include "run/run.h"
+#include "study/study.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#define QUICK_PART 20 /* --quick takes this part of the epochs */
+
+static ct_status placed(const ct_study *study, int line, ct_status status) {
+    if (status == CT_OK || status == CT_NOMEM || line == 0) return status;
+    char text[1024];
+    snprintf(text, sizeof text, "%s", ct_message());
+    ct_clear_message();
+    return ct_fail(CT_IO, "%s:%d: %s", study->path, line, text);
+}
+
+/* ---- values with an entry for every column ---- */
+
+static int count_entries(const char *value) {
+    int n = 1;
+    for (; *value != '\0'; value++) n += *value == '|';
+    return n;
+}
+
+/* The k-th entry, blanks trimmed; a value without | is every column's. */
+static ct_status entry_of(const ct_study *study, const char *value, int line, int k, char *out,
+                          size_t size) {
+    int n = count_entries(value);
+    if (n > 1 && n != study->n_columns)
+        return placed(study, line,
+                      ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
+                              study->n_columns == 1 ? "" : "s"));
+    for (int skipped = 0; n > 1 && skipped < k; skipped++) value = strchr(value, '|') + 1;
+    value += strspn(value, " \t");
+    size_t length = strcspn(value, "|");
+    while (length > 0 && strchr(" \t", value[length - 1]) != NULL) length--;
+    snprintf(out, size, "%.*s", (int)length, value);
+    return CT_OK;
+}
+
+static ct_status apply(const ct_study *study, const ct_settings *settings, int column,
+                       ct_config *config) {
+    char value[CT_CONFIG_TEXT];
+    for (int k = 0; k < settings->n; k++) {
+        const ct_setting *s = &settings->items[k];
+        CT_TRY(entry_of(study, s->value, s->line, column, value, sizeof value));
+        CT_TRY(placed(study, s->line, ct_config_set(config, s->name, value)));
+    }
+    return CT_OK;
+}
+
+/* "86.63 +- 0.52", "0.351" or "-" */
+static ct_status parse_estimate(const char *text, ct_estimate *out) {
+    *out = (ct_estimate){.mean = NAN, .deviation = NAN};
+    if (text[0] == '\0' || strcmp(text, "-") == 0) return CT_OK;
+    char mean[64], deviation[64] = "";
+    const char *sign = strstr(text, "+-");
+    snprintf(mean, sizeof mean, "%.*s", (int)(sign != NULL ? sign - text : 60), text);
+    if (sign != NULL) snprintf(deviation, sizeof deviation, "%.60s", sign + 2);
+    bool ok = ct_parse_double(mean, &out->mean) &&
+              (sign == NULL || ct_parse_double(deviation, &out->deviation));
+    if (!ok) return ct_fail(CT_IO, "paper: '%s' is neither 86.63 +- 0.52, nor 0.351, nor -", text);
+    const char *point = strchr(mean, '.');
+    out->digits = point != NULL ? (int)strspn(point + 1, "0123456789") : 0;
+    return CT_OK;
+}
+
+/* ---- one cell ---- */
+
+/* Letters, digits and a few signs stay; what is between them becomes one dash. */
+static void add_slug(char *out, size_t size, const char *label) {
+    size_t n = strlen(out);
+    for (; *label != '\0' && n + 2 < size; label++) {
+        bool is_plain = isalnum((unsigned char)*label) || strchr("+._", *label) != NULL;
+        if (is_plain)
+            out[n++] = (char)tolower((unsigned char)*label);
+        else if (n > 0 && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    while (n > 0 && out[n - 1] == '-') n--;
+    out[n] = '\0';
+}
+
+static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
+    cell->name[0] = '\0';
+    add_slug(cell->name, sizeof cell->name, study->rows[cell->row].label);
+    if (is_row || study->columns[cell->column].line == 0) return;
+    size_t n = strlen(cell->name);
+    if (n + 2 < sizeof cell->name) memcpy(cell->name + n, "-", 2);
+    add_slug(cell->name, sizeof cell->name, study->columns[cell->column].label);
+}
+
+/* The epochs that the run takes; --quick makes them fewer. */
+static ct_status count_epochs(const ct_study_request *request, const ct_config *resolved,
+                              ct_cell *cell) {
+    char text[32];
+    int64_t all = resolved->epochs;
+    int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
+    cell->epochs = all;
+    if (!request->is_quick || n >= all) return CT_OK;
+    cell->epochs = n > 1 ? n : 1;
+    snprintf(text, sizeof text, "%lld", (long long)cell->epochs);
+    return ct_config_set(&cell->config, "epochs", text);
+}
+
+/* A list of one seed is that seed. */
+static ct_status simplify_seeds(ct_config *config) {
+    if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
+    CT_TRY(ct_config_set(config, "seed", config->seeds));
+    config->seeds[0] = '\0';
+    config->given[CT_OPT_seeds] = false;
+    return CT_OK;
+}
+
+/* A folder in `dir` that is named after the data set, as imagenette-160; the first by name. */
+static bool find_inside(const char *dir, const char *dataset, char *out, size_t size) {
+    char best[256] = "";
+    size_t n = strlen(dataset);
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        bool fits = strncmp(e->d_name, dataset, n) == 0 && !isalnum((unsigned char)e->d_name[n]);
+        if (!fits || strlen(e->d_name) >= sizeof best) continue;
+        if (best[0] == '\0' || strcmp(e->d_name, best) < 0)
+            snprintf(best, sizeof best, "%s", e->d_name);
+    }
+    if (d != NULL) closedir(d);
+    int length = snprintf(out, size, "%s/%s", dir, best);
+    return best[0] != '\0' && length > 0 && (size_t)length < size && ct_dir_exists(out);
+}
+
+/* A study may need several data sets: --data-dir may be the folder that holds them all. Those that
+ * the system has a place for (Fashion-MNIST) are taken from there if they are not in it. */
+static void choose_data_dir(ct_config *config) {
+    char inside[CT_CONFIG_TEXT];
+    const char *name = NULL;
+    if (config->data_dir[0] == '\0') return;
+    bool has_place = strcmp(config->dataset, "fashion-mnist") == 0;
+    if (find_inside(config->data_dir, config->dataset, inside, sizeof inside)) {
+        memcpy(config->data_dir, inside, sizeof inside);
+    } else if (has_place) {
+        ct_dataset_options options = ct_run_data_options(config);
+        if (ct_dataset_recognise(&options, &name) != CT_OK) config->data_dir[0] = '\0';
+        ct_clear_message();
+    }
+}
+
+static ct_status set_dir(const ct_study *study, ct_cell *cell) {
+    ct_config *c = &cell->config;
+    int n = snprintf(c->out, sizeof c->out, "%s/%s", study->out, cell->name);
+    c->given[CT_OPT_out] = true;
+    if (n > 0 && (size_t)n < sizeof c->out) return CT_OK;
+    return ct_fail(CT_INVAL, "--out: the name is too long: %s", study->out);
+}
+
+static ct_status configure(const ct_study *study, const ct_config *given,
+                           const ct_study_request *request, ct_cell *cell) {
+    const ct_study_line *row = &study->rows[cell->row];
+    ct_config *c = &cell->config;
+    ct_config_init(c);
+    CT_TRY(apply(study, &study->options, cell->column, c));
+    CT_TRY(apply(study, &study->columns[cell->column].options, cell->column, c));
+    CT_TRY(apply(study, &row->options, cell->column, c));
+    ct_config_override(c, given);
+    CT_TRY(simplify_seeds(c));
+    choose_data_dir(c);
+    CT_TRY(ct_run_name_data(c));
+    CT_TRY(set_dir(study, cell));
+    ct_config resolved = *c;
+    CT_TRY(placed(study, row->line, ct_config_resolve(&resolved)));
+    CT_TRY(count_epochs(request, &resolved, cell));
+    char text[CT_CONFIG_TEXT];
+    CT_TRY(entry_of(study, row->paper, row->paper_line, cell->column, text, sizeof text));
+    return placed(study, row->paper_line, parse_estimate(text, &cell->paper));
+}
+
+/* ---- all of them ---- */
+
+typedef struct selection {
+    const ct_cell *cell;
+    bool fits;
+} selection;
+
+static ct_status try_pattern(void *context, const char *pattern) {
+    selection *s = context;
+    s->fits = s->fits || strstr(s->cell->name, pattern) != NULL ||
+              fnmatch(pattern, s->cell->name, 0) == 0;
+    return CT_OK;
+}
+
+static ct_status select_cell(ct_cell *cell, const char *only) {
+    selection s = {cell, only == NULL};
+    if (only != NULL) CT_TRY(ct_split(only, try_pattern, &s));
+    cell->is_selected = s.fits;
+    return CT_OK;
+}
+
+static ct_status check_name(const ct_study *study, const ct_cell *cell) {
+    for (int k = 0; k < study->n_cells; k++)
+        if (strcmp(study->cells[k].name, cell->name) == 0)
+            return placed(
+                study, study->rows[cell->row].line,
+                ct_fail(CT_IO, "the runs of two rows would both be called '%s'", cell->name));
+    return CT_OK;
+}
+
+/* +, - or < of a place */
+static ct_status kind_of(const ct_study *study, int row, int column, char *out) {
+    const ct_study_line *l = &study->rows[row];
+    char text[CT_CONFIG_TEXT] = "+";
+    if (l->cells[0] != '\0')
+        CT_TRY(entry_of(study, l->cells, l->cells_line, column, text, sizeof text));
+    bool ok = strlen(text) == 1 && strchr("+-<", text[0]) != NULL && (column > 0 || *text != '<');
+    if (!ok)
+        return placed(study, l->cells_line,
+                      ct_fail(CT_IO,
+                              "cells: '%s' is none of + (a run), - (none), < (the run of the "
+                              "cell before)",
+                              text));
+    *out = text[0];
+    return CT_OK;
+}
+
+/* The cell is all of its row. */
+static ct_status is_whole_row(const ct_study *study, int row, int column, bool *out) {
+    *out = column == 0;
+    for (int k = 1; k < study->n_columns && *out; k++) {
+        char kind;
+        CT_TRY(kind_of(study, row, k, &kind));
+        *out = kind == '<';
+    }
+    return CT_OK;
+}
+
+static ct_status add_cell(ct_study *study, const ct_config *given, const ct_study_request *request,
+                          int row, int column) {
+    int *at = &study->at[row * study->n_columns + column];
+    char kind;
+    bool is_row;
+    *at = -1;
+    CT_TRY(kind_of(study, row, column, &kind));
+    if (kind == '<') *at = at[-1];
+    if (kind != '+') return CT_OK;
+    CT_TRY(is_whole_row(study, row, column, &is_row));
+    ct_cell *cell = &study->cells[study->n_cells];
+    *cell = (ct_cell){.row = row, .column = column};
+    name_cell(study, is_row, cell);
+    CT_TRY(configure(study, given, request, cell));
+    CT_TRY(check_name(study, cell));
+    CT_TRY(select_cell(cell, request->only));
+    *at = study->n_cells++;
+    return CT_OK;
+}
+
+static ct_status take_memory(ct_study *study) {
+    size_t n = (size_t)study->n_rows * (size_t)study->n_columns;
+    if (n > CT_STUDY_CELLS)
+        return ct_fail(CT_INVAL, "%zu runs; a study has at most %d", n, CT_STUDY_CELLS);
+    study->cells = ct_new(ct_cell, n);
+    study->at = ct_new(int, n);
+    study->order = ct_new(int, (size_t)study->n_rows);
+    if (study->cells == NULL || study->at == NULL || study->order == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %zu runs", n);
+    for (int k = 0; k < study->n_rows; k++) study->order[k] = k;
+    return CT_OK;
+}
+
+static void say_quick(ct_study *study, const ct_study_request *request) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int k = 0; k < study->n_cells; k++) {
+        int64_t n = study->cells[k].epochs;
+        if (n < least) least = n;
+        if (n > most) most = n;
+    }
+    if (!request->is_quick) return;
+    if (least == most)
+        snprintf(study->said, sizeof study->said,
+                 "quick: %lld epoch%s only, not what the paper ran", (long long)most,
+                 most == 1 ? "" : "s");
+    else
+        snprintf(study->said, sizeof study->said,
+                 "quick: %lld to %lld epochs only, not what the paper ran", (long long)least,
+                 (long long)most);
+}
+
+ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request) {
+    bool is_any = false;
+    CT_TRY(take_memory(study));
+    for (int row = 0; row < study->n_rows; row++)
+        for (int column = 0; column < study->n_columns; column++)
+            CT_TRY(add_cell(study, given, request, row, column));
+    say_quick(study, request);
+    for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;
+    if (is_any) return CT_OK;
+    return ct_fail(CT_INVAL, "--only '%s' fits none of the runs; --dry-run names them",
+                   request->only != NULL ? request->only : "");
+}

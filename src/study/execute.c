@@ -1,0 +1,251 @@
+/* Running what is missing: finished runs are kept, interrupted ones go on, others begin. */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/checkpoint.h"
+#include "run/run.h"
+#include "run/signals.h"
+#include "study/study.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/memory.h"
+
+#define DIVERGED                                                                                   \
+    "diverged.json" /* beside config.txt: why, and the options, like summary.json's                \
+                     */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool has_file(const char *dir, const char *name) {
+    char *path = ct_path_join(dir, name);
+    bool has = path != NULL && ct_file_exists(path);
+    ct_free(path);
+    return has;
+}
+
+/* ---- what is there ---- */
+
+/* Options that have come since the run are at what they then were; "auto" is whatever it became;
+ * another machine and other files do not matter, but a run cut short does. */
+static bool does_not_matter(const ct_json *ours, const ct_json *theirs) {
+    if (theirs == NULL) return true;
+    if (strcmp(ours->key, "iterations") == 0) return false;
+    if (ours->kind == CT_JSON_STRING && strcmp(ours->string, "auto") == 0) return true;
+    return ct_config_is_local(ours->key);
+}
+
+static ct_status check_options(const ct_cell *cell, const ct_json *saved) {
+    ct_text ours = {0}, theirs = {0};
+    char name[64];
+    ct_config resolved = cell->config;
+    CT_TRY(ct_config_resolve(&resolved));
+    ct_status status =
+        ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter, name,
+                                  sizeof name, &ours, &theirs);
+    if (status == CT_OK && name[0] != '\0')
+        status =
+            ct_fail(CT_INVAL,
+                    "%s was run with --%s %s, and here it is %s; name another --out, or run it "
+                    "again with --force",
+                    cell->config.out, name, theirs.n > 0 ? theirs.chars : "''",
+                    ours.n > 0 ? ours.chars : "''");
+    ct_text_free(&ours);
+    ct_text_free(&theirs);
+    return status;
+}
+
+static ct_status check_diverged(ct_cell *cell) {
+    ct_blob blob = {0};
+    ct_json *saved = NULL;
+    char *path = ct_path_join(cell->config.out, DIVERGED);
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = ct_file_read(path, 1 << 20, &blob);
+    if (status == CT_OK) status = ct_json_parse((const char *)blob.bytes, blob.n, path, &saved);
+    if (status == CT_OK) status = check_options(cell, saved);
+    if (status == CT_OK) cell->state = CT_CELL_DIVERGED;
+    ct_json_free(&saved);
+    ct_blob_free(&blob);
+    ct_free(path);
+    return status;
+}
+
+static ct_status inspect(ct_cell *cell) {
+    const char *dir = cell->config.out;
+    ct_json_free(&cell->summary);
+    cell->state = CT_CELL_MISSING;
+    if (cell->config.force && cell->is_selected) return CT_OK;
+    if (has_file(dir, "summary.json")) {
+        CT_TRY(ct_summary_read(dir, &cell->summary));
+        CT_TRY(check_options(cell, cell->summary));
+        cell->state = CT_CELL_DONE;
+        return CT_OK;
+    }
+    if (has_file(dir, DIVERGED)) return check_diverged(cell);
+    if (has_file(dir, "config.txt") || ct_checkpoint_exists(dir)) cell->state = CT_CELL_BEGUN;
+    return CT_OK;
+}
+
+ct_status ct_study_inspect(ct_study *study) {
+    for (int k = 0; k < study->n_cells; k++) CT_TRY(inspect(&study->cells[k]));
+    return CT_OK;
+}
+
+/* ---- one run ---- */
+
+static void remove_file(const char *dir, const char *name) {
+    char *path = ct_path_join(dir, name);
+    if (path != NULL) remove(path);
+    ct_free(path);
+}
+
+static ct_status lighten_dir(const char *dir) {
+    static const char *const heavy[] = {"consensus.safetensors", "agents.safetensors",
+                                        "partition.csv"};
+    for (size_t k = 0; k < sizeof heavy / sizeof *heavy; k++) remove_file(dir, heavy[k]);
+    return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
+}
+
+/* Models, splits and checkpoints go: what is left of a finished run is small enough to be kept. */
+static ct_status lighten(const char *dir) {
+    ct_status status = lighten_dir(dir);
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && status == CT_OK && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, "seed-", 5) != 0) continue;
+        char *inner = ct_path_join(dir, e->d_name);
+        status = inner != NULL ? lighten_dir(inner) : ct_fail(CT_NOMEM, "no memory for a path");
+        ct_free(inner);
+    }
+    if (d != NULL) closedir(d);
+    return status;
+}
+
+static ct_status write_diverged(const ct_cell *cell) {
+    ct_text text = {0};
+    ct_config resolved = cell->config;
+    CT_TRY(ct_config_resolve(&resolved));
+    ct_text_add(&text, "{\"message\": ");
+    ct_json_add_string(&text, ct_message());
+    ct_clear_message();
+    ct_text_add(&text, ", \"options\": {");
+    ct_config_print_json(&resolved, &text);
+    ct_text_add(&text, "\n}}\n");
+    char *path = ct_path_join(cell->config.out, DIVERGED);
+    ct_status status = path != NULL ? ct_text_status(&text) : ct_fail(CT_NOMEM, "no memory");
+    if (status == CT_OK) status = ct_file_write(path, text.chars, text.n);
+    ct_free(path);
+    ct_text_free(&text);
+    return status;
+}
+
+/* A checkpoint that can be gone on from; a damaged one is no reason to stop. */
+static bool can_resume(const ct_cell *cell) {
+    ct_checkpoint *checkpoint = NULL;
+    if (!ct_checkpoint_exists(cell->config.out)) return false;
+    bool can = ct_checkpoint_open(cell->config.out, &checkpoint) == CT_OK;
+    if (!can) ct_note("%s begins again: %s", cell->name, ct_message());
+    ct_clear_message();
+    ct_checkpoint_free(&checkpoint);
+    return can;
+}
+
+static ct_status train_cell(const ct_cell *cell) {
+    ct_config config = cell->config;
+    CT_TRY(ct_config_resolve(&config));
+    ct_config_fix(&config); /* nothing comes from the checkpoint: it must agree */
+    if (cell->state == CT_CELL_BEGUN && can_resume(cell))
+        memcpy(config.resume, config.out, sizeof config.resume);
+    else
+        config.force = true; /* what an interrupted or forced run has left */
+    if (config.force) remove_file(config.out, DIVERGED);
+    return ct_train(&config);
+}
+
+/* Trains; the cell is left in the state that it then has. *is_stopped: by a signal or the time. */
+static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
+    char text[1024];
+    ct_status status = train_cell(cell);
+    bool was_stopped = ct_signals_seen() != 0;
+    if (status == CT_DIVERGED) {
+        ct_note("%s: %s", cell->name, ct_message());
+        CT_TRY(write_diverged(cell));
+        cell->state = CT_CELL_DIVERGED;
+        return keep ? CT_OK : lighten(cell->config.out);
+    }
+    if (status != CT_OK && status != CT_STOPPED) {
+        snprintf(text, sizeof text, "%s", ct_message());
+        ct_clear_message();
+        return ct_fail(status, "%s: %s%s", cell->name, text,
+                       strstr(text, "contradicts") != NULL
+                           ? "; name another --out, or begin again with --force"
+                           : "");
+    }
+    CT_TRY(status);
+    *is_stopped = was_stopped && !has_file(cell->config.out, "summary.json");
+    if (*is_stopped) {
+        cell->state = CT_CELL_BEGUN;
+        return CT_OK;
+    }
+    CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
+    cell->state = CT_CELL_DONE;
+    return keep ? CT_OK : lighten(cell->config.out);
+}
+
+/* ---- all of them ---- */
+
+static bool is_to_do(const ct_cell *cell) {
+    return cell->is_selected && (cell->state == CT_CELL_MISSING || cell->state == CT_CELL_BEGUN);
+}
+
+static int count_to_do(const ct_study *study) {
+    int n = 0;
+    for (int k = 0; k < study->n_cells; k++) n += is_to_do(&study->cells[k]);
+    return n;
+}
+
+/* The last twentieth of the time is for the one in progress. */
+static bool is_time_up(const ct_study_request *r) {
+    return r->time_limit_s > 0 && now() - r->started_s > 0.95 * r->time_limit_s;
+}
+
+ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left) {
+    bool is_stopped = false;
+    int n_done = 0, n_all = count_to_do(study);
+    CT_TRY(ct_dir_create(study->out));
+    if (request->time_limit_s > 0) ct_signals_stop_at(request->started_s + request->time_limit_s);
+    ct_status status = CT_OK;
+    for (int k = 0; k < study->n_cells && status == CT_OK && !is_stopped; k++) {
+        ct_cell *cell = &study->cells[k];
+        if (!is_to_do(cell)) continue;
+        if (is_time_up(request)) break;
+        ct_note("--- %d of %d: %s%s", ++n_done, n_all, cell->name,
+                cell->state == CT_CELL_BEGUN ? " (interrupted before)" : "");
+        status = run_cell(cell, request->keep, &is_stopped);
+        if (status == CT_OK) status = ct_study_write(study);
+    }
+    ct_signals_stop_at(0);
+    *n_left = count_to_do(study);
+    return status;
+}
+
+ct_status ct_study_print_plan(const ct_study *study, FILE *out) {
+    static const char *const states[] = {"to run", "begun", "done", "diverged"};
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        ct_text command = {0};
+        if (!cell->is_selected) continue;
+        ct_config_print_command(&cell->config, &command);
+        CT_TRY(ct_text_status(&command));
+        fprintf(out, "%-8s  %s\n          crosstalk train%s\n", states[cell->state], cell->name,
+                command.chars);
+        ct_text_free(&command);
+    }
+    fprintf(out, "%d of %d runs to do\n", count_to_do(study), study->n_cells);
+    return CT_OK;
+}

@@ -1,0 +1,139 @@
+/* A study: runs as the cells of a table, described in a small text file or on the command line, run
+ * where they are missing, and shown beside the numbers they should give.
+ *
+ *   title = CIFAR-10, ring            what the table shows
+ *   rows = agents | method            headings of the parts of a row's label
+ *   show = consensus, mean            metrics (metric.h); the paper's numbers are of the first
+ *   curves = ce, mv, dv               metrics to be written epoch by epoch
+ *   [options]                         of every run: name = value, as in a config.txt
+ *   seeds = 1,2,3
+ *   [column alpha = 0.1]              a label, then options of this column's runs
+ *   alpha = 0.1
+ *   [row 16 | CCL]                    a label, then options of this row's runs; a value with | has
+ *   lambda-d = 0 | 0.01               an entry for every column
+ *   paper = 86.63 +- 0.52 | -         what the cells should give; - where nothing is known
+ *   cells = + | <                     + a run (default), - none, < the run of the cell before
+ *
+ * Where an option is named several times the row wins over the column, the column over [options],
+ * and the command line over all. */
+#ifndef CT_STUDY_STUDY_H
+#define CT_STUDY_STUDY_H
+
+#include "run/config.h"
+#include "study/metric.h"
+
+#define CT_STUDY_LABEL 128
+#define CT_STUDY_HEADS 6
+#define CT_STUDY_SHOWN 12
+#define CT_STUDY_CELLS 4096
+
+typedef struct ct_setting {
+    char name[64], value[CT_CONFIG_TEXT];
+    int line; /* of the file */
+} ct_setting;
+
+typedef struct ct_settings {
+    ct_setting *items;
+    int n;
+} ct_settings;
+
+/* A row or a column as it was written. */
+typedef struct ct_study_line {
+    char label[CT_STUDY_LABEL];
+    int line;
+    ct_settings options;
+    char paper[CT_CONFIG_TEXT], cells[CT_CONFIG_TEXT]; /* of a row; "" = not given */
+    int paper_line, cells_line;
+} ct_study_line;
+
+typedef struct ct_estimate {
+    double mean, deviation; /* NaN: not given */
+    int digits;
+} ct_estimate;
+
+typedef enum ct_cell_state {
+    CT_CELL_MISSING,
+    CT_CELL_BEGUN, /* interrupted: files are there, perhaps a checkpoint */
+    CT_CELL_DONE,
+    CT_CELL_DIVERGED,
+} ct_cell_state;
+
+typedef struct ct_cell {
+    int row, column;
+    char name[2 * CT_STUDY_LABEL]; /* its directory below --out */
+    ct_config config;              /* what was asked for; out is its directory */
+    bool is_selected;
+    int64_t epochs;
+    ct_estimate paper;
+    ct_cell_state state;
+    ct_json *summary; /* of a finished one */
+} ct_cell;
+
+typedef struct ct_study {
+    char name[CT_STUDY_LABEL], path[CT_CONFIG_TEXT];
+    char title[CT_CONFIG_TEXT], note[CT_CONFIG_TEXT];
+    char heads[CT_STUDY_HEADS][CT_STUDY_LABEL];
+    int n_heads;
+    const ct_metric *shown[CT_STUDY_SHOWN], *curves[CT_STUDY_SHOWN];
+    int n_shown, n_curves;
+    ct_settings options;
+    ct_study_line *rows, *columns;
+    int n_rows, n_columns;
+    ct_cell *cells;
+    int n_cells;
+    int *at;    /* [n_rows][n_columns] the cell of a place; -1 = none */
+    int *order; /* [n_rows] in which a table lists them */
+    char out[CT_CONFIG_TEXT];
+    char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
+} ct_study;
+
+/* What the command line asks for. */
+typedef struct ct_study_request {
+    const char *only;     /* names that contain or match one of these, with commas; NULL = all */
+    bool is_quick;        /* fewer epochs: */
+    int64_t quick_epochs; /* so many; 0 = a twentieth */
+    bool dry_run, table_only, keep;
+    double time_limit_s; /* 0 = none */
+    double started_s;    /* on the monotonic clock */
+} ct_study_request;
+
+/* ---- from a file (conf.c, find.c) ---- */
+/* A study from its text; CT_IO with file:line. */
+ct_status ct_study_parse(const char *path, const char *text, ct_study *out);
+/* The same of a file, by path or by the name of one that came with the program. */
+ct_status ct_study_open(const char *name, ct_study *out);
+void ct_study_free(ct_study *study);
+/* Adds an option to a list; `line` is where it was written. */
+ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line);
+ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line);
+/* The names of the studies that came with the program, with their titles. */
+ct_status ct_study_list(FILE *out);
+
+/* ---- cells (cells.c) ---- */
+/* The runs, with the command line's options over the file's. */
+ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request);
+
+/* ---- runs (execute.c) ---- */
+/* Looks at what is there. CT_INVAL where a cell was run with other options. */
+ct_status ct_study_inspect(ct_study *study);
+/* Runs what is selected and not there yet; tables are written after each. *n_left: cells that time
+ * or a signal left over. */
+ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left);
+/* Lists the cells with their state and their commands. */
+ct_status ct_study_print_plan(const ct_study *study, FILE *out);
+
+/* ---- results (table.c, curves.c) ---- */
+/* table.md, table.csv, table.tex (and curves.csv) into --out. */
+ct_status ct_study_write(const ct_study *study);
+/* The table as text. */
+ct_status ct_study_print(const ct_study *study, FILE *out);
+ct_status ct_study_write_curves(const ct_study *study);
+/* `text` to --out/name. */
+ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
+/* A field of a CSV line, quoted where it must be. */
+void ct_csv_add(ct_text *out, const char *field);
+
+/* Is ours as the paper says: within two of its deviations, or without one, to its digits. */
+bool ct_estimate_holds(const ct_estimate *paper, double ours);
+
+#endif

@@ -1,0 +1,283 @@
+/* crosstalk reproduce and sweep: studies read from text, run, interrupted, reused and printed. */
+#include "program.h"
+
+#include "study/study.h"
+
+/* Milliseconds a run. */
+#define OPTIONS                                                                                    \
+    "[options]\ndataset = shapes\nmodel = mlp:4\ntrain-samples = 400\ntest-samples = 100\n"        \
+    "batch-size = 8\nagents = 4\nepochs = 2\nlr = 0.02\nseeds = 1,2\nthreads = 1\n"
+#define TOY                                                                                        \
+    "title = A & toy\nrows = kind | method\nshow = consensus, worst\ncurves = ce, mv\n" OPTIONS    \
+    "[column alpha = 0.1]\nalpha = 0.1\n[column alpha = 1]\nalpha = 1\n"                           \
+    "[row plain | IID]\nalgorithm = dsgdm\npartition = iid\ncells = + | <\npaper = 50.00 +- 1\n"   \
+    "[row plain | CCL]\nalgorithm = ccl\nlambda-d = 0 | 0.01\npaper = - | 10.5 +- 99\n"
+
+/* A directory with all that is in it. */
+static void remove_tree(const char *path) {
+    DIR *d = opendir(path);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        char inside[1024];
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        snprintf(inside, sizeof inside, "%.500s/%.255s", path, e->d_name);
+        if (unlink(inside) != 0) remove_tree(inside);
+    }
+    if (d != NULL) closedir(d);
+    rmdir(path);
+}
+
+static bool contains(const char *path, const char *words) {
+    char text[SAID];
+    slurp(path, text);
+    if (strstr(text, words) != NULL) return true;
+    printf("    %s has no '%s':\n%s\n", path, words, text);
+    return false;
+}
+
+static double of_summary(const char *dir, const char *key) {
+    ct_json *summary = NULL;
+    double value = NAN;
+    if (ct_summary_read(dir, &summary) == CT_OK) value = ct_json_number(summary, key);
+    ct_json_free(&summary);
+    return value;
+}
+
+/* ---- the file ---- */
+
+static void check_refused(const char *text, const char *words) {
+    ct_study study;
+    ct_config given;
+    ct_study_request request = {0};
+    ct_config_init(&given);
+    ct_clear_message();
+    ct_status status = ct_study_parse("my.conf", text, &study);
+    if (status == CT_OK) {
+        snprintf(study.out, sizeof study.out, "out");
+        status = ct_study_build(&study, &given, &request);
+        ct_study_free(&study);
+    }
+    if (status == CT_OK || strstr(ct_message(), words) == NULL) {
+        printf("    not refused with '%s' (status %d: %s):\n%s\n", words, (int)status, ct_message(),
+               text);
+        test_failed = true;
+    }
+    ct_clear_message();
+}
+
+static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
+    check_refused("title = x\n", "my.conf:2: the study has no [row]");
+    check_refused("title = x\nagents = 4\n[row a]\n", "my.conf:2: 'agents' is none of title");
+    check_refused("show = consensus, speed\n[row a]\n", "my.conf:1: no metric 'speed'; known: con");
+    check_refused("[row a]\nbogus\n", "my.conf:2: 'bogus' is not of the form name = value");
+    check_refused("[row a]\n[row a]\n", "my.conf:2: 'a' is there twice; the first is in line 1");
+    check_refused("[row]\n", "my.conf:1: a row or column needs a label");
+    check_refused("[row a\n", "my.conf:1: '[row a' has no ]");
+    check_refused("[cell a]\n", "my.conf:1: '[cell]' is none of [options]");
+    check_refused("[row a]\nlr = 1\nlr = 2\n", "my.conf:3: 'lr' is set twice; first in line 2");
+    check_refused("[row a]\nout = x\n", "my.conf:2: 'out' has no place here");
+    check_refused("[row a]\nagent = 4\n", "my.conf:2: unknown option --agent; did you mean");
+    check_refused("[row a]\nlr = fast\n", "my.conf:2: --lr: 'fast' is not a number");
+    check_refused("[row a]\npaper = good\n", "my.conf:2: paper: 'good' is neither");
+    check_refused("[column x]\n[row a]\nlr = 1 | 2\n", "my.conf:3: 2 entries for 1 column");
+    check_refused("[column x]\n[row a]\ncells = <\n", "my.conf:3: cells: '<' is none of +");
+    check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:1: --lambda-m, --lambda-d");
+    check_refused("[row a b]\n[row a-B]\n", "my.conf:2: the runs of two rows would both be called");
+}
+
+static void every_experiment_that_comes_along_can_be_planned(void) {
+    DIR *d = opendir(CT_SOURCE_DIR "/experiments");
+    int n = 0;
+    REQUIRE(d != NULL);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        char words[1024];
+        if (strstr(e->d_name, ".conf") == NULL) continue;
+        snprintf(words, sizeof words, "reproduce %s/%s --dry-run --data-dir .",
+                 CT_SOURCE_DIR "/experiments", e->d_name);
+        succeeds(words);
+        CHECK(strstr(said.out, "crosstalk train --dataset ") != NULL);
+        n++;
+    }
+    closedir(d);
+    CHECK(n >= 16);
+    succeeds("reproduce list");
+    CHECK(n_lines(said.out) == n && strstr(said.out, "table1  ") != NULL);
+}
+
+/* ---- running ---- */
+
+static void a_study_gives_its_tables_and_light_runs(void) {
+    put("toy.conf", TOY);
+    succeeds("reproduce toy.conf --quiet --out toy");
+    CHECK(strstr(said.out, "A & toy\n") == said.out);
+    CHECK(strstr(said.out, "sample deviation (n - 1)") != NULL);
+    CHECK(ct_file_exists("toy/plain-iid/summary.json"));
+    CHECK(ct_file_exists("toy/plain-ccl-alpha-0.1/seed-1/metrics.jsonl"));
+    CHECK(ct_file_exists("toy/plain-ccl-alpha-1/seed-2/config.txt"));
+    CHECK(!ct_file_exists("toy/plain-ccl-alpha-1/seed-2/partition.csv"));
+    CHECK(!ct_file_exists("toy/plain-ccl-alpha-1/seed-2/consensus.safetensors"));
+    CHECK(!ct_dir_exists("toy/plain-iid/checkpoint"));
+    CHECK(of_summary("toy/plain-ccl-alpha-1", "iteration") == 26);
+}
+
+/* The numbers of the table are the runs' own, and the deviation that of two seeds. */
+static void a_table_shows_mean_deviation_and_difference(void) {
+    char line[256];
+    double a = 100 * of_summary("toy/plain-iid/seed-1", "consensus_accuracy");
+    double b = 100 * of_summary("toy/plain-iid/seed-2", "consensus_accuracy");
+    double mean = (a + b) / 2, deviation = fabs(a - b) / sqrt(2);
+    snprintf(line, sizeof line, "| plain | IID | %.2f \xc2\xb1 %.2f | 50.00 \xc2\xb1 1.00 | %+.2f",
+             mean, deviation, mean - 50);
+    CHECK(contains("toy/table.md", line));
+    snprintf(line, sizeof line,
+             "plain & IID & $%.2f \\pm %.2f$ & $50.00 \\pm 1.00$ & $%+.2f^{*}$ &", mean, deviation,
+             mean - 50);
+    CHECK(contains("toy/table.tex", line));
+    CHECK(contains("toy/table.tex", "\\caption{A \\& toy}"));
+    snprintf(line, sizeof line, "plain | IID,alpha = 0.1,consensus,%.9g,%.9g,50,1,%.9g,yes,2,done,",
+             mean, deviation, mean - 50);
+    CHECK(contains("toy/table.csv", line));
+    CHECK(contains("toy/table.csv", ",10.5,99,"));
+    CHECK(contains("toy/table.csv", ",no,2,done,plain-ccl-alpha-1\n"));
+    CHECK(contains("toy/curves.csv", "row,column,epoch,ce,ce_std,mv,mv_std\n"));
+    CHECK(contains("toy/curves.csv", "plain | CCL,alpha = 1,2,"));
+}
+
+static void two_deviations_of_the_paper_are_the_limit(void) {
+    ct_estimate wide = {80, 1.5, 2}, exact = {0.471, NAN, 3};
+    CHECK(ct_estimate_holds(&wide, 83) && ct_estimate_holds(&wide, 77));
+    CHECK(!ct_estimate_holds(&wide, 83.01) && !ct_estimate_holds(&wide, 76.99));
+    CHECK(ct_estimate_holds(&exact, 0.47149) && !ct_estimate_holds(&exact, 0.4717));
+}
+
+/* A cell is what train gives with the command that --dry-run shows. */
+static void a_cell_is_the_run_of_its_command(void) {
+    succeeds("reproduce toy.conf --quiet --out other --dry-run --only ccl-alpha-1");
+    char *command = strstr(said.out, "crosstalk train ");
+    REQUIRE(command != NULL);
+    char words[2048];
+    snprintf(words, sizeof words, "%.*s --quiet", (int)strcspn(command, "\n") - 10, command + 10);
+    succeeds(words);
+    CHECK(of_summary("other/plain-ccl-alpha-1", "consensus_loss") ==
+          of_summary("toy/plain-ccl-alpha-1", "consensus_loss"));
+    CHECK(of_summary("other/plain-ccl-alpha-1", "consensus_loss") > 0);
+}
+
+static void finished_runs_are_kept_and_others_refused(void) {
+    struct stat before, after;
+    REQUIRE(stat("toy/plain-iid/summary.json", &before) == 0);
+    succeeds("reproduce toy.conf --quiet --out toy");
+    REQUIRE(stat("toy/plain-iid/summary.json", &after) == 0);
+    CHECK(before.st_ino == after.st_ino);
+    succeeds("reproduce toy.conf --out toy --dry-run");
+    CHECK(strstr(said.out, "0 of 3 runs to do") != NULL);
+    REFUSES(2, "reproduce toy.conf --quiet --out toy --lr 0.01",
+            "toy/plain-iid was run with --lr 0.02", "here it is 0.01", "--force");
+    REFUSES(2, "reproduce toy.conf --quiet --out toy --table-only --seeds 1,2,3", "--seeds 1,2");
+    REFUSES(2, "reproduce toy.conf --quiet --out toy --lr 0.01 --force --only iid",
+            "toy/plain-ccl-alpha-0.1 was run with --lr 0.02"); /* a table of both would be mixed */
+    succeeds("reproduce toy.conf --quiet --out toy --force --lr 0.01");
+    REFUSES(2, "reproduce toy.conf --quiet --out toy", "--lr 0.01");
+}
+
+static void what_is_missing_is_a_dash_in_the_table(void) {
+    put("toy.conf", TOY);
+    succeeds("reproduce toy.conf --quiet --out part --only *alpha-1");
+    CHECK(strstr(said.out, "2 of 3 runs are not there yet") != NULL);
+    succeeds("reproduce toy.conf --table-only --out part");
+    CHECK(contains("part/table.md", "| plain | IID | - | 50.00"));
+    CHECK(contains("part/table.csv",
+                   "plain | IID,alpha = 0.1,consensus,,,50,1,,,2,missing,plain-iid"));
+    CHECK(!ct_dir_exists("part/plain-iid"));
+    REFUSES(2, "reproduce toy.conf --out part --only nothing", "--only 'nothing' fits none");
+}
+
+/* Stopped in the middle, as after SIGTERM: what then goes on ends with the same bits. */
+static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
+    static const char *const keys[] = {"consensus_loss", "consensus_loss_std", "ce", "iteration"};
+    put("long.conf", "show = consensus, loss\n" OPTIONS "[row a]\nalgorithm = ccl\n");
+    succeeds("reproduce long.conf --quiet --out whole --epochs 8");
+    succeeds("train --config whole/a/config.txt --out cut/a --iterations 50 --quiet "
+             "--checkpoint-every 2");
+    CHECK(unlink("cut/a/summary.json") == 0 && ct_dir_exists("cut/a/checkpoint"));
+    succeeds("reproduce long.conf --out cut --epochs 8 --dry-run");
+    CHECK(strncmp(said.out, "begun", 5) == 0);
+    REFUSES(2, "reproduce long.conf --quiet --out cut --epochs 9", "a: --epochs 9 contradicts",
+            "--force");
+    CHECK(run("reproduce long.conf --out cut --epochs 8") == 0);
+    CHECK(strstr(said.err, "(interrupted before)") != NULL);
+    CHECK(strstr(said.err, "going on after iteration 50") != NULL);
+    CHECK(!ct_dir_exists("cut/a/checkpoint"));
+    for (int k = 0; k < 4; k++)
+        CHECK(of_summary("whole/a", keys[k]) == of_summary("cut/a", keys[k]));
+}
+
+/* The run in progress is saved, the others are left; a table of what is there is printed. */
+static void a_study_that_is_out_of_time_ends_in_order(void) {
+    put("long.conf", OPTIONS "[row a]\n[row b]\n");
+    CHECK(run("reproduce long.conf --quiet --out late --epochs 100000 --time-limit 0.3s") == 0);
+    CHECK(strstr(said.err, "2 runs of long left; the same command goes on") != NULL);
+    CHECK(strstr(said.out, "2 of 2 runs are not there yet") != NULL);
+    CHECK(!ct_file_exists("late/a/summary.json") && !ct_dir_exists("late/b"));
+    CHECK(!ct_dir_exists("late/a") || ct_dir_exists("late/a/checkpoint"));
+}
+
+/* Killed before there was a checkpoint: files without a summary are in the way of nobody. */
+static void a_run_that_left_no_checkpoint_begins_again(void) {
+    put("one.conf", OPTIONS "[row a]\nseeds = 3\n");
+    succeeds("reproduce one.conf --quiet --out again --keep");
+    CHECK(ct_file_exists("again/a/consensus.safetensors") &&
+          ct_file_exists("again/a/partition.csv"));
+    CHECK(unlink("again/a/summary.json") == 0);
+    succeeds("reproduce one.conf --out again --quiet");
+    CHECK(of_summary("again/a", "iteration") == 26);
+    succeeds("reproduce one.conf --out again --dry-run");
+    CHECK(strstr(said.out, "0 of 1 runs to do") != NULL);
+}
+
+static void a_run_that_diverges_is_a_word_in_the_table(void) {
+    put("wild.conf", OPTIONS "[row wild]\nlr = 1e6\n[row tame]\n");
+    succeeds("reproduce wild.conf --quiet --out wild");
+    CHECK(contains("wild/table.md", "| wild | diverged |"));
+    CHECK(contains("wild/table.csv", ",diverged,wild\n"));
+    succeeds("reproduce wild.conf --out wild --dry-run");
+    CHECK(strstr(said.out, "diverged  wild") != NULL && strstr(said.out, "0 of 2") != NULL);
+}
+
+static void quick_runs_are_short_and_say_so(void) {
+    succeeds("reproduce toy.conf --quiet --epochs 40 --quick");
+    CHECK(strstr(said.out, "quick: 2 epochs only, not what the paper ran") != NULL);
+    CHECK(contains("results/toy-quick/table.md", "quick: 2 epochs only"));
+    CHECK(contains("results/toy-quick/table.tex", "quick: 2 epochs only"));
+    CHECK(of_summary("results/toy-quick/plain-iid", "epoch") == 2);
+    REFUSES(2, "reproduce toy.conf --quick=none", "--quick=none", "epochs");
+}
+
+static void words_that_make_no_study_are_refused(void) {
+    REFUSES(2, "reproduce", "name a table or figure");
+    REFUSES(2, "reproduce table99", "no experiment 'table99'", "reproduce list");
+    REFUSES(1, "reproduce no/such.conf", "no/such.conf");
+    REFUSES(2, "reproduce toy.conf --time-limit soon", "'soon' is no time");
+    REFUSES(2, "reproduce toy.conf --resume x", "go on by themselves");
+    REFUSES(2, "reproduce toy.conf --bogus 1", "unknown option --bogus");
+}
+
+int main(void) {
+    if (!enter_folder()) return 1;
+    TEST(what_is_wrong_in_a_file_is_named_with_its_line);
+    TEST(every_experiment_that_comes_along_can_be_planned);
+    TEST(a_study_gives_its_tables_and_light_runs);
+    TEST(a_table_shows_mean_deviation_and_difference);
+    TEST(two_deviations_of_the_paper_are_the_limit);
+    TEST(a_cell_is_the_run_of_its_command);
+    TEST(finished_runs_are_kept_and_others_refused);
+    TEST(what_is_missing_is_a_dash_in_the_table);
+    TEST(an_interrupted_study_goes_on_to_the_same_numbers);
+    TEST(a_study_that_is_out_of_time_ends_in_order);
+    TEST(a_run_that_left_no_checkpoint_begins_again);
+    TEST(a_run_that_diverges_is_a_word_in_the_table);
+    TEST(quick_runs_are_short_and_say_so);
+    TEST(words_that_make_no_study_are_refused);
+    leave_folder();
+    remove_tree(folder);
+    return test_report();
+}
