@@ -129,7 +129,7 @@ static void an_imported_folder_reads_as_the_folder_did(void) {
 
 static void odd_words_after_data_are_refused(void) {
     CHECK(CROSSTALK("data") == 2);
-    SAID("get, info, verify or import");
+    SAID("get, info, verify, import or split");
     CHECK(CROSSTALK("data", "frobnicate") == 2);
     SAID("no 'data frobnicate'");
     CHECK(CROSSTALK("data", "info") == 2);

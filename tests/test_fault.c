@@ -1,7 +1,6 @@
 /* Networks and agents that fail: seeded, the same however the run is run, and survivable. */
-#include "resume.h"
+#include "ranks.h"
 
-#include "ct_config.h"
 #include "run/fault.h"
 
 static const uint64_t seeds[] = {7};
@@ -135,8 +134,7 @@ static void failures_survive_a_stop(void) {
 }
 
 static void failures_are_the_same_on_every_rank(void) {
-    if (!CT_WITH_MPI || system("command -v mpirun >/dev/null 2>&1") != 0)
-        SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     static const char *const words[] = {"--algorithm ccl --fault drop=0.2,kill=2@4-9,kill=5@6",
                                         "--algorithm relaysgd --loss ccl --fault drop=0.2",
                                         "--algorithm mt --fault drop=0.1,straggle=0.2:10:5"};
@@ -164,11 +162,7 @@ static void what_cannot_fail_says_so(void) {
 }
 
 int main(void) {
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* of the programs started here */
+    prepare_ranks();
     if (!enter_folder()) return 1;
     TEST(words_say_what_fails);
     TEST(messages_are_lost_as_often_as_asked);

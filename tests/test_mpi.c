@@ -1,32 +1,13 @@
 /* The same run over ranks, threads and stops: the same bits. Needs mpirun; without it, or in a
  * build without MPI, everything here is skipped. */
-#include "resume.h"
-
-#include "ct_config.h"
+#include "ranks.h"
 
 #define RUN                                                                                        \
     " train --quiet --dataset shapes --model mlp:8 --agents 6 --batch-size 16 "                    \
     "--train-samples 600 --test-samples 50 --epochs 2 --lr 0.02 --threads 1 --save-agents "
 
-static char said[1 << 14];
-
-static bool has_mpi(void) {
-    return CT_WITH_MPI && system("command -v mpirun >/dev/null 2>&1") == 0;
-}
-
-/* Runs a shell command with what mpirun wants in a test; its words go to `said`. */
-static int shell(const char *format, const char *a, const char *b) {
-    char command[2048];
-    snprintf(command, sizeof command, format, a, b);
-    FILE *out = popen(command, "r");
-    size_t n = out != NULL ? fread(said, 1, sizeof said - 1, out) : 0;
-    said[n] = '\0';
-    int status = out != NULL ? pclose(out) : -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static void ranks_threads_and_resuming_change_nothing(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     int code = shell("%s verify --ranks 2,3,4 --try-threads 1 --algorithms "
                      "qg-dsgdm:ccl,relaysgd:ccl,gt,sgp,cga:ccl,allreduce 2>&1%s",
                      CT_PROGRAM, "");
@@ -35,7 +16,7 @@ static void ranks_threads_and_resuming_change_nothing(void) {
 }
 
 static void several_seeds_are_spread_as_well(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     CHECK(shell("%s" RUN "--algorithm ccl --seeds 3,4 --out one 2>&1%s", CT_PROGRAM, "") == 0);
     CHECK(shell("mpirun -n 5 %s" RUN "--algorithm ccl --seeds 3,4 --out five 2>&1%s", CT_PROGRAM,
                 "") == 0);
@@ -45,7 +26,7 @@ static void several_seeds_are_spread_as_well(void) {
 }
 
 static void graphs_that_change_are_spread(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     static const char *const algorithms[] = {"dsgdm", "sgp", "gt"};
     for (int k = 0; k < 3; k++) {
         CHECK(shell("%s" RUN "--agents 8 --topology one-peer-exponential --algorithm %s --out one "
@@ -64,7 +45,7 @@ static void graphs_that_change_are_spread(void) {
 }
 
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
     CHECK(strstr(said, "crosstalk: rank 0: 3 ranks for 2 agents") != NULL);
     /* something in the way of rank 0 alone */
@@ -95,7 +76,7 @@ static pid_t send_later(const char *path, int number, double ms) {
 
 /* A rank that is stopped is waited for no longer than --timeout, and named. */
 static void a_rank_that_hangs_is_named(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     pid_t helper = send_later("pid", SIGSTOP, 1500);
     int code =
         shell("timeout 60 mpirun -n 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || echo $$ >pid; "
@@ -110,7 +91,7 @@ static void a_rank_that_hangs_is_named(void) {
 
 /* The job ends, and goes on in one process where the last checkpoint was. */
 static void a_rank_that_dies_takes_nothing_along(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     CHECK(shell("%s" RUN "--epochs 400 --eval-every 400 --out whole 2>&1%s", CT_PROGRAM, "") == 0);
     pid_t helper = send_later("pid", SIGKILL, 700);
     int code =
@@ -129,7 +110,7 @@ static void a_rank_that_dies_takes_nothing_along(void) {
 }
 
 static void more_ranks_than_cores_work(void) {
-    if (!has_mpi()) SKIP("no mpirun, or built without MPI");
+    NEEDS_MPI();
     CHECK(shell("timeout 120 mpirun -n 32 %s" RUN
                 "--agents 32 --batch-size 8 --iterations 3 --out many 2>&1%s",
                 CT_PROGRAM, "") == 0);
@@ -146,11 +127,7 @@ static void two_hundred_agents_live_in_one_process(void) {
 }
 
 int main(void) {
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* the library's own */
+    prepare_ranks();
     if (!enter_folder()) return 1;
     TEST(ranks_threads_and_resuming_change_nothing);
     TEST(several_seeds_are_spread_as_well);

@@ -1,4 +1,4 @@
-/* crosstalk data: get, verify, info, import. */
+/* crosstalk data: get, verify, info, import, split. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "data/fetch.h"
 #include "data/pack.h"
+#include "data/part.h"
 #include "data/pictures.h"
 #include "data/sheet.h"
 #include "run/run.h"
@@ -18,7 +19,8 @@ void ct_cli_data_help(FILE *out) {
     fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX]\n"
           "       crosstalk data info DIR [--sheet FILE.png] [--option value ...]\n"
           "       crosstalk data verify DIR [--option value ...]\n"
-          "       crosstalk data import DIR FILE.ctpack [--image-size N] [--option value ...]\n\n"
+          "       crosstalk data import DIR FILE.ctpack [--image-size N] [--option value ...]\n"
+          "       crosstalk data split --ranks R --out DIR [--option value ...]\n\n"
           "get      downloads the official files of a set into DIR (default: data/NAME), resuming\n"
           "         what was cut, checks them and unpacks them. --url names another server's\n"
           "         folder, --checksum (SHA-256 or MD5) another file of the same kind.\n"
@@ -27,7 +29,12 @@ void ct_cli_data_help(FILE *out) {
           "verify   reads and decodes everything, lists what cannot be read, and compares\n"
           "         archives with their published checksums. Exit 1 if something is wrong.\n"
           "import   decodes a folder of pictures into one file, which opens without decoding:\n"
-          "         --data-dir FILE.ctpack. Other formats are read as fast as they are.\n\n"
+          "         --data-dir FILE.ctpack. Other formats are read as fast as they are.\n"
+          "split    writes, for a training over R ranks with these options, each rank's part of\n"
+          "         the data to a file of its own in DIR (its agents' samples and the test part),\n"
+          "         and the split to DIR/partition.csv. A rank needs no other data:\n"
+          "           mpirun -n R crosstalk train --data-dir DIR/rank-%r.ctpart \\\n"
+          "               --partition-file DIR/partition.csv ...\n\n"
           "What DIR holds is recognised; --dataset NAME says it. Options are those of train.\n",
           out);
 }
@@ -37,19 +44,19 @@ typedef struct data_args {
     ct_config config;
     const char *words[3]; /* sub-command and its two words */
     int n_words;
-    const char *url, *checksum, *sheet;
+    const char *url, *checksum, *sheet, *ranks;
 } data_args;
 
 static ct_status parse(int n_args, char **args, data_args *out) {
-    static const char *const names[] = {"url", "checksum", "sheet"};
-    const char **values[] = {&out->url, &out->checksum, &out->sheet};
+    static const char *const names[] = {"url", "checksum", "sheet", "ranks"};
+    const char **values[] = {&out->url, &out->checksum, &out->sheet, &out->ranks};
     char **rest = ct_new(char *, (size_t)n_args + 1);
     int n_rest = 0;
     if (rest == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
     ct_status status = CT_OK;
     for (int at = 0; at < n_args && status == CT_OK; at++) {
         const char *value = NULL;
-        for (int k = 0; k < 3 && value == NULL && status == CT_OK; k++) {
+        for (int k = 0; k < 4 && value == NULL && status == CT_OK; k++) {
             status = ct_cli_own_option(n_args, args, &at, names[k], &value);
             if (value != NULL) *values[k] = value;
         }
@@ -99,6 +106,7 @@ static void print_shape(const ct_dataset *d) {
     const ct_images *i = &d->train;
     printf("%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source, d->name,
            d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
+    if (d->train_numbers != NULL) printf("a part: the whole has %zu to train on\n", d->n_whole);
     printf("mean");
     for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
     printf(", deviation");
@@ -124,7 +132,7 @@ static ct_status info(data_args *a) {
     CT_TRY(need_words(a, 2, "a directory"));
     a->config.augment = false; /* whole pictures */
     CT_TRY(name_set(a));
-    CT_TRY(ct_run_open_data(&a->config, &d));
+    CT_TRY(ct_run_open_data(&a->config, 0, &d));
     print_shape(&d);
     ct_status status = print_counts(&d);
     if (status == CT_OK && a->sheet != NULL) status = ct_sheet_write(&d, a->sheet);
@@ -240,14 +248,83 @@ static ct_status import(data_args *a) {
     return status;
 }
 
+/* ---- split ---- */
+
+/* The training samples of one rank's agents, of every seed that the training has. */
+static void choose_samples(const ct_partition *p, ct_span rows, bool *keep, size_t n) {
+    memset(keep, 0, n * sizeof *keep);
+    for (int row = rows.first; row < rows.first + rows.n; row++) {
+        int agent = row % p->n_agents;
+        for (size_t k = p->begin[agent]; k < p->begin[agent + 1]; k++) keep[p->index[k]] = true;
+    }
+}
+
+static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_partition *p,
+                             int n_ranks) {
+    const ct_config *c = &a->config;
+    bool *keep = ct_new(bool, d->train.n);
+    char path[CT_CONFIG_TEXT + 64];
+    int n_seeds = 1;
+    for (const char *s = c->seeds; *s != '\0'; s++) n_seeds += *s == ',';
+    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for a list of samples");
+    const char *kind = strcmp(d->name, "pack") == 0 ? "ctpack" : "ctpart";
+    ct_dataset_options options = ct_run_data_options(c);
+    ct_status status = ct_dir_create(c->out);
+    for (int rank = 0; rank < n_ranks && status == CT_OK; rank++) {
+        choose_samples(p, ct_rank_rows(n_seeds * p->n_agents, n_ranks, rank), keep, d->train.n);
+        snprintf(path, sizeof path, "%s/rank-%d.%s", c->out, rank, kind);
+        status = ct_part_write(d, &options, keep, path);
+    }
+    snprintf(path, sizeof path, "%s/partition.csv", c->out);
+    if (status == CT_OK) status = ct_partition_write(p, path);
+    ct_free(keep);
+    if (status == CT_OK)
+        printf("%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
+               "%s/rank-%%r.%s --partition-file %s\n",
+               c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
+    return status;
+}
+
+static ct_status open_whole(const data_args *a, ct_dataset *out) {
+    ct_dataset_options options = ct_run_data_options(&a->config);
+    options.augment = false;
+    options.memory_bytes = 1; /* pictures go from file to file */
+    CT_TRY(ct_run_open_data_as(&a->config, &options, out));
+    return ct_part_check(out);
+}
+
+static ct_status split(data_args *a) {
+    ct_dataset d = {0};
+    ct_partition p = {0};
+    ct_config *c = &a->config;
+    int64_t n_ranks = 0;
+    CT_TRY(need_words(a, 1, "no other words"));
+    if (a->ranks == NULL || c->out[0] == '\0')
+        return ct_fail(CT_INVAL, "crosstalk data split needs --ranks R and --out DIR");
+    if (!ct_parse_i64(a->ranks, &n_ranks) || n_ranks < 1 || n_ranks > c->agents)
+        return ct_fail(CT_INVAL, "--ranks: '%s' is not a number from 1 to the %lld of --agents",
+                       a->ranks, (long long)c->agents);
+    if (ct_dir_exists(c->out) && !c->force)
+        return ct_fail(CT_IO, "%s is there already; write into it with --force", c->out);
+    CT_TRY(ct_run_name_data(c));
+    ct_status status = open_whole(a, &d);
+    if (status == CT_OK) status = ct_run_partition(c, &d, (uint64_t)c->seed, &p);
+    if (status == CT_OK) status = write_parts(a, &d, &p, (int)n_ranks);
+    ct_partition_free(&p);
+    ct_dataset_free(&d);
+    return status;
+}
+
 ct_status ct_cli_data(int n_args, char **args) {
     data_args a = {0};
     CT_TRY(parse(n_args, args, &a));
     if (a.n_words == 0)
-        return ct_fail(CT_INVAL, "say what: get, info, verify or import (crosstalk help data)");
+        return ct_fail(CT_INVAL,
+                       "say what: get, info, verify, import or split (crosstalk help data)");
     if (strcmp(a.words[0], "get") == 0) return get(&a);
     if (strcmp(a.words[0], "info") == 0) return info(&a);
     if (strcmp(a.words[0], "verify") == 0) return verify(&a);
     if (strcmp(a.words[0], "import") == 0) return import(&a);
-    return ct_fail(CT_INVAL, "no 'data %s'; known: get, info, verify, import", a.words[0]);
+    if (strcmp(a.words[0], "split") == 0) return split(&a);
+    return ct_fail(CT_INVAL, "no 'data %s'; known: get, info, verify, import, split", a.words[0]);
 }

@@ -76,17 +76,6 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     return ct_partition_write(p, c->out);
 }
 
-static ct_status split(const ct_config *c, const ct_dataset *d, ct_partition *out) {
-    ct_partition_spec spec = {.kind = c->partition,
-                              .n_agents = (int)c->agents,
-                              .alpha = c->alpha,
-                              .classes_per_agent = (int)c->classes_per_agent,
-                              .seed = (uint64_t)c->seed};
-    if (c->partition_file[0] != '\0')
-        return ct_partition_read(c->partition_file, (int)c->agents, d->train.n, out);
-    return ct_partition_create(&spec, d->train.labels, d->train.n, d->n_classes, out);
-}
-
 /* Takes --svg and --png out of the arguments; the rest are options of train. */
 static ct_status parse(int n_args, char **args, ct_config *config, charts *to) {
     char **rest = ct_new(char *, (size_t)n_args + 1);
@@ -115,8 +104,11 @@ ct_status ct_cli_partition(int n_args, char **args) {
     ct_partition p = {0};
     CT_TRY(parse(n_args, args, &c, &to));
     CT_TRY(ct_run_name_data(&c));
-    ct_status status = ct_run_open_data(&c, &d);
-    if (status == CT_OK) status = split(&c, &d, &p);
+    ct_status status = ct_run_open_data(&c, 0, &d);
+    if (status == CT_OK && d.train_numbers != NULL)
+        status =
+            ct_fail(CT_INVAL, "%s is a part of a data set, and only the whole is split", d.source);
+    if (status == CT_OK) status = ct_run_partition(&c, &d, (uint64_t)c.seed, &p);
     if (status == CT_OK) status = report(&c, &to, &d, &p);
     ct_partition_free(&p);
     ct_dataset_free(&d);

@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include "data/dataset_internal.h"
+#include "data/part.h"
 #include "data/pictures.h"
 #include "util/memory.h"
 #include "util/registry.h"
@@ -34,8 +35,12 @@ bool ct_dataset_probe_never(const char *dir) {
 ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **name) {
     if (options->dir == NULL)
         return ct_fail(CT_INVAL, "say which directory holds the data with --data-dir DIR");
+    char whole[64] = "";
+    if (ct_part_looks_right(options->dir)) CT_TRY(ct_part_name(options->dir, whole));
     for (size_t k = 0; k < n_kinds; k++) {
-        if (!kinds[k].probe(options->dir)) continue;
+        bool found =
+            whole[0] != '\0' ? strcmp(whole, kinds[k].name) == 0 : kinds[k].probe(options->dir);
+        if (!found) continue;
         *name = kinds[k].name;
         return CT_OK;
     }
@@ -51,6 +56,8 @@ ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, c
     for (size_t k = 0; k < n_kinds; k++)
         if (strcmp(kinds[k].name, name) == 0) found = &kinds[k];
     if (found == NULL) return ct_unknown_name("data set", name, NULL, ct_dataset_each);
+    if (options->dir != NULL && ct_part_looks_right(options->dir))
+        return ct_part_open(options->dir, found->name, options, out);
 
     ct_dataset dataset = {0};
     snprintf(dataset.name, sizeof dataset.name, "%s", found->name);
@@ -69,6 +76,7 @@ void ct_dataset_free(ct_dataset *dataset) {
     ct_images_free(&dataset->test);
     ct_images_free(&dataset->train);
     ct_free(dataset->class_names);
+    ct_free(dataset->train_numbers);
     *dataset = (ct_dataset){0};
 }
 

@@ -37,6 +37,10 @@ typedef struct ct_dataset {
     ct_pictures *train_pictures, *test_pictures;
     size_t n_left_out; /* pictures that could not be read */
     char *class_names; /* n_classes strings one after the other, each with its 0; NULL: unknown */
+    /* of a part (part.h): the numbers of its training samples among the n_whole of the whole set,
+     * ascending; NULL: this is all of it */
+    uint32_t *train_numbers;
+    size_t n_whole;
 } ct_dataset;
 
 typedef struct ct_dataset_options {

@@ -85,8 +85,9 @@ static void begin_pass(ct_order *order, int agent, long pass) {
 
 void ct_order_rng(const ct_order *order, int agent, long iteration, uint32_t sample, ct_rng *out) {
     long pass = iteration / batches_of(order, agent);
+    const uint32_t *numbers = order->spec.numbers;
     ct_rng_init(out, seed_of(order, agent), CT_RNG_AUGMENT, agent_of(order, agent), (uint32_t)pass,
-                sample);
+                numbers != NULL ? numbers[sample] : sample);
 }
 
 static ct_crop draw_crop(const ct_order *order, int agent, long iteration, uint32_t sample) {

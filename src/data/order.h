@@ -16,9 +16,11 @@ typedef struct ct_order_spec {
     const uint64_t *seeds; /* [n_seeds] the partition's agents are rows, seed by seed */
     int n_seeds;
     int batch_size;
-    bool shuffle;     /* a new order every pass; otherwise the partition's */
-    int crop_padding; /* 0: no random crop */
-    bool flip;        /* random horizontal flips */
+    bool shuffle;            /* a new order every pass; otherwise the partition's */
+    int crop_padding;        /* 0: no random crop */
+    bool flip;               /* random horizontal flips */
+    const uint32_t *numbers; /* of a part: numbers of its samples in the whole set, by which all is
+                                drawn; they outlive the order. NULL: their places */
 } ct_order_spec;
 
 typedef struct ct_order ct_order;

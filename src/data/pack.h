@@ -20,6 +20,8 @@ typedef struct ct_pack_facts {
     uint32_t side; /* pixels of the shorter side */
     uint32_t size; /* pixels of the square to be cut out */
     float mean[3], std[3];
+    uint32_t n_whole; /* of a part (part.h): training pictures of the whole set, whose places among
+                         them are the entries' sources; 0: this is all of it */
 } ct_pack_facts;
 
 typedef struct ct_pack_entry {

@@ -1,4 +1,5 @@
-/* `pack`: folders of pictures as `crosstalk data import` writes them, one file. */
+/* `pack`: folders of pictures as `crosstalk data import` writes them, one file; or a part of one.
+ */
 #include "data/dataset_internal.h"
 
 #include "data/pictures.h"
@@ -18,6 +19,24 @@ static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     return CT_OK;
 }
 
+/* A part's training pictures have the numbers that they had in the whole. */
+static ct_status keep_numbers(const char *path, const ct_pack *pack, ct_dataset *out) {
+    const ct_pack_facts *facts = ct_pack_facts_of(pack);
+    const ct_pack_entry *entries = ct_pack_entries(pack);
+    size_t n = (size_t)(facts->n - facts->n_test);
+    if (facts->n_whole == 0) return CT_OK;
+    out->train_numbers = ct_new(uint32_t, n);
+    if (out->train_numbers == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    out->n_whole = facts->n_whole;
+    for (size_t i = 0; i < n; i++) {
+        if (entries[i].source >= facts->n_whole ||
+            (i > 0 && entries[i].source <= entries[i - 1].source))
+            return ct_fail(CT_IO, "%s: a damaged part of packed pictures; split it again", path);
+        out->train_numbers[i] = entries[i].source;
+    }
+    return CT_OK;
+}
+
 static ct_status describe(const char *path, const ct_dataset_options *options, ct_pack_facts *facts,
                           ct_dataset *out) {
     ct_pack *pack = NULL;
@@ -25,6 +44,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
     *facts = *ct_pack_facts_of(pack);
     out->n_classes = (int)facts->n_classes;
     ct_status status = keep_names(pack, out);
+    if (status == CT_OK) status = keep_numbers(path, pack, out);
     ct_pack_close(&pack);
     if (status != CT_OK) return status;
     if (options->image_size > (int)facts->side)
@@ -61,6 +81,9 @@ ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *ou
     ct_pictures *part = NULL;
     CT_TRY(ct_pictures_open_pack(&spec, path, 0, n_train, &part));
     CT_TRY(ct_part_of_pictures(part, &out->train, &out->train_pictures, &out->n_left_out));
+    if (out->train_numbers != NULL && out->train.n != n_train)
+        return ct_fail(CT_IO, "%s: %zu of this part's pictures are damaged; split it again", path,
+                       n_train - out->train.n);
     spec.random = false;
     CT_TRY(ct_pictures_open_pack(&spec, path, n_train, n_test, &part));
     return ct_part_of_pictures(part, &out->test, &out->test_pictures, &out->n_left_out);

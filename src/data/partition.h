@@ -44,7 +44,13 @@ typedef struct ct_partition_facts {
     uint64_t hash; /* of the lists, in order */
 } ct_partition_facts;
 
-/* table: [n_agents][n_classes] counts, filled if not NULL. */
+/* How many samples of each class an agent holds: counts[n_classes]; labels by sample. */
+void ct_partition_count(const ct_partition *partition, int agent, const int32_t *labels,
+                        int n_classes, uint32_t *counts);
+/* table: [n_agents][n_classes] such counts. */
+void ct_partition_describe(const ct_partition *partition, const uint32_t *table, int n_classes,
+                           ct_partition_facts *out);
+/* Both at once; table is filled if not NULL. */
 void ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
                           uint32_t *table, ct_partition_facts *out);
 

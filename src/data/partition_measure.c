@@ -26,10 +26,10 @@ static uint64_t hash_of(const ct_partition *p) {
     return hash;
 }
 
-static void count_classes(const ct_partition *p, int agent, const int32_t *labels, int n_classes,
-                          uint32_t *count) {
-    memset(count, 0, (size_t)n_classes * sizeof *count);
-    for (size_t i = p->begin[agent]; i < p->begin[agent + 1]; i++) count[labels[p->index[i]]]++;
+void ct_partition_count(const ct_partition *p, int agent, const int32_t *labels, int n_classes,
+                        uint32_t *counts) {
+    memset(counts, 0, (size_t)n_classes * sizeof *counts);
+    for (size_t i = p->begin[agent]; i < p->begin[agent + 1]; i++) counts[labels[p->index[i]]]++;
 }
 
 /* Adds one agent's figures; `mix` is the global share of each class. */
@@ -47,37 +47,57 @@ static void add_agent(const uint32_t *count, size_t size, const double *mix, int
     sum->total_variation += distance / 2;
 }
 
-static void measure_classes(const ct_partition *p, const int32_t *labels, int n_classes,
-                            uint32_t *count, double *mix, ct_partition_facts *out) {
-    size_t n = p->begin[p->n_agents];
-    for (size_t i = 0; i < n; i++) mix[labels[p->index[i]]] += 1;
+static void measure_classes(const ct_partition *p, const uint32_t *table, int n_classes,
+                            double *mix, ct_partition_facts *out) {
+    size_t n = p->begin[p->n_agents], width = (size_t)n_classes;
+    for (int a = 0; a < p->n_agents; a++)
+        for (size_t c = 0; c < width; c++) mix[c] += table[(size_t)a * width + c];
     for (int c = 0; c < n_classes && n > 0; c++) mix[c] /= (double)n;
-    for (int a = 0; a < p->n_agents; a++) {
-        count_classes(p, a, labels, n_classes, count);
-        add_agent(count, ct_partition_size(p, a), mix, n_classes, out);
-    }
+    for (int a = 0; a < p->n_agents; a++)
+        add_agent(table + (size_t)a * width, ct_partition_size(p, a), mix, n_classes, out);
     out->classes_per_agent /= p->n_agents;
     out->top_share /= p->n_agents;
     out->total_variation /= p->n_agents;
 }
 
-void ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
-                          uint32_t *table, ct_partition_facts *out) {
-    ct_partition_facts facts = {.min_size = SIZE_MAX, .hash = hash_of(partition)};
-    for (int a = 0; a < partition->n_agents; a++) {
-        size_t size = ct_partition_size(partition, a);
+/* No memory for the classes: better no figure than a wrong one. */
+static void forget_classes(ct_partition_facts *facts) {
+    facts->classes_per_agent = facts->top_share = facts->total_variation = NAN;
+}
+
+static ct_partition_facts measure_sizes(const ct_partition *p) {
+    ct_partition_facts facts = {.min_size = SIZE_MAX, .hash = hash_of(p)};
+    for (int a = 0; a < p->n_agents; a++) {
+        size_t size = ct_partition_size(p, a);
         if (size < facts.min_size) facts.min_size = size;
         if (size > facts.max_size) facts.max_size = size;
-        if (table != NULL)
-            count_classes(partition, a, labels, n_classes, table + (size_t)a * (size_t)n_classes);
     }
-    uint32_t *count = ct_new(uint32_t, (size_t)n_classes);
+    return facts;
+}
+
+void ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,
+                           ct_partition_facts *out) {
     double *mix = ct_new(double, (size_t)n_classes);
-    if (count != NULL && mix != NULL)
-        measure_classes(partition, labels, n_classes, count, mix, &facts);
-    else /* no memory: better no figure than a wrong one */
-        facts.classes_per_agent = facts.top_share = facts.total_variation = NAN;
+    *out = measure_sizes(p);
+    if (mix != NULL)
+        measure_classes(p, table, n_classes, mix, out);
+    else
+        forget_classes(out);
     ct_free(mix);
-    ct_free(count);
-    *out = facts;
+}
+
+void ct_partition_measure(const ct_partition *p, const int32_t *labels, int n_classes,
+                          uint32_t *table, ct_partition_facts *out) {
+    size_t width = (size_t)n_classes;
+    uint32_t *own = table == NULL ? ct_new(uint32_t, (size_t)p->n_agents * width) : NULL;
+    uint32_t *counts = table != NULL ? table : own;
+    for (int a = 0; a < p->n_agents && counts != NULL; a++)
+        ct_partition_count(p, a, labels, n_classes, counts + (size_t)a * width);
+    if (counts != NULL) {
+        ct_partition_describe(p, counts, n_classes, out);
+    } else {
+        *out = measure_sizes(p);
+        forget_classes(out);
+    }
+    ct_free(own);
 }

@@ -125,7 +125,8 @@ static ct_status fetch(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture
         return CT_OK;
     }
     if (p->pack == NULL) return ct_pictures_decode(p, i, d, out);
-    ct_status status = ct_pack_read(p->pack, p->pack_first + i, d, out);
+    size_t place = p->in_pack != NULL ? p->in_pack[i] : p->pack_first + i;
+    ct_status status = ct_pack_read(p->pack, place, d, out);
     /* A cache that got damaged does not matter: the file is still there. */
     return status == CT_IO && !p->is_imported ? ct_pictures_decode(p, i, d, out) : status;
 }
@@ -190,11 +191,28 @@ static ct_status look_at(sweep *s, size_t i, int worker) {
     return status;
 }
 
-static ct_status drop_broken(ct_pictures *p, const bool *keep) {
-    size_t n = 0;
+/* Where those that stay lie in the pack. */
+static ct_status keep_places(ct_pictures *p, const bool *keep) {
+    size_t *places = ct_new(size_t, p->files.n), n = 0;
+    if (places == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
     for (size_t i = 0; i < p->files.n; i++)
-        if (p->kept != NULL && keep[i]) p->kept[n++] = p->kept[i];
-    for (; p->kept != NULL && n < p->n_kept; n++) p->kept[n] = (ct_picture){0};
+        if (keep[i]) places[n++] = p->in_pack != NULL ? p->in_pack[i] : p->pack_first + i;
+    ct_free(p->in_pack);
+    p->in_pack = places;
+    return CT_OK;
+}
+
+ct_status ct_pictures_keep(ct_pictures *p, const bool *keep) {
+    if (p->pack != NULL) CT_TRY(keep_places(p, keep));
+    size_t n = 0;
+    for (size_t i = 0; i < p->files.n && p->kept != NULL; i++) {
+        ct_picture picture = p->kept[i];
+        p->kept[i] = (ct_picture){0};
+        if (keep[i])
+            p->kept[n++] = picture;
+        else
+            ct_free((void *)picture.pixels);
+    }
     ct_listing_keep(&p->files, keep);
     if (p->files.n == 0) return ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
     return CT_OK;
@@ -219,7 +237,7 @@ static ct_status prepare(ct_pictures *p) {
         return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
     }
     ct_status status = sweep_run(p, p->kept != NULL ? keep_one : look_at, NULL, 1, keep);
-    if (status == CT_OK) status = drop_broken(p, keep);
+    if (status == CT_OK) status = ct_pictures_keep(p, keep);
     ct_free(keep);
     return status;
 }
@@ -279,8 +297,9 @@ ct_status ct_pictures_open_pack(const ct_pictures_spec *spec, const char *path, 
 void ct_pictures_free(ct_pictures **pictures) {
     ct_pictures *p = *pictures;
     if (p == NULL) return;
-    for (size_t i = 0; p->kept != NULL && i < p->n_listed; i++) ct_free((void *)p->kept[i].pixels);
+    for (size_t i = 0; p->kept != NULL && i < p->n_kept; i++) ct_free((void *)p->kept[i].pixels);
     ct_free(p->kept);
+    ct_free(p->in_pack);
     ct_pack_close(&p->pack);
     ct_free(p->is_broken);
     ct_listing_free(&p->files);

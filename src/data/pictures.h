@@ -32,6 +32,9 @@ void ct_pictures_free(ct_pictures **pictures);
 /* Adds all of them to a pack, decoded from their files; broken ones are noted and left out. */
 ct_status ct_pictures_pack(ct_pictures *pictures, ct_pack_writer *writer);
 
+/* Leaves only those with keep[i], in order, and gives the others' memory back. */
+ct_status ct_pictures_keep(ct_pictures *pictures, const bool *keep);
+
 size_t ct_pictures_count(const ct_pictures *pictures);
 const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures);
 /* Labels of the pictures, [count]. */

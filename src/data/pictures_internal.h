@@ -12,7 +12,8 @@ struct ct_pictures {
     ct_listing files;
     size_t n_listed;   /* before broken ones were left out */
     ct_pack *pack;     /* small pictures on disk; NULL: decoded from their files */
-    size_t pack_first; /* picture i is the pack's pack_first + i */
+    size_t pack_first; /* picture i is the pack's pack_first + i, */
+    size_t *in_pack;   /* or in_pack[i], once some were left out */
     bool is_imported;  /* there are no files behind the pack */
     ct_picture *kept;  /* [n_kept] small pictures in memory; NULL: made each time */
     size_t n_kept;

@@ -3,9 +3,11 @@
 
 #include "run/run.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* Made-up data sets and held-out test parts are the same for every --seed, like real ones. */
 #define DATA_SEED 1
+#define RANK      "%r" /* in --data-dir */
 
 static const char *given(const char *text) {
     return text[0] != '\0' ? text : NULL;
@@ -31,6 +33,11 @@ ct_status ct_run_name_data(ct_config *c) {
     if (strcmp(c->labels, "fine") != 0 && strcmp(c->labels, "coarse") != 0)
         return ct_fail(CT_INVAL, "--labels: no '%s'; known: fine, coarse", c->labels);
     if (strcmp(c->dataset, "auto") != 0) return CT_OK;
+    if (strstr(c->data_dir, RANK) != NULL)
+        return ct_fail(CT_INVAL,
+                       "--data-dir %s is not looked into before there are ranks; name "
+                       "the data set with --dataset",
+                       c->data_dir);
     ct_dataset_options options = ct_run_data_options(c);
     CT_TRY(ct_dataset_recognise(&options, &name));
     snprintf(c->dataset, sizeof c->dataset, "%s", name);
@@ -41,12 +48,34 @@ static void keep_first(ct_images *images, int64_t n) {
     if (n > 0 && (size_t)n < images->n) images->n = (size_t)n;
 }
 
-ct_status ct_run_open_data(const ct_config *c, ct_dataset *out) {
-    ct_dataset_options options = ct_run_data_options(c);
-    CT_TRY(ct_dataset_open(c->dataset, &options, out));
-    keep_first(&out->train, c->train_samples);
+/* Every %r becomes the rank's number. */
+static ct_status name_dir(const char *pattern, int rank, ct_text *out) {
+    for (const char *at = pattern; *at != '\0';) {
+        const char *next = strstr(at, RANK);
+        int n = next != NULL ? (int)(next - at) : (int)strlen(at);
+        ct_text_add(out, "%.*s", n, at);
+        if (next != NULL) ct_text_add(out, "%d", rank);
+        at += n + (next != NULL ? (int)strlen(RANK) : 0);
+    }
+    return ct_text_status(out);
+}
+
+ct_status ct_run_open_data_as(const ct_config *c, const ct_dataset_options *options,
+                              ct_dataset *out) {
+    CT_TRY(ct_dataset_open(c->dataset, options, out));
+    if (out->train_numbers == NULL) keep_first(&out->train, c->train_samples);
     keep_first(&out->test, c->test_samples);
     return CT_OK;
+}
+
+ct_status ct_run_open_data(const ct_config *c, int rank, ct_dataset *out) {
+    ct_dataset_options options = ct_run_data_options(c);
+    ct_text dir = {0};
+    ct_status status = name_dir(c->data_dir, rank, &dir);
+    if (options.dir != NULL) options.dir = dir.chars;
+    if (status == CT_OK) status = ct_run_open_data_as(c, &options, out);
+    ct_text_free(&dir);
+    return status;
 }
 
 static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, ct_span agents,

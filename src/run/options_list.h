@@ -6,7 +6,7 @@
  * default "auto": chosen from the data set, model and algorithm (resolve.c). */
 GROUP("data")
 OPTION(TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "data set (see: crosstalk list datasets); auto = what lies in --data-dir")
-OPTION(TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "where its files are, if not where the system keeps them")
+OPTION(TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "where its files are, if not where the system keeps them; %r = this rank's number")
 OPTION(WHOLE, train_samples, "train-samples", "", "0", 0, 1e9, "use only the first N training samples; 0 = all")
 OPTION(WHOLE, test_samples, "test-samples", "", "0", 0, 1e9, "use only the first N test samples; 0 = all")
 OPTION(TEXT, labels, "labels", "", "fine", 0, 0, "cifar100: fine (100 classes) or coarse (20)")

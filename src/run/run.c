@@ -93,7 +93,8 @@ static ct_status create_order(ct_run *run) {
                           .batch_size = (int)c->batch_size,
                           .shuffle = c->shuffle,
                           .crop_padding = c->augment ? run->dataset.crop_padding : 0,
-                          .flip = c->augment && run->dataset.flip};
+                          .flip = c->augment && run->dataset.flip,
+                          .numbers = run->dataset.train_numbers};
     CT_TRY(ct_order_create(&spec, &run->partition, &run->order));
     run->epoch_iterations = ct_order_epoch(run->order);
     return ct_bank_create(run->backend, ct_transport_own(run->transport).n, 0,
@@ -194,7 +195,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(check_graphs(run));
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
-    CT_TRY(ct_run_open_data(&run->config, &run->dataset));
+    CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));

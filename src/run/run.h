@@ -34,7 +34,7 @@ typedef struct ct_run {
     ct_topology topology;   /* all worlds side by side */
     ct_sparse w;            /* likewise */
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
-    ct_partition partition; /* likewise: agents are rows */
+    ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -66,8 +66,12 @@ typedef struct ct_run {
 ct_status ct_run_name_data(ct_config *config);
 /* What the options say about data. */
 ct_dataset_options ct_run_data_options(const ct_config *config);
-/* The data set that the options name, cut to --train-samples and --test-samples. */
-ct_status ct_run_open_data(const ct_config *config, ct_dataset *out);
+/* The data set that the options name, cut to --train-samples and --test-samples; %r in --data-dir
+ * stands for the rank. */
+ct_status ct_run_open_data(const ct_config *config, int rank, ct_dataset *out);
+/* The same with other options than the config's about how it is read. */
+ct_status ct_run_open_data_as(const ct_config *config, const ct_dataset_options *options,
+                              ct_dataset *out);
 /* The backend's views of both parts, and the loaders of those that are not in memory. */
 ct_status ct_run_create_sources(ct_run *run);
 void ct_run_free_sources(ct_run *run);
@@ -143,6 +147,12 @@ ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
  */
 ct_status ct_run_create_worlds(ct_run *run);
 ct_status ct_run_split_data(ct_run *run);
+/* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
+ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,
+                           ct_partition *out);
+/* Once the worlds are split (share.c): their facts, and no samples but this rank's agents'. A
+ * sample that is needed and not there is CT_IO. */
+ct_status ct_run_share_data(ct_run *run);
 void ct_run_free_worlds(ct_run *run);
 
 #endif

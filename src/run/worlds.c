@@ -2,6 +2,7 @@
  * samples), and all of them are rows of the same banks. */
 #include <string.h>
 
+#include "data/part.h"
 #include "run/run.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -88,26 +89,30 @@ ct_status ct_run_create_worlds(ct_run *run) {
     return ct_topology_join(run->graphs, run->n_worlds, &run->topology);
 }
 
-static ct_status split_world(const ct_run *run, ct_world *world) {
-    const ct_config *c = &run->config;
-    const ct_images *train = &run->dataset.train;
+ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t seed,
+                           ct_partition *out) {
     ct_partition_spec spec = {.kind = c->partition,
                               .n_agents = (int)c->agents,
                               .alpha = c->alpha,
                               .classes_per_agent = (int)c->classes_per_agent,
-                              .seed = world->seed};
+                              .seed = seed};
     if (c->partition_file[0] != '\0')
-        CT_TRY(ct_partition_read(c->partition_file, (int)c->agents, train->n, &world->partition));
-    else
-        CT_TRY(ct_partition_create(&spec, train->labels, train->n, run->dataset.n_classes,
-                                   &world->partition));
-    ct_partition_measure(&world->partition, train->labels, run->dataset.n_classes, NULL,
-                         &world->partition_facts);
-    if ((size_t)c->batch_size <= world->partition_facts.min_size) return CT_OK;
+        return ct_partition_read(c->partition_file, (int)c->agents, ct_dataset_n_whole(d), out);
+    if (d->train_numbers != NULL)
+        return ct_fail(CT_INVAL,
+                       "%s is a part of the data; say which agent has which sample with "
+                       "--partition-file, as crosstalk data split wrote it",
+                       d->source);
+    return ct_partition_create(&spec, d->train.labels, d->train.n, d->n_classes, out);
+}
+
+static ct_status check_batch(const ct_run *run, const ct_world *world) {
+    int64_t batch = run->config.batch_size;
+    if ((size_t)batch <= world->partition_facts.min_size) return CT_OK;
     return ct_fail(CT_INVAL,
                    "--batch-size %lld is more than the %zu samples of the smallest agent; take a "
                    "smaller batch or fewer agents",
-                   (long long)c->batch_size, world->partition_facts.min_size);
+                   (long long)batch, world->partition_facts.min_size);
 }
 
 static ct_status join_partitions(ct_run *run) {
@@ -132,8 +137,13 @@ static ct_status join_partitions(ct_run *run) {
 }
 
 ct_status ct_run_split_data(ct_run *run) {
-    for (int k = 0; k < run->n_worlds; k++) CT_TRY(split_world(run, &run->worlds[k]));
-    return join_partitions(run);
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(ct_run_partition(&run->config, &run->dataset, run->seeds[k],
+                                &run->worlds[k].partition));
+    CT_TRY(join_partitions(run));
+    CT_TRY(ct_run_share_data(run));
+    for (int k = 0; k < run->n_worlds; k++) CT_TRY(check_batch(run, &run->worlds[k]));
+    return CT_OK;
 }
 
 void ct_run_free_worlds(ct_run *run) {

@@ -89,10 +89,14 @@ int ct_transport_n_ranks(const ct_transport *t) {
     return t->n_ranks;
 }
 
-ct_span ct_transport_rows(const ct_transport *t, int rank) {
-    int first = (int)((int64_t)t->n_rows * rank / t->n_ranks);
-    int end = (int)((int64_t)t->n_rows * (rank + 1) / t->n_ranks);
+ct_span ct_rank_rows(int n_rows, int n_ranks, int rank) {
+    int first = (int)((int64_t)n_rows * rank / n_ranks);
+    int end = (int)((int64_t)n_rows * (rank + 1) / n_ranks);
     return (ct_span){first, end - first};
+}
+
+ct_span ct_transport_rows(const ct_transport *t, int rank) {
+    return ct_rank_rows(t->n_rows, t->n_ranks, rank);
 }
 
 ct_span ct_transport_own(const ct_transport *t) {

@@ -30,6 +30,9 @@ typedef struct ct_span {
     int first, n;
 } ct_span;
 
+/* The rows of one of n_ranks. */
+ct_span ct_rank_rows(int n_rows, int n_ranks, int rank);
+
 /* Refused (CT_INVAL) if there are more ranks than rows; CT_NOTBUILT without MPI. */
 ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out);
 void ct_transport_free(ct_transport **transport);

@@ -1,0 +1,325 @@
+/* A .ctpart file: a header with its checksum, then numbers and labels of the training samples,
+ * labels of the test samples, class names, and both parts' pixels. Little-endian machines only: the
+ * magic is written as a number, so that another machine refuses the file. */
+#include "data/part.h"
+
+#include "data/dataset_internal.h"
+#include "data/pack.h"
+#include "data/pictures.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAGIC     UINT64_C(0x0a31545241505443) /* "CTPART1\n" */
+#define MAX_NAMES ((uint64_t)1 << 24)
+
+typedef struct header {
+    uint64_t magic;
+    char name[64]; /* of the set */
+    uint64_t n_whole, n_train, n_test, names_bytes;
+    uint32_t n_classes, channels, height, width;
+    uint32_t crop_padding, flip, coarse_labels;
+    uint32_t body_crc; /* of all bytes behind the header */
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    uint32_t reserved;
+    uint32_t header_crc; /* of all fields before */
+} header;
+
+static uint32_t header_crc(const header *h) {
+    return ct_crc32(0, h, offsetof(header, header_crc));
+}
+
+static size_t image_bytes(const ct_images *i) {
+    return (size_t)i->channels * (size_t)i->height * (size_t)i->width;
+}
+
+/* ---- keeping a part ---- */
+
+static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
+    ct_images kept = *all;
+    size_t image = image_bytes(all), at = 0;
+    kept.n = n_kept;
+    kept.labels = ct_new(int32_t, n_kept);
+    kept.pixels = all->pixels != NULL ? ct_alloc(n_kept, image) : NULL;
+    if (kept.labels == NULL || (all->pixels != NULL && kept.pixels == NULL)) {
+        ct_images_free(&kept);
+        return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        if (!keep[i]) continue;
+        if (kept.pixels != NULL) memcpy(kept.pixels + at * image, all->pixels + i * image, image);
+        kept.labels[at++] = all->labels[i];
+    }
+    ct_images_free(all);
+    *all = kept;
+    return CT_OK;
+}
+
+ct_status ct_dataset_keep(ct_dataset *d, const bool *keep) {
+    size_t n_kept = 0, at = 0;
+    for (size_t i = 0; i < d->train.n; i++) n_kept += keep[i];
+    uint32_t *numbers = ct_new(uint32_t, n_kept);
+    if (numbers == NULL) return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    for (size_t i = 0; i < d->train.n; i++)
+        if (keep[i]) numbers[at++] = ct_dataset_number(d, i);
+    size_t n_whole = ct_dataset_n_whole(d);
+    ct_free(d->train_numbers);
+    d->train_numbers = numbers;
+    d->n_whole = n_whole;
+    if (d->train_pictures != NULL) CT_TRY(ct_pictures_keep(d->train_pictures, keep));
+    return keep_images(&d->train, keep, n_kept);
+}
+
+/* ---- writing ---- */
+
+typedef struct output {
+    ct_writer *file; /* NULL: bytes are only checked off */
+    uint32_t crc;
+} output;
+
+static ct_status put(output *o, const void *bytes, size_t n) {
+    o->crc = ct_crc32(o->crc, bytes, n);
+    return o->file != NULL ? ct_writer_add(o->file, bytes, n) : CT_OK;
+}
+
+static ct_status put_body(output *o, const ct_dataset *d, const bool *keep, size_t names_bytes) {
+    const ct_images *train = &d->train, *test = &d->test;
+    for (size_t i = 0; i < train->n; i++) {
+        uint32_t number = ct_dataset_number(d, i);
+        if (keep[i]) CT_TRY(put(o, &number, sizeof number));
+    }
+    for (size_t i = 0; i < train->n; i++)
+        if (keep[i]) CT_TRY(put(o, &train->labels[i], sizeof *train->labels));
+    CT_TRY(put(o, test->labels, test->n * sizeof *test->labels));
+    CT_TRY(put(o, d->class_names, names_bytes));
+    for (size_t i = 0; i < train->n; i++)
+        if (keep[i]) CT_TRY(put(o, train->pixels + i * image_bytes(train), image_bytes(train)));
+    return put(o, test->pixels, test->n * image_bytes(test));
+}
+
+static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, header *h) {
+    memset(h, 0, sizeof *h); /* gaps too: they are part of the checksum */
+    h->magic = MAGIC;
+    memcpy(h->name, d->name, sizeof h->name);
+    h->n_whole = ct_dataset_n_whole(d);
+    for (size_t i = 0; i < d->train.n; i++) h->n_train += keep[i];
+    h->n_test = d->test.n;
+    for (int k = 0; k < d->n_classes && d->class_names != NULL; k++)
+        h->names_bytes += strlen(d->class_names + h->names_bytes) + 1;
+    h->n_classes = (uint32_t)d->n_classes;
+    h->channels = (uint32_t)d->train.channels;
+    h->height = (uint32_t)d->train.height;
+    h->width = (uint32_t)d->train.width;
+    h->crop_padding = (uint32_t)d->crop_padding;
+    h->flip = d->flip;
+    h->coarse_labels = coarse_labels;
+    memcpy(h->mean, d->mean, sizeof h->mean);
+    memcpy(h->std, d->std, sizeof h->std);
+}
+
+static ct_status write_images(const ct_dataset *d, bool coarse_labels, const bool *keep,
+                              const char *path) {
+    header h;
+    output o = {0};
+    describe(d, coarse_labels, keep, &h);
+    CT_TRY(put_body(&o, d, keep, (size_t)h.names_bytes)); /* the header comes first and needs it */
+    h.body_crc = o.crc;
+    h.header_crc = header_crc(&h);
+    CT_TRY(ct_writer_open(path, &o.file));
+    ct_status status = ct_writer_add(o.file, &h, sizeof h);
+    if (status == CT_OK) status = put_body(&o, d, keep, (size_t)h.names_bytes);
+    if (status == CT_OK) status = ct_writer_commit(&o.file);
+    ct_writer_abandon(&o.file);
+    return status;
+}
+
+/* Picture i of a pack into another one, under the number it has in the whole set. */
+static ct_status copy_picture(const ct_pack *from, size_t i, uint32_t number, ct_decoder *decoder,
+                              ct_pack_writer *to) {
+    ct_picture picture;
+    ct_status status = ct_pack_read(from, i, decoder, &picture);
+    if (status == CT_NOMEM) return ct_fail(CT_NOMEM, "no memory for a picture");
+    if (status != CT_OK)
+        return ct_fail(CT_IO, "picture %zu of the packed file is damaged: import it again", i);
+    return ct_pack_writer_add(to, &picture, number, ct_pack_entries(from)[i].label);
+}
+
+static ct_status copy_pack(const ct_dataset *d, const bool *keep, const ct_pack *from,
+                           ct_decoder *decoder, ct_pack_writer **to) {
+    ct_pack_facts facts = *ct_pack_facts_of(from);
+    size_t n_train = (size_t)(facts.n - facts.n_test);
+    for (size_t i = 0; i < d->train.n; i++)
+        if (keep[i]) CT_TRY(copy_picture(from, i, ct_dataset_number(d, i), decoder, *to));
+    for (size_t i = n_train; i < n_train + d->test.n; i++)
+        CT_TRY(copy_picture(from, i, ct_pack_entries(from)[i].source, decoder, *to));
+    facts.n_test = d->test.n;
+    facts.n_whole = (uint32_t)ct_dataset_n_whole(d);
+    return ct_pack_writer_commit(to, &facts, ct_pack_class_names(from));
+}
+
+static ct_status write_pack(const ct_dataset *d, const bool *keep, const char *path) {
+    ct_pack *from = NULL;
+    ct_decoder *decoder = NULL;
+    ct_pack_writer *to = NULL;
+    ct_status status = ct_pack_open(d->source, &from);
+    if (status == CT_OK) status = ct_decoder_create(&decoder);
+    if (status == CT_OK) status = ct_pack_writer_open(path, &to);
+    if (status == CT_OK) status = copy_pack(d, keep, from, decoder, &to);
+    ct_pack_writer_abandon(&to);
+    ct_decoder_free(&decoder);
+    ct_pack_close(&from);
+    return status;
+}
+
+ct_status ct_part_check(const ct_dataset *d) {
+    if (d->train_numbers != NULL)
+        return ct_fail(CT_INVAL, "%s is a part already, and only the whole is split", d->source);
+    if (ct_pack_looks_right(d->source) || (d->train.pixels != NULL && d->test.pixels != NULL))
+        return CT_OK;
+    return ct_fail(CT_INVAL,
+                   "%s: folders of pictures are split as one file; make it with crosstalk data "
+                   "import %s FILE.ctpack",
+                   d->source, d->source);
+}
+
+ct_status ct_part_write(const ct_dataset *d, const ct_dataset_options *options, const bool *keep,
+                        const char *path) {
+    CT_TRY(ct_part_check(d));
+    if (ct_pack_looks_right(d->source)) return write_pack(d, keep, path);
+    return write_images(d, options->coarse_labels, keep, path);
+}
+
+/* ---- reading ---- */
+
+bool ct_part_looks_right(const char *path) {
+    uint64_t magic = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool found = read(fd, &magic, sizeof magic) == (ssize_t)sizeof magic && magic == MAGIC;
+    close(fd);
+    return found;
+}
+
+static ct_status damaged(const char *path) {
+    return ct_fail(CT_IO, "%s: a damaged part of a data set; split it again", path);
+}
+
+/* The length that the header promises; 0: it cannot be one. */
+static uint64_t body_bytes(const header *h) {
+    const uint64_t most = (uint64_t)1 << 40;
+    uint64_t image = (uint64_t)h->channels * h->height * h->width;
+    if (h->channels < 1 || h->channels > CT_MAX_CHANNELS || h->height < 1 || h->height > 65536 ||
+        h->width < 1 || h->width > 65536 || h->n_train < 1 || h->n_train > UINT32_MAX ||
+        h->n_test < 1 || h->n_test > UINT32_MAX || h->names_bytes > MAX_NAMES)
+        return 0;
+    uint64_t n = h->n_train + h->n_test;
+    if (n > most / image) return 0;
+    return h->n_train * 8 + h->n_test * 4 + h->names_bytes + n * image;
+}
+
+static ct_status read_header(const char *path, const ct_blob *file, header *h) {
+    if (file->n < sizeof *h) return damaged(path);
+    memcpy(h, file->bytes, sizeof *h);
+    if (h->magic != MAGIC || h->header_crc != header_crc(h) || h->name[sizeof h->name - 1] != '\0')
+        return damaged(path);
+    if (h->n_classes < 1 || h->n_classes > CT_MAX_CLASSES || h->n_whole > UINT32_MAX ||
+        body_bytes(h) == 0 || body_bytes(h) != file->n - sizeof *h ||
+        ct_crc32(0, file->bytes + sizeof *h, file->n - sizeof *h) != h->body_crc)
+        return damaged(path);
+    return CT_OK;
+}
+
+static const uint8_t *take(const uint8_t *from, void *to, size_t n) {
+    if (n > 0) memcpy(to, from, n);
+    return from + n;
+}
+
+static bool names_are_right(const header *h, const char *names) {
+    uint32_t n = 0;
+    for (uint64_t k = 0; k < h->names_bytes; k++) n += names[k] == '\0';
+    return h->names_bytes == 0 || (n == h->n_classes && names[h->names_bytes - 1] == '\0');
+}
+
+static ct_status check_numbers(const char *path, const ct_dataset *d) {
+    for (size_t i = 0; i < d->train.n; i++)
+        if (d->train_numbers[i] >= d->n_whole ||
+            (i > 0 && d->train_numbers[i] <= d->train_numbers[i - 1]))
+            return damaged(path);
+    return CT_OK;
+}
+
+static ct_status read_body(const char *path, const header *h, const uint8_t *at, ct_dataset *d) {
+    int c = (int)h->channels, y = (int)h->height, x = (int)h->width;
+    CT_TRY(ct_images_create((size_t)h->n_train, c, y, x, &d->train));
+    CT_TRY(ct_images_create((size_t)h->n_test, c, y, x, &d->test));
+    d->train_numbers = ct_new(uint32_t, d->train.n);
+    d->class_names = h->names_bytes > 0 ? ct_new(char, (size_t)h->names_bytes) : NULL;
+    if (d->train_numbers == NULL || (h->names_bytes > 0 && d->class_names == NULL))
+        return ct_fail(CT_NOMEM, "%s: no memory", path);
+    at = take(at, d->train_numbers, d->train.n * sizeof *d->train_numbers);
+    at = take(at, d->train.labels, d->train.n * sizeof *d->train.labels);
+    at = take(at, d->test.labels, d->test.n * sizeof *d->test.labels);
+    at = take(at, d->class_names, (size_t)h->names_bytes);
+    at = take(at, d->train.pixels, d->train.n * image_bytes(&d->train));
+    take(at, d->test.pixels, d->test.n * image_bytes(&d->test));
+    if (!names_are_right(h, d->class_names)) return damaged(path);
+    CT_TRY(ct_labels_check(path, d->train.labels, d->train.n, d->n_classes));
+    CT_TRY(ct_labels_check(path, d->test.labels, d->test.n, d->n_classes));
+    return check_numbers(path, d);
+}
+
+static ct_status check_asked(const char *path, const char *name, const ct_dataset_options *options,
+                             const header *h) {
+    if (strcmp(name, h->name) != 0)
+        return ct_fail(CT_INVAL, "%s is a part of %s, not of %s", path, h->name, name);
+    if (options->coarse_labels != (h->coarse_labels != 0))
+        return ct_fail(CT_INVAL, "%s was split with --labels %s", path,
+                       h->coarse_labels != 0 ? "coarse" : "fine");
+    return CT_OK;
+}
+
+static ct_status fill(const char *path, const char *name, const ct_dataset_options *options,
+                      const ct_blob *file, ct_dataset *d) {
+    header h;
+    CT_TRY(read_header(path, file, &h));
+    CT_TRY(check_asked(path, name, options, &h));
+    snprintf(d->name, sizeof d->name, "%s", name);
+    snprintf(d->source, sizeof d->source, "%s", path);
+    d->n_classes = (int)h.n_classes;
+    d->n_whole = (size_t)h.n_whole;
+    d->crop_padding = (int)h.crop_padding;
+    d->flip = h.flip != 0;
+    memcpy(d->mean, h.mean, sizeof d->mean);
+    memcpy(d->std, h.std, sizeof d->std);
+    return read_body(path, &h, file->bytes + sizeof h, d);
+}
+
+ct_status ct_part_open(const char *path, const char *name, const ct_dataset_options *options,
+                       ct_dataset *out) {
+    ct_blob file = {0};
+    ct_dataset d = {0};
+    CT_TRY(ct_file_read(path, SIZE_MAX / 4, &file));
+    ct_status status = fill(path, name, options, &file, &d);
+    ct_blob_free(&file);
+    if (status != CT_OK) {
+        ct_dataset_free(&d);
+        return status;
+    }
+    *out = d;
+    return CT_OK;
+}
+
+ct_status ct_part_name(const char *path, char *name) {
+    header h;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is_right = fd >= 0 && read(fd, &h, sizeof h) == (ssize_t)sizeof h && h.magic == MAGIC &&
+                    h.header_crc == header_crc(&h) && h.name[sizeof h.name - 1] == '\0';
+    if (fd >= 0) close(fd);
+    if (!is_right) return damaged(path);
+    memcpy(name, h.name, sizeof h.name);
+    return CT_OK;
+}
