@@ -138,8 +138,34 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
     }
 }
 
+/* A chain's data gradients, then its weight gradients; steps[0] is its first. */
+static ct_status run_chain(const pass *p, const cuda_step *steps) {
+    int n = steps[0].chain;
+    size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
+    cuda_chain chain = {.n_links = n, .d = grad(p, steps[n - 1].out), .dx = grad(p, steps[0].in)};
+    if (steps[0].residual > 0) chain.dresidual = grad(p, steps[0].residual);
+    for (int k = 0; k < n; k++) {
+        const cuda_step *step = &steps[k];
+        chain.links[k] =
+            (cuda_link){.packed = step->backward,
+                        .weight = step->norm_shape.weight,
+                        .pre = value(p, step->inner),
+                        .stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]),
+                        .y = grad(p, step->inner),
+                        .sums = p->run->sums_dev + step->sums * n_samples,
+                        .add = step->residual > 0};
+    }
+    CT_TRY(ct_cuda_chain_backward(p->run, steps[0].conv.co, &chain));
+    for (int k = n - 1; k >= 0; k--) CT_TRY(conv_wgrad(p, &steps[k], grad(p, steps[k].inner)));
+    return CT_OK;
+}
+
 ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w) {
     pass p = {.plan = plan, .run = run, .w = w};
-    for (int s = plan->n_steps - 1; s >= 0; s--) CT_TRY(run_step(&p, &plan->steps[s]));
+    for (int s = plan->n_steps - 1; s >= 0; s--) {
+        int first = plan->steps[s].chained_to;
+        CT_TRY(first >= 0 ? run_chain(&p, &plan->steps[first]) : run_step(&p, &plan->steps[s]));
+        if (first >= 0) s = first;
+    }
     return ct_cuda_sum_samples(run, plan->sums_dev, plan->n_sums, plan->n_sum_blocks);
 }

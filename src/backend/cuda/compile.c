@@ -1,6 +1,7 @@
 /* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
  * first computes: conv or linear + relu, norm + add, and, where a kernel keeps whole samples in
- * shared memory, conv + EvoNorm (+ add). */
+ * shared memory, conv + EvoNorm (+ add). Steps that take the same samples from one to the next
+ * become a chain: one launch. */
 #include "backend/cuda/cuda_internal.h"
 
 #include "util/memory.h"
@@ -154,6 +155,69 @@ static int fuse_add(const ct_graph *g, cuda_step *step, int i) {
     return i + 1;
 }
 
+/* A shortcut of its own, computed last, has the addition: let the block's second convolution have
+ * it, as in the other blocks. The sum of two is the same either way. */
+static void move_addition(cuda_plan *plan, int s) {
+    cuda_step *block = &plan->steps[s - 1], *shortcut = &plan->steps[s];
+    if (shortcut->norm == NULL || block->norm == NULL || block->residual >= 0 ||
+        shortcut->residual != block->out)
+        return;
+    cuda_step first = *shortcut, second = *block;
+    second.out = first.out;
+    first.out = first.inner + 1; /* its norm */
+    first.residual = -1;
+    second.residual = first.out;
+    plan->steps[s - 1] = first;
+    plan->steps[s] = second;
+}
+
+static bool is_link(const cuda_plan *plan, int s, int channels) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    if (s >= plan->n_steps) return false;
+    const cuda_step *step = &plan->steps[s];
+    return step->norm != NULL && step->norm_shape.groups == 8 && step->conv.co == channels &&
+           step->dgrad_kernel == CUDA_TILE && step->out != plan->base.graph->features &&
+           ct_cuda_chain_fits(&step->conv, backend->shared_limit);
+}
+
+/* Steps s and s + 1 are a residual block of two convolutions, and nothing else reads its input. */
+static bool is_block(const cuda_plan *plan, int s, int channels) {
+    const ct_graph *g = plan->base.graph;
+    if (!is_link(plan, s, channels) || !is_link(plan, s + 1, channels)) return false;
+    const cuda_step *first = &plan->steps[s], *second = first + 1;
+    return first->residual < 0 && second->in == first->out && second->residual == first->in &&
+           first->in > 0 && n_consumers(g, first->in) == 2 && n_consumers(g, first->out) == 1;
+}
+
+/* How many steps from s on are one chain: residual blocks, and before them, maybe, a block's second
+ * convolution whose input and shortcut others compute. */
+static int chain_length(const cuda_plan *plan, int s) {
+    const ct_graph *g = plan->base.graph;
+    int channels = plan->steps[s].conv.co, n = 0;
+    if (plan->steps[s].residual > 0) {
+        const cuda_step *step = &plan->steps[s];
+        bool is_own = n_consumers(g, step->in) == 1 && n_consumers(g, step->residual) == 1;
+        if (!is_link(plan, s, channels) || step->in <= 0 || !is_own) return 0;
+        n = 1;
+    }
+    while (n + 2 <= CUDA_MAX_CHAIN && is_block(plan, s + n, channels) &&
+           (n == 0 || plan->steps[s + n].in == plan->steps[s + n - 1].out))
+        n += 2;
+    return n;
+}
+
+static void find_chains(cuda_plan *plan) {
+    for (int s = 1; s < plan->n_steps; s++) move_addition(plan, s);
+    for (int s = 0; s < plan->n_steps; s++) plan->steps[s].chained_to = -1;
+    for (int s = 0; s < plan->n_steps; s++) {
+        int n = chain_length(plan, s);
+        if (n == 0) continue;
+        plan->steps[s].chain = n;
+        plan->steps[s + n - 1].chained_to = s;
+        s += n - 1;
+    }
+}
+
 /* Which gradients are there already when a step's backward adds to them, and which nodes' gradients
  * may lie in the same place: a residual's first gradient is that of the sum. */
 static void plan_gradients(cuda_plan *plan, bool *has) {
@@ -205,6 +269,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
         step->out = i;
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
+    find_chains(plan);
     plan_gradients(plan, has);
     ct_free(has);
     return CT_OK;

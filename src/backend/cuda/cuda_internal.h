@@ -126,6 +126,8 @@ typedef struct cuda_step {
     bool add_in;        /* the input's gradient is there already: add to it */
     bool copy_residual; /* the residual's gradient has a place of its own */
     bool add_residual;
+    int chain; /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
+    int chained_to; /* the first step of the chain that this one ends, else -1 */
 } cuda_step;
 
 /* Where tensors lie, in floats a sample from the start of the workspace. */

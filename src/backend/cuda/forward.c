@@ -81,9 +81,32 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
     }
 }
 
+static ct_status run_chain(const pass *p, const cuda_step *steps) {
+    cuda_chain chain = {.n_links = steps[0].chain, .x = value(p, steps[0].in)};
+    bool train = p->mode == CUDA_TRAIN;
+    chain.residual = value(p, steps[0].residual > 0 ? steps[0].residual : steps[0].in);
+    for (int k = 0; k < chain.n_links; k++) {
+        const cuda_step *step = &steps[k];
+        cuda_link *link = &chain.links[k];
+        *link = (cuda_link){.packed = step->forward,
+                            .weight = step->norm_shape.weight,
+                            .bias = step->norm_shape.bias,
+                            .add = step->residual > 0};
+        if (train || k == chain.n_links - 1) link->y = value(p, step->out);
+        if (!train) continue;
+        link->pre = value(p, step->inner);
+        link->stats = cuda_tensor(p->run, p->w, p->layout->stats[step->out]);
+    }
+    return ct_cuda_chain_forward(p->run, steps[0].conv.co, &chain, train);
+}
+
 ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
                           const cuda_workspace *w, cuda_mode mode, int n_steps) {
     pass p = {.plan = plan, .run = run, .layout = layout, .w = w, .mode = mode};
-    for (int s = 0; s < n_steps; s++) CT_TRY(run_step(&p, &plan->steps[s]));
+    for (int s = 0; s < n_steps; s++) {
+        const cuda_step *step = &plan->steps[s];
+        CT_TRY(step->chain > 0 ? run_chain(&p, step) : run_step(&p, step));
+        if (step->chain > 0) s += step->chain - 1;
+    }
     return CT_OK;
 }

@@ -154,19 +154,49 @@ ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, 
 ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
                             size_t packed, bool accumulate, float *y_dev);
 
+/* ---- chain.cu, chain_back.cu: residual blocks, one after the other, in one launch ---- */
+#define CUDA_MAX_CHAIN   12           /* layers of a launch */
+#define CUDA_CHAIN_BYTES (200 * 1024) /* of shared memory that its blocks may take */
+
+/* A layer of it: convolution 3x3, EvoNorm, and the addition that ends a residual block. */
+typedef struct cuda_link {
+    size_t packed;       /* weights: forward, or for the data gradient */
+    size_t weight, bias; /* of the norm */
+    float *pre, *stats;  /* the convolution's own value; mean and 1/sigma. Forward passes that keep
+                            nothing have NULL */
+    float *y;            /* the layer's output, or NULL; backward: the gradient of `pre` */
+    float *sums;         /* backward: per-sample sums of the norm's gradients */
+    bool add;
+} cuda_link;
+
+/* The first layer reads x; the first addition adds `residual`, later ones what the one before has
+ * given. Backward: from d, the gradient of the last output, to dx, and to dresidual where the first
+ * layer adds (else the residual is x, and dx has both). */
+typedef struct cuda_chain {
+    int n_links;
+    const float *x, *residual, *d;
+    float *dx, *dresidual;
+    cuda_link links[CUDA_MAX_CHAIN];
+} cuda_chain;
+
+bool ct_cuda_chain_fits(const cuda_conv *conv, size_t shared_limit);
+ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_chain *chain,
+                                bool train);
+ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
+
 /* ---- narrow.cu: few output channels, fp32 ---- */
 bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
                               const float *x_dev, size_t packed, size_t bias, bool relu,
                               bool accumulate, float *y_dev);
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
-int ct_cuda_narrow_wgrad_splits(int n_jobs, int n_max);
+int ct_cuda_narrow_wgrad_splits(int n_max);
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                const float *d_dev, size_t weight);
 
 /* ---- wgrad_tile.cu ---- */
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
-int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max);
+int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_max);
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                              const float *d_dev, size_t weight);
 

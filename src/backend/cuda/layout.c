@@ -50,6 +50,26 @@ static void use_backward(const lives *l, const cuda_step *step, int time) {
     if (step->residual > 0) use_at(&l->grad[root[step->residual]], time);
 }
 
+/* Step s, run at time t forward. */
+static void use_step(const lives *l, const cuda_step *step, int t) {
+    use_at(&l->value[step->in], t);
+    use_at(&l->value[step->out], t);
+    if (step->residual >= 0) use_at(&l->value[step->residual], t);
+    if (!l->train) return;
+    if (step->inner >= 0) use_at(&l->value[step->inner], t);
+    use_at(&l->stats[step->out], t);
+    use_backward(l, step, 2 * l->plan->n_steps - t);
+}
+
+/* A chain's steps run together: whatever one of them touches lives while any of them runs. */
+static void use_chain(const lives *l, int first) {
+    int n = l->plan->steps[first].chain;
+    for (int k = 0; k < n; k++) {
+        use_step(l, &l->plan->steps[first + k], first);
+        use_step(l, &l->plan->steps[first + k], first + n - 1);
+    }
+}
+
 static void find_lives(const lives *l) {
     const cuda_plan *plan = l->plan;
     const ct_graph *g = plan->base.graph;
@@ -58,14 +78,8 @@ static void find_lives(const lives *l) {
     use_at(&l->value[g->features], loss);
     use_at(&l->value[g->logits], loss);
     for (int s = 0; s < plan->n_steps; s++) {
-        const cuda_step *step = &plan->steps[s];
-        use_at(&l->value[step->in], s);
-        use_at(&l->value[step->out], s);
-        if (step->residual >= 0) use_at(&l->value[step->residual], s);
-        if (!l->train) continue;
-        if (step->inner >= 0) use_at(&l->value[step->inner], s);
-        use_at(&l->stats[step->out], s);
-        use_backward(l, step, 2 * loss - s);
+        use_step(l, &plan->steps[s], s);
+        if (plan->steps[s].chain > 0) use_chain(l, s);
     }
     if (!l->train) return;
     use_at(&l->grad[plan->root[g->logits]], loss);

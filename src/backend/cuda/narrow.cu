@@ -157,9 +157,9 @@ bool ct_cuda_narrow_wgrad_fits(const cuda_conv *v) {
            v->kh * v->kw * v->ci <= THREADS && wgrad_floats(v) <= SHARED_FLOATS + SHARED_FLOATS / 2;
 }
 
-int ct_cuda_narrow_wgrad_splits(int n_jobs, int n_max) {
-    int wanted = (512 + n_jobs - 1) / n_jobs;
-    return wanted < n_max ? wanted : n_max;
+/* The same for any number of jobs, so that a job's sums do not depend on its company. */
+int ct_cuda_narrow_wgrad_splits(int n_max) {
+    return n_max < 32 ? n_max : 32;
 }
 
 template <int WIDE>
@@ -175,7 +175,7 @@ static ct_status launch_wgrad(const cuda_run *run, const wgrad_call *c, size_t b
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                const float *d_dev, size_t weight) {
     wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
-    c.n_splits = ct_cuda_narrow_wgrad_splits(run->n_jobs, run->n_max);
+    c.n_splits = ct_cuda_narrow_wgrad_splits(run->n_max);
     size_t bytes = wgrad_floats(conv) * sizeof(float);
     CT_TRY(conv->co <= 8 ? launch_wgrad<8>(run, &c, bytes) : launch_wgrad<16>(run, &c, bytes));
     return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, false,

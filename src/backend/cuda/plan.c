@@ -110,8 +110,8 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         if (step->op != CT_OP_CONV) continue;
         const cuda_conv *c = &step->conv;
         int splits = n_max;
-        if (step->wgrad_kernel == CUDA_TILE) splits = ct_cuda_tile_wgrad_splits(c, n_jobs, n_max);
-        if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_jobs, n_max);
+        if (step->wgrad_kernel == CUDA_TILE) splits = ct_cuda_tile_wgrad_splits(c, n_max);
+        if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_max);
         if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_jobs, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;

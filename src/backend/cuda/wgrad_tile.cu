@@ -57,39 +57,54 @@ static __device__ __forceinline__ void load_gradient(const float *d, int n_pixel
         copy_async<16>(&tile[i / QUADS * PITCH + i % QUADS * 4], d + 4 * i, true);
 }
 
-/* Adds one strip to this warp's sums[tap][column tile]. */
-template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
+/* Adds 8 columns of DEEP output rows of a strip to this warp's sums[tap][column tile]: x and d
+ * point to the first of them. A fragment of a picture's row serves every output row it is under. */
+template <int CI, int CO, int KERNEL, int DEEP>
+static __device__ __forceinline__ void add_columns(const float *x, int width, const float *d,
+                                                   int wo, float sums[KERNEL * KERNEL][2][4]) {
+    constexpr int PITCH_X = CI + 8, PITCH_D = CO + 8, STRIDE = CI == CO ? 1 : 2;
+    constexpr int NEXT = 4 * STRIDE * PITCH_X; /* four output pixels further */
+    float b[DEEP][2][2];
+#pragma unroll
+    for (int i = 0; i < DEEP; i++, d += wo * PITCH_D)
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            b[i][j][0] = near_tf32(d[8 * j]);
+            b[i][j][1] = near_tf32(d[8 * j + 4 * PITCH_D]);
+        }
+#pragma unroll
+    for (int r = 0; r < (DEEP - 1) * STRIDE + KERNEL; r++, x += width) {
+#pragma unroll
+        for (int q = 0; q < KERNEL; q++) {
+            const float *at = x + q * PITCH_X;
+            float a[4] = {near_tf32(at[0]), near_tf32(at[8]), near_tf32(at[NEXT]),
+                          near_tf32(at[NEXT + 8])};
+#pragma unroll
+            for (int u = 0; u < KERNEL; u++) {
+                if (r < u || (r - u) % STRIDE != 0 || (r - u) / STRIDE >= DEEP) continue;
+#pragma unroll
+                for (int j = 0; j < 2; j++)
+                    mma_tf32(sums[u * KERNEL + q][j], a, b[(r - u) / STRIDE][j]);
+            }
+        }
+    }
+}
+
+/* Adds one strip: SLICES warps share out its blocks of 8 columns and DEEP rows. */
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
 static __device__ __forceinline__ void add_strip(const cuda_conv &v, const float *picture,
                                                  const float *gradient,
                                                  float sums[KERNEL * KERNEL][2][4]) {
     constexpr int PITCH_X = CI + 8, PITCH_D = CO + 8, N_COLS = CO / 16, STRIDE = CI == CO ? 1 : 2;
-    constexpr int NEXT = 4 * STRIDE * PITCH_X; /* four output pixels further */
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
     int col = warp % N_COLS, row = warp / N_COLS % (CI / 16), slice = warp / N_COLS / (CI / 16);
-    int width = (v.wi + 2 * v.pad) * PITCH_X, log_wo = 31 - __clz(v.wo);
-    const float *x0 = picture + row * 16 + g + t * STRIDE * PITCH_X;
-    const float *d0 = gradient + col * 16 + g + t * PITCH_D;
-    for (int p = slice * 8; p < ROWS * v.wo; p += SLICES * 8) {
-        const float *xp =
-            x0 + (p >> log_wo) * STRIDE * width + (p & (v.wo - 1)) * (STRIDE * PITCH_X);
-        const float *dp = d0 + p * PITCH_D;
-        float b[2][2];
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-            b[j][0] = near_tf32(dp[8 * j]);
-            b[j][1] = near_tf32(dp[8 * j + 4 * PITCH_D]);
-        }
-#pragma unroll
-        for (int u = 0; u < KERNEL; u++, xp += width) {
-#pragma unroll
-            for (int q = 0; q < KERNEL; q++) {
-                const float *at = xp + q * PITCH_X;
-                float a[4] = {near_tf32(at[0]), near_tf32(at[8]), near_tf32(at[NEXT]),
-                              near_tf32(at[NEXT + 8])};
-#pragma unroll
-                for (int j = 0; j < 2; j++) mma_tf32(sums[u * KERNEL + q][j], a, b[j]);
-            }
-        }
+    int width = (v.wi + 2 * v.pad) * PITCH_X, log_blocks = 31 - __clz(v.wo) - 3;
+    const float *x = picture + row * 16 + g + t * STRIDE * PITCH_X;
+    const float *d = gradient + col * 16 + g + t * PITCH_D;
+    for (int k = slice; k < ROWS / DEEP << log_blocks; k += SLICES) {
+        int oy = (k >> log_blocks) * DEEP, ox = (k & ((1 << log_blocks) - 1)) * 8;
+        add_columns<CI, CO, KERNEL, DEEP>(x + oy * STRIDE * width + ox * STRIDE * PITCH_X, width,
+                                          d + (oy * v.wo + ox) * PITCH_D, v.wo, sums);
     }
 }
 
@@ -144,8 +159,11 @@ static __device__ __forceinline__ void load_strip(const wgrad_call &c, int item,
                                gradient);
 }
 
-template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
-static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, CI *CO / 8 * SLICES > 256 ? 1 : 2)
+/* Blocks of a multiprocessor at a time: what shared memory and 128 registers a thread allow. */
+#define BLOCKS_OF(THREADS) (THREADS > 256 ? 1 : THREADS > 128 ? 2 : 3)
+
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
+static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, BLOCKS_OF(CI *CO / 8 * SLICES))
     wgrad_kernel(wgrad_call c) {
     constexpr int TAPS = KERNEL * KERNEL, THREADS = CI * CO / 8 * SLICES;
     extern __shared__ __align__(16) float shared[];
@@ -170,7 +188,7 @@ static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, CI *CO / 8 * SLICE
         asm volatile("cp.async.commit_group;");
         asm volatile("cp.async.wait_group 1;");
         __syncthreads(); /* everyone's copies of this strip are there */
-        add_strip<CI, CO, KERNEL, SLICES, ROWS>(v, buffer, buffer + picture, sums);
+        add_strip<CI, CO, KERNEL, SLICES, ROWS, DEEP>(v, buffer, buffer + picture, sums);
         __syncthreads(); /* the strip after the next overwrites this buffer */
     }
     size_t count = (size_t)TAPS * v.ci * CO;
@@ -211,19 +229,21 @@ bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
            (v->wo & (v->wo - 1)) == 0 && shared_bytes(v) <= shared_limit;
 }
 
-int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_jobs, int n_max) {
-    int n_items = n_max * (v->ho / strip_rows(v)), blocks = v->ci == 64 ? 128 : 256;
-    int wanted = (blocks + n_jobs - 1) / n_jobs;
+/* The same for any number of jobs, so that a job's sums do not depend on its company; 16 jobs of 32
+ * samples fill an H200 once. */
+int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_max) {
+    int n_items = n_max * (v->ho / strip_rows(v));
+    int wanted = v->co == 16 ? 24 : v->ci == 64 ? 8 : 16;
     return wanted < n_items ? wanted : n_items;
 }
 
-template <int CI, int CO, int KERNEL, int SLICES, int ROWS>
+template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
 static ct_status launch(const cuda_run *run, const wgrad_call *c) {
     size_t bytes = shared_bytes(&c->v);
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS>,
+    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
-    wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS>
+    wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>
         <<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
@@ -232,18 +252,18 @@ static ct_status launch(const cuda_run *run, const wgrad_call *c) {
 static ct_status launch_known(const cuda_run *run, const wgrad_call *c) {
     int ci = rows_of(&c->v), co = c->v.co;
     if (c->v.kh == 1)
-        return ci == 16 ? launch<16, 32, 1, 4, 4>(run, c) : launch<32, 64, 1, 1, 4>(run, c);
+        return ci == 16 ? launch<16, 32, 1, 4, 4, 2>(run, c) : launch<32, 64, 1, 1, 4, 4>(run, c);
     if (ci == 16)
-        return co == 16 ? launch<16, 16, 3, 8, 4>(run, c) : launch<16, 32, 3, 4, 4>(run, c);
+        return co == 16 ? launch<16, 16, 3, 4, 4, 4>(run, c) : launch<16, 32, 3, 4, 4, 2>(run, c);
     if (ci == 32)
-        return co == 32 ? launch<32, 32, 3, 2, 8>(run, c) : launch<32, 64, 3, 1, 4>(run, c);
-    return launch<64, 64, 3, 1, 8>(run, c);
+        return co == 32 ? launch<32, 32, 3, 2, 8, 4>(run, c) : launch<32, 64, 3, 1, 4, 4>(run, c);
+    return launch<64, 64, 3, 1, 8, 4>(run, c);
 }
 
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                              const float *d_dev, size_t weight) {
     wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
-    c.n_splits = ct_cuda_tile_wgrad_splits(conv, run->n_jobs, run->n_max);
+    c.n_splits = ct_cuda_tile_wgrad_splits(conv, run->n_max);
     CT_TRY(launch_known(run, &c));
     return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, true,
                              weight);
