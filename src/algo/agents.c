@@ -176,7 +176,7 @@ ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
     for (int i = 0; i < a->n; i++) a->samples.own += a->batches[i].n;
     a->samples.n_steps++;
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
-    if (objective.lambdas != NULL) CT_TRY(ct_agents_update_means(a));
+    if (objective.loss.ccl && a->economy.adaptive_share > 0) CT_TRY(ct_agents_update_means(a));
     if (a->hyper.weight_decay > 0) {
         ct_update u = ct_agents_update(a);
         SET(&u, &a->g, {1, &a->g}, {a->hyper.weight_decay, at});

@@ -56,6 +56,7 @@ typedef struct ct_agents {
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
+    const double *world_lambdas; /* [n_seeds][2] lambda_m, lambda_d; NULL: the loss' for all */
     ct_ccl_economy economy;
     const ct_faults *faults; /* NULL: nothing ever fails */
     int max_batch;
@@ -97,8 +98,8 @@ typedef struct ct_agents {
     ct_topology contrast;    /* of all rows: with whom an iteration contrasts, if not with all */
     ct_batch *cross_batches; /* [n] what cross-features are taken of */
     float *class_row;        /* [C * (r + 1)] scratch, where class sums are withheld */
-    ct_bank lambdas;         /* [n][2] lambda_m, lambda_d of every agent, if they adapt */
-    ct_bank *means;          /* [n] columns 0-2: running means of L_ce, L_mv, L_dv, likewise */
+    ct_bank lambdas; /* [n][2] lambda_m, lambda_d of every agent, where they differ or adapt */
+    ct_bank *means;  /* [n] columns 0-2: running means of L_ce, L_mv, L_dv, if they adapt */
 
     /* what this process computed: samples under own models (forward and backward), under
      * neighbours' models up to the features, and under neighbours' models forward and backward */

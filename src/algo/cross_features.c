@@ -7,6 +7,16 @@
 #define MEAN_DECAY 0.9
 #define MAX_LAMBDA 1.0 /* the paper's largest */
 
+/* Every agent gets those of its world. */
+static ct_status give_lambdas(ct_agents *a) {
+    for (int i = 0; i < a->n; i++) {
+        const double *own = a->world_lambdas + 2 * ((a->first + i) / a->n_agents);
+        float lambdas[] = {(float)own[0], (float)own[1]};
+        CT_TRY(ct_bank_write(&a->lambdas, i, 0, 2, lambdas));
+    }
+    return CT_OK;
+}
+
 ct_status ct_agents_create_economy(ct_agents *a) {
     size_t n_edges = (size_t)a->topology->begin[a->n_rows];
     a->cross_batches = ct_new(ct_batch, (size_t)a->n);
@@ -22,8 +32,9 @@ ct_status ct_agents_create_economy(ct_agents *a) {
         a->class_row = ct_new(float, a->neighbours.n_columns);
         if (a->class_row == NULL) return ct_fail(CT_NOMEM, "no memory for class sums");
     }
-    if (a->economy.adaptive_share == 0) return CT_OK;
-    return ct_bank_create(a->backend, a->n, 0, 2, &a->lambdas);
+    if (a->economy.adaptive_share == 0 && a->world_lambdas == NULL) return CT_OK;
+    CT_TRY(ct_bank_create(a->backend, a->n, 0, 2, &a->lambdas));
+    return a->world_lambdas != NULL ? give_lambdas(a) : CT_OK;
 }
 
 ct_status ct_agents_create_means(ct_agents *a) {
@@ -141,8 +152,9 @@ ct_status ct_agents_exchange_features(ct_agents *a, ct_bank *shared, ct_objectiv
     objective->cross = &a->cross;
     objective->cross_begin = a->cross_begin;
     objective->class_sums = &a->received;
-    objective->lambdas = a->economy.adaptive_share > 0 ? &a->lambdas : NULL;
-    if (objective->lambdas != NULL) CT_TRY(set_lambdas(a));
+    bool adapts = a->economy.adaptive_share > 0;
+    objective->lambdas = adapts || a->world_lambdas != NULL ? &a->lambdas : NULL;
+    if (adapts) CT_TRY(set_lambdas(a));
     return a->economy.neighbours > 0 ? exchange_some(a, shared) : exchange(a, shared);
 }
 

@@ -174,7 +174,7 @@ bool ct_config_may_be_listed(const char *name) {
     static const ct_option_id never[] = {CT_OPT_data_dir,      CT_OPT_cache, CT_OPT_partition_file,
                                          CT_OPT_init,          CT_OPT_seeds, CT_OPT_resume,
                                          CT_OPT_lr_milestones, CT_OPT_fault, CT_OPT_out,
-                                         CT_OPT_force,         CT_OPT_quiet, CT_OPT_topology};
+                                         CT_OPT_force,         CT_OPT_quiet, CT_OPT_lambdas};
     int id = find(name);
     for (size_t k = 0; k < sizeof never / sizeof *never; k++)
         if ((int)never[k] == id) return false;

@@ -41,6 +41,7 @@ OPTION(REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "cga: least multiplier o
 OPTION(TEXT, loss, "loss", "", "auto", 0, 0, "ce or ccl, with any algorithm; auto = ccl if a lambda is given")
 OPTION(REAL, lambda_m, "lambda-m", "lambda_m", "auto", 0, 1e6, "ccl: weight of the model-variant term; auto = the paper's")
 OPTION(REAL, lambda_d, "lambda-d", "lambda_d", "auto", 0, 1e6, "ccl: weight of the data-variant term; auto = the paper's")
+OPTION(TEXT, lambdas, "lambdas", "", "", 0, 0, "ccl: train these lambda-m:lambda-d at once, e.g. 0.1:0.1,0.01:0: --out gets a directory for each")
 OPTION(TEXT, ccl_distance, "ccl-distance", "", "mse", 0, 0, "ccl: mse, l1, cosine")
 OPTION(TEXT, ccl_reduction, "ccl-reduction", "", "mean", 0, 0, "ccl: mean (published lambdas) or sum (equation 3) over the features")
 OPTION(WHOLE, ccl_every, "ccl-every", "", "1", 1, 1e9, "ccl: contrast in every so many iterations")

@@ -66,9 +66,18 @@ static ct_status write_text(const char *dir, const char *name, const ct_text *te
     return status;
 }
 
-/* A world's own options: its seed and its directory. */
-static ct_config world_config(const ct_run *run, int world) {
+/* The options of all seeds of a world's pair of lambdas. */
+static ct_config pair_config(const ct_run *run, int world) {
     ct_config c = run->config;
+    c.lambda_m = run->worlds[world].lambda_m;
+    c.lambda_d = run->worlds[world].lambda_d;
+    c.lambdas[0] = '\0';
+    return c;
+}
+
+/* A world's own options: its seed, its lambdas and its directory. */
+static ct_config world_config(const ct_run *run, int world) {
+    ct_config c = pair_config(run, world);
     c.seed = (int64_t)run->worlds[world].seed;
     c.seeds[0] = '\0';
     memcpy(c.out, run->worlds[world].dir, sizeof c.out);
@@ -106,11 +115,27 @@ static ct_status begin_world(const ct_run *run, int world) {
     return status;
 }
 
+void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size) {
+    snprintf(out, size, "m%.9g-d%.9g", lambda_m, lambda_d);
+}
+
+/* The directory of all seeds of a world's pair of lambdas. */
+static ct_status pair_dir(const ct_run *run, const char *out, int world, char *dir, size_t size) {
+    char pair[64] = "";
+    const ct_world *w = &run->worlds[world];
+    if (run->lambdas != NULL) ct_output_pair_name(w->lambda_m, w->lambda_d, pair, sizeof pair);
+    int n = snprintf(dir, size, "%s%s%s", out, pair[0] != '\0' ? "/" : "", pair);
+    if (n >= 0 && (size_t)n < size) return CT_OK;
+    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+}
+
 /* The directory of one world of a run. */
 static ct_status name_dir(const ct_run *run, const char *out, int world, char *dir, size_t size) {
-    int n = run->n_worlds == 1 ? snprintf(dir, size, "%s", out)
-                               : snprintf(dir, size, "%s/seed-%" PRIu64, out, run->seeds[world]);
-    if (n >= 0 && (size_t)n < size) return CT_OK;
+    CT_TRY(pair_dir(run, out, world, dir, size));
+    if (run->n_seeds == 1) return CT_OK;
+    size_t n = strlen(dir);
+    int more = snprintf(dir + n, size - n, "/seed-%" PRIu64, run->seeds[world]);
+    if (more >= 0 && (size_t)more < size - n) return CT_OK;
     return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
 }
 
@@ -123,6 +148,11 @@ static ct_status claim_dirs(const ct_run *run) {
     CT_TRY(claim_dir(&run->config, run->config.out));
     for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
         CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
+    for (int k = 0; k < run->n_worlds && run->lambdas != NULL; k += run->n_seeds) {
+        char dir[CT_CONFIG_TEXT];
+        CT_TRY(pair_dir(run, run->config.out, k, dir, sizeof dir));
+        CT_TRY(claim_dir(&run->config, dir));
+    }
     return CT_OK;
 }
 
@@ -344,11 +374,11 @@ static double *field(ct_epoch *e, size_t offset) {
     return (double *)(void *)((char *)e + offset);
 }
 
-/* The mean epoch of all worlds, and ", \"seeds\": [...], \"<name>_std\": ..." (sample deviation).
+/* The mean epoch of all seeds, and ", \"seeds\": [...], \"<name>_std\": ..." (sample deviation).
  */
 static ct_epoch mean_epoch(const ct_run *run, const ct_epoch *last, ct_text *deviations) {
     ct_epoch mean = last[0];
-    int n = run->n_worlds;
+    int n = run->n_seeds;
     ct_text_add(deviations, ", \"seeds\": [");
     for (int k = 0; k < n; k++)
         ct_text_add(deviations, "%s%" PRIu64, k == 0 ? "" : ", ", run->seeds[k]);
@@ -368,11 +398,15 @@ static ct_epoch mean_epoch(const ct_run *run, const ct_epoch *last, ct_text *dev
     return mean;
 }
 
-static ct_status write_means(const ct_run *run, const ct_epoch *last) {
+/* Of the seeds from world `first` on, which have the same lambdas. */
+static ct_status write_means(const ct_run *run, int first, const ct_epoch *last) {
     ct_text deviations = {0};
-    ct_epoch mean = mean_epoch(run, last, &deviations);
-    ct_status status = ct_text_status(&deviations);
-    if (status == CT_OK) status = write_summary(run, 0, &mean, &run->config, &deviations);
+    ct_epoch mean = mean_epoch(run, last + first, &deviations);
+    ct_config config = pair_config(run, first);
+    CT_TRY(pair_dir(run, run->config.out, first, config.out, sizeof config.out));
+    ct_status status = run->lambdas != NULL ? write_config(&config, config.out) : CT_OK;
+    if (status == CT_OK) status = ct_text_status(&deviations);
+    if (status == CT_OK) status = write_summary(run, first, &mean, &config, &deviations);
     ct_text_free(&deviations);
     return status;
 }
@@ -403,5 +437,7 @@ ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
         if (run->config.ledger) CT_TRY(write_ledger(run, k));
         CT_TRY(write_summary(run, k, &last[k], &config, NULL));
     }
-    return run->n_worlds > 1 ? write_means(run, last) : CT_OK;
+    for (int k = 0; k < run->n_worlds && run->n_seeds > 1; k += run->n_seeds)
+        CT_TRY(write_means(run, k, last));
+    return CT_OK;
 }

@@ -25,7 +25,7 @@ typedef struct ct_epoch {
 /* Only the rank that leads writes anything here.
  * Creates every world's directory (refused where an earlier run is, unless forced, or it is the one
  * that goes on) and writes config.txt and partition.csv: --out itself for one seed,
- * --out/seed-<s> for several. */
+ * --out/seed-<s> for several, and with --lambdas the same in --out/m<lambda-m>-d<lambda-d>. */
 ct_status ct_output_begin(ct_run *run, bool is_resumed);
 /* The metrics.jsonl of --resume up to the checkpoint. */
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
@@ -35,6 +35,8 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
  * and deviations. last: [n_worlds] */
 ct_status ct_output_end(ct_run *run, const ct_epoch *last);
 
+/* The directory of a pair of --lambdas, below --out. */
+void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size);
 /* The run's directory: --out, or a name made of what is run. */
 void ct_output_dir(const ct_config *config, char *out, size_t size);
 

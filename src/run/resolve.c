@@ -57,7 +57,7 @@ static void choose_lambdas(ct_config *c, const paper_row *row) {
     /* CIFAR-10 on larger or denser graphs: 0.1, 0.1. */
     if (strcmp(row->dataset, "cifar10") == 0 && (c->agents > 16 || is_dyck_or_torus(c)))
         m = d = 0.1;
-    bool is_given = strcmp(c->loss, "ccl") == 0 && c->ccl_adaptive == 0;
+    bool is_given = strcmp(c->loss, "ccl") == 0 && c->ccl_adaptive == 0 && c->lambdas[0] == '\0';
     if (c->is_auto[CT_OPT_lambda_m]) c->lambda_m = is_given ? m : 0;
     if (c->is_auto[CT_OPT_lambda_d]) c->lambda_d = is_given ? d : 0;
     choose(c, CT_OPT_lambda_m);
@@ -81,7 +81,10 @@ static ct_status choose_loss(ct_config *c) {
     if (c->ccl_adaptive > 0 && has_lambda)
         return ct_fail(CT_INVAL, "--ccl-adaptive chooses the lambdas; leave --lambda-m and "
                                  "--lambda-d out");
-    has_lambda = has_lambda || c->ccl_adaptive > 0;
+    if (c->lambdas[0] != '\0' && (has_lambda || c->ccl_adaptive > 0))
+        return ct_fail(CT_INVAL, "--lambdas names them all; leave --lambda-m, --lambda-d and "
+                                 "--ccl-adaptive out");
+    has_lambda = has_lambda || c->ccl_adaptive > 0 || c->lambdas[0] != '\0';
     CT_TRY(one_of("loss", c->loss, "auto, ce, ccl"));
     if (strcmp(c->algorithm, "ccl") == 0) {
         if (c->given[CT_OPT_loss] && strcmp(c->loss, "ce") == 0)
@@ -93,8 +96,8 @@ static ct_status choose_loss(ct_config *c) {
     if (strcmp(c->loss, "auto") == 0)
         snprintf(c->loss, sizeof c->loss, "%s", has_lambda ? "ccl" : "ce");
     if (strcmp(c->loss, "ce") == 0 && has_lambda)
-        return ct_fail(CT_INVAL, "--lambda-m, --lambda-d and --ccl-adaptive need --loss ccl, not "
-                                 "--loss ce");
+        return ct_fail(CT_INVAL, "--lambda-m, --lambda-d, --lambdas and --ccl-adaptive need --loss "
+                                 "ccl, not --loss ce");
     choose(c, CT_OPT_loss);
     return CT_OK;
 }

@@ -24,10 +24,18 @@ static ct_status build_model(ct_run *run) {
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
 }
 
+/* Rounded as banks hold the lambdas of worlds, so that a run of one and of many are the same.
+ * volatile: of two such roundings side by side gcc 12 makes none from -O2 on (its SLP pass takes
+ * double-float-double for nothing to do). */
+static double as_in_a_bank(double value) {
+    volatile float rounded = (float)value;
+    return (double)rounded;
+}
+
 static ct_loss_spec loss_of(const ct_config *c) {
     return (ct_loss_spec){.ccl = strcmp(c->loss, "ccl") == 0,
-                          .lambda_m = c->lambda_m,
-                          .lambda_d = c->lambda_d,
+                          .lambda_m = as_in_a_bank(c->lambda_m),
+                          .lambda_d = as_in_a_bank(c->lambda_d),
                           .cross_fraction = c->ccl_batch_fraction,
                           .label_smoothing = c->label_smoothing,
                           .distance = strcmp(c->ccl_distance, "l1") == 0       ? CT_L1
@@ -72,6 +80,7 @@ static ct_status create_agents(ct_run *run) {
                                         .ngc_alpha = c->ngc_alpha,
                                         .cga_margin = c->cga_margin},
                               .loss = loss_of(c),
+                              .world_lambdas = run->lambdas,
                               .economy = {.every = (int)c->ccl_every,
                                           .neighbours = (int)c->ccl_neighbours,
                                           .adaptive_share = c->ccl_adaptive,

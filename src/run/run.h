@@ -10,10 +10,12 @@
 #include "run/config.h"
 #include "run/schedule.h"
 
-/* What belongs to one seed. The worlds of several seeds are trained at once as rows of the same
- * banks, world by world; each gives the same bits as it would alone. */
+/* What belongs to one seed and one pair of lambdas. The worlds of several are trained at once as
+ * rows of the same banks, world by world (all seeds of a pair, then the next pair); each gives the
+ * same bits as it would alone. */
 typedef struct ct_world {
     uint64_t seed;
+    double lambda_m, lambda_d;
     ct_topology graph;
     ct_sparse w;
     ct_topology_facts topology_facts;
@@ -28,6 +30,8 @@ typedef struct ct_run {
     ct_lr_schedule lr;
     ct_world *worlds; /* [n_worlds] */
     int n_worlds;
+    int n_seeds;         /* of --seeds; n_worlds / n_seeds pairs of --lambdas */
+    double *lambdas;     /* [n_worlds][2] of --lambdas; NULL without */
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
@@ -143,7 +147,8 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 
 /* ---- seeds (worlds.c) ---- */
-/* The worlds of --seeds (or --seed) with their graphs; then, once the data is read, their splits.
+/* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
+ * their splits.
  */
 ct_status ct_run_create_worlds(ct_run *run);
 ct_status ct_run_split_data(ct_run *run);

@@ -43,17 +43,28 @@ typedef struct training {
     int stopped_by; /* the signal that ended the loop; 0 = none */
 } training;
 
+/* Which of several worlds: "seed 1", "lambdas 0.1:0.01", both, or "" for a run of one. */
+static void name_world(const ct_run *run, int world, const char *before, char *out, size_t size) {
+    const ct_world *w = &run->worlds[world];
+    char seed[40] = "", lambdas[80] = "";
+    if (run->n_seeds > 1) snprintf(seed, sizeof seed, "seed %llu", (unsigned long long)w->seed);
+    if (run->lambdas != NULL)
+        snprintf(lambdas, sizeof lambdas, "%slambdas %.9g:%.9g", run->n_seeds > 1 ? " " : "",
+                 w->lambda_m, w->lambda_d);
+    bool is_one = seed[0] == '\0' && lambdas[0] == '\0';
+    snprintf(out, size, "%s%s%s", is_one ? "" : before, seed, lambdas);
+}
+
 static ct_status diverged(const ct_run *run, int row, long iteration, const float *fields,
                           const double *last_good) {
-    char seed[40] = "";
+    char world[128];
     int n = run->agents.n_agents;
-    if (run->n_worlds > 1)
-        snprintf(seed, sizeof seed, " of seed %llu", (unsigned long long)run->seeds[row / n]);
+    name_world(run, row / n, " of ", world, sizeof world);
     return ct_fail(
         CT_DIVERGED,
         "agent %d%s diverged at iteration %ld (ce %g, mv %g, dv %g); the last good means "
         "over all agents were ce %.4g, mv %.4g, dv %.4g: lower --lr (%g)",
-        row % n, seed, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
+        row % n, world, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
         (double)fields[CT_LOSS_DV], last_good[CT_LOSS_CE], last_good[CT_LOSS_MV],
         last_good[CT_LOSS_DV], run->agents.lr);
 }
@@ -111,10 +122,12 @@ static void show(progress *p, const ct_run *run, long iteration, const double *m
     p->shown = t;
 }
 
-static void show_epoch(const progress *p, const ct_run *run, uint64_t seed, const ct_epoch *e) {
+static void show_epoch(const progress *p, const ct_run *run, int world, const ct_epoch *e) {
+    char name[128];
     if (p->is_quiet) return;
+    name_world(run, world, "", name, sizeof name);
     if (p->is_terminal) fputs("\r\033[K", stderr);
-    if (run->n_worlds > 1) fprintf(stderr, "seed %llu  ", (unsigned long long)seed);
+    if (name[0] != '\0') fprintf(stderr, "%s  ", name);
     fprintf(stderr, "epoch %ld/%lld  iteration %ld  %.1f s  ce %.4f", e->epoch,
             (long long)run->config.epochs, e->iteration, e->seconds, e->losses.ce);
     if (run->agents.loss.ccl) fprintf(stderr, "  mv %.4g  dv %.4g", e->losses.mv, e->losses.dv);
@@ -150,7 +163,7 @@ static ct_epoch summarise(const training *t, int world, long iteration) {
 
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     CT_TRY(ct_output_epoch(t->run, world, e));
-    show_epoch(&t->progress, t->run, t->run->seeds[world], e);
+    show_epoch(&t->progress, t->run, world, e);
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
     tally->samples = 0;
@@ -261,7 +274,8 @@ static void introduce(const progress *p, const ct_run *run) {
             c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
             (long long)c->batch_size, c->device, run->backend->n_threads,
             run->backend->n_threads == 1 ? "" : "s", c->out);
-    if (run->n_worlds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_worlds, c->seeds);
+    if (run->n_seeds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_seeds, c->seeds);
+    if (run->lambdas != NULL) fprintf(stderr, "lambdas at once: %s\n", c->lambdas);
 }
 
 static ct_status take_memory(training *t) {

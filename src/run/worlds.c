@@ -1,5 +1,7 @@
-/* Several seeds in one run: each is a world of its own (split, graph, start values, order of
- * samples), and all of them are rows of the same banks. */
+/* Several seeds, and several pairs of lambdas, in one run: each is a world of its own (split,
+ * graph, start values, order of samples, weights of the loss), and all of them are rows of the same
+ * banks.
+ */
 #include <string.h>
 
 #include "data/part.h"
@@ -21,6 +23,45 @@ static ct_status add_seed(void *context, const char *field) {
         return ct_fail(CT_INVAL, "--seeds: at most %d seeds", MAX_WORLDS);
     run->seeds[run->n_worlds++] = (uint64_t)seed;
     return CT_OK;
+}
+
+/* "m:d" */
+static ct_status parse_pair(const char *field, double *pair) {
+    char m[64];
+    size_t n = strcspn(field, ":");
+    snprintf(m, sizeof m, "%.*s", n < sizeof m ? (int)n : 0, field);
+    bool ok = field[n] == ':' && ct_parse_double(m, &pair[0]) &&
+              ct_parse_double(field + n + 1, &pair[1]) && pair[0] >= 0 && pair[1] >= 0;
+    if (ok) return CT_OK;
+    return ct_fail(CT_INVAL, "--lambdas: '%s' is no pair of numbers such as 0.1:0.01", field);
+}
+
+/* Another pair: the worlds of all seeds once more. */
+static ct_status add_pair(void *context, const char *field) {
+    ct_run *run = context;
+    double pair[2];
+    int first = run->lambdas[0] < 0 ? 0 : run->n_worlds; /* the seeds are there once already */
+    CT_TRY(parse_pair(field, pair));
+    for (int k = 0; k < first; k++)
+        if (run->lambdas[2 * k] == pair[0] && run->lambdas[2 * k + 1] == pair[1])
+            return ct_fail(CT_INVAL, "--lambdas: %s is there twice", field);
+    if (first + run->n_seeds > MAX_WORLDS)
+        return ct_fail(CT_INVAL, "--lambdas and --seeds: at most %d of both together", MAX_WORLDS);
+    for (int k = first; k < first + run->n_seeds; k++) {
+        run->seeds[k] = run->seeds[k - first];
+        memcpy(run->lambdas + 2 * k, pair, sizeof pair);
+    }
+    run->n_worlds = first + run->n_seeds;
+    return CT_OK;
+}
+
+static ct_status add_pairs(ct_run *run) {
+    run->n_seeds = run->n_worlds;
+    if (run->config.lambdas[0] == '\0') return CT_OK;
+    run->lambdas = ct_new(double, 2 * MAX_WORLDS);
+    if (run->lambdas == NULL) return ct_fail(CT_NOMEM, "no memory for the lambdas");
+    run->lambdas[0] = -1; /* no pair yet */
+    return ct_split(run->config.lambdas, add_pair, run);
 }
 
 static ct_status connect_agents(ct_run *run, int k) {
@@ -71,8 +112,9 @@ ct_status ct_run_create_worlds(ct_run *run) {
     else
         run->seeds[run->n_worlds++] = (uint64_t)c->seed;
     if (run->n_worlds == 0) return ct_fail(CT_INVAL, "--seeds names no seed");
+    CT_TRY(add_pairs(run));
     if (c->agents * run->n_worlds > CT_MAX_AGENTS)
-        return ct_fail(CT_INVAL, "%d seeds of %lld agents are more than %d rows", run->n_worlds,
+        return ct_fail(CT_INVAL, "%d times %lld agents are more than %d rows", run->n_worlds,
                        (long long)c->agents, CT_MAX_AGENTS);
     run->worlds = ct_new(ct_world, (size_t)run->n_worlds);
     run->graphs = ct_new(ct_topology, (size_t)run->n_worlds);
@@ -81,6 +123,8 @@ ct_status ct_run_create_worlds(ct_run *run) {
     CT_TRY(create_schedule(run));
     for (int k = 0; k < run->n_worlds; k++) {
         run->worlds[k].seed = run->seeds[k];
+        run->worlds[k].lambda_m = run->lambdas != NULL ? run->lambdas[2 * k] : c->lambda_m;
+        run->worlds[k].lambda_d = run->lambdas != NULL ? run->lambdas[2 * k + 1] : c->lambda_d;
         CT_TRY(connect_agents(run, k));
         run->graphs[k] = run->worlds[k].graph;
     }
@@ -155,6 +199,8 @@ void ct_run_free_worlds(ct_run *run) {
     ct_free(run->worlds);
     ct_free(run->graphs);
     ct_free(run->seeds);
+    ct_free(run->lambdas);
+    run->lambdas = NULL;
     run->worlds = NULL;
     run->graphs = NULL;
     run->seeds = NULL;

@@ -91,7 +91,8 @@ static void add_slug(char *out, size_t size, const char *label) {
 
 static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
     cell->name[0] = '\0';
-    add_slug(cell->name, sizeof cell->name, study->rows[cell->row].label);
+    const ct_study_line *row = &study->rows[cell->row];
+    add_slug(cell->name, sizeof cell->name, row->name[0] != '\0' ? row->name : row->label);
     if (is_row || study->columns[cell->column].line == 0) return;
     size_t n = strlen(cell->name);
     if (n + 2 < sizeof cell->name) memcpy(cell->name + n, "-", 2);

@@ -8,7 +8,7 @@
 #include "run/checkpoint.h"
 #include "run/run.h"
 #include "run/signals.h"
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
@@ -112,8 +112,7 @@ static ct_status lighten_dir(const char *dir) {
     return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
 }
 
-/* Models, splits and checkpoints go: what is left of a finished run is small enough to be kept. */
-static ct_status lighten(const char *dir) {
+ct_status ct_study_lighten(const char *dir) {
     ct_status status = lighten_dir(dir);
     DIR *d = opendir(dir);
     for (struct dirent *e; d != NULL && status == CT_OK && (e = readdir(d)) != NULL;) {
@@ -176,7 +175,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
         ct_note("%s: %s", cell->name, ct_message());
         CT_TRY(write_diverged(cell));
         cell->state = CT_CELL_DIVERGED;
-        return keep ? CT_OK : lighten(cell->config.out);
+        return keep ? CT_OK : ct_study_lighten(cell->config.out);
     }
     if (status != CT_OK && status != CT_STOPPED) {
         snprintf(text, sizeof text, "%s", ct_message());
@@ -194,7 +193,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
     }
     CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
     cell->state = CT_CELL_DONE;
-    return keep ? CT_OK : lighten(cell->config.out);
+    return keep ? CT_OK : ct_study_lighten(cell->config.out);
 }
 
 /* ---- all of them ---- */
@@ -214,19 +213,36 @@ static bool is_time_up(const ct_study_request *r) {
     return r->time_limit_s > 0 && now() - r->started_s > 0.95 * r->time_limit_s;
 }
 
+/* The cell, and with it those that can share its launch. */
+static ct_status run_from(ct_study *study, int k, const ct_study_request *request,
+                          bool *is_stopped) {
+    ct_cell *cell = &study->cells[k];
+    ct_share share;
+    int n_left = count_to_do(study);
+    CT_TRY(ct_share_collect(study, k, request->at_once, &share));
+    if (share.n > 0) {
+        ct_note("--- %d left: %s and %d other%s at once", n_left, cell->name, share.n - 1,
+                share.n == 2 ? "" : "s");
+        CT_TRY(ct_share_run(&share, request->keep, is_stopped));
+        if (!cell->is_alone) return CT_OK;
+    }
+    ct_note("--- %d left: %s%s", n_left, cell->name,
+            cell->state == CT_CELL_BEGUN ? " (interrupted before)" : "");
+    return run_cell(cell, request->keep, is_stopped);
+}
+
 ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left) {
     bool is_stopped = false;
-    int n_done = 0, n_all = count_to_do(study);
     CT_TRY(ct_dir_create(study->out));
     if (request->time_limit_s > 0) ct_signals_stop_at(request->started_s + request->time_limit_s);
     ct_status status = CT_OK;
-    for (int k = 0; k < study->n_cells && status == CT_OK && !is_stopped; k++) {
-        ct_cell *cell = &study->cells[k];
-        if (!is_to_do(cell)) continue;
+    for (int k = 0; k < study->n_cells && status == CT_OK && !is_stopped;) {
+        if (!is_to_do(&study->cells[k])) {
+            k++;
+            continue;
+        }
         if (is_time_up(request)) break;
-        ct_note("--- %d of %d: %s%s", ++n_done, n_all, cell->name,
-                cell->state == CT_CELL_BEGUN ? " (interrupted before)" : "");
-        status = run_cell(cell, request->keep, &is_stopped);
+        status = run_from(study, k, request, &is_stopped);
         if (status == CT_OK) status = ct_study_write(study);
     }
     ct_signals_stop_at(0);

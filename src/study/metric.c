@@ -41,6 +41,10 @@ ct_status ct_metric_find(const char *name, const ct_metric **out) {
     return status;
 }
 
+bool ct_metric_rises(const ct_metric *metric) {
+    return strstr(metric->key, "accuracy") != NULL;
+}
+
 ct_status ct_summary_read(const char *dir, ct_json **out) {
     ct_blob blob = {0};
     char *path = ct_path_join(dir, "summary.json");

@@ -2,6 +2,8 @@
 #ifndef CT_STUDY_METRIC_H
 #define CT_STUDY_METRIC_H
 
+#include <stdbool.h>
+
 #include "util/json.h"
 #include "util/status.h"
 
@@ -17,6 +19,8 @@ typedef struct ct_metric {
 /* All of them; the last one has no name. */
 extern const ct_metric ct_metrics[];
 
+/* The more the better: an accuracy. Of all others, the less the better. */
+bool ct_metric_rises(const ct_metric *metric);
 /* A metric by name; CT_INVAL lists the known ones. */
 ct_status ct_metric_find(const char *name, const ct_metric **out);
 

@@ -19,6 +19,8 @@
 #ifndef CT_STUDY_STUDY_H
 #define CT_STUDY_STUDY_H
 
+#include <stdio.h>
+
 #include "run/config.h"
 #include "study/metric.h"
 
@@ -40,6 +42,7 @@ typedef struct ct_settings {
 /* A row or a column as it was written. */
 typedef struct ct_study_line {
     char label[CT_STUDY_LABEL];
+    char name[2 * CT_STUDY_LABEL]; /* of its runs' directories; "" = made of the label */
     int line;
     ct_settings options;
     char paper[CT_CONFIG_TEXT], cells[CT_CONFIG_TEXT]; /* of a row; "" = not given */
@@ -63,6 +66,7 @@ typedef struct ct_cell {
     char name[2 * CT_STUDY_LABEL]; /* its directory below --out */
     ct_config config;              /* what was asked for; out is its directory */
     bool is_selected;
+    bool is_alone; /* not to be run with others */
     int64_t epochs;
     ct_estimate paper;
     ct_cell_state state;
@@ -81,8 +85,9 @@ typedef struct ct_study {
     int n_rows, n_columns;
     ct_cell *cells;
     int n_cells;
-    int *at;    /* [n_rows][n_columns] the cell of a place; -1 = none */
-    int *order; /* [n_rows] in which a table lists them */
+    int *at;                  /* [n_rows][n_columns] the cell of a place; -1 = none */
+    int *order;               /* [n_rows] in which a table lists them */
+    const ct_metric *sort_by; /* order: the best first; NULL = as written */
     char out[CT_CONFIG_TEXT];
     char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
 } ct_study;
@@ -93,6 +98,7 @@ typedef struct ct_study_request {
     bool is_quick;        /* fewer epochs: */
     int64_t quick_epochs; /* so many; 0 = a twentieth */
     bool dry_run, table_only, keep;
+    int at_once; /* worlds of one launch, where runs differ in the lambdas alone; 0, 1 = one run */
     double time_limit_s; /* 0 = none */
     double started_s;    /* on the monotonic clock */
 } ct_study_request;
@@ -124,7 +130,7 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
 /* ---- results (table.c, curves.c) ---- */
 /* table.md, table.csv, table.tex (and curves.csv) into --out. */
-ct_status ct_study_write(const ct_study *study);
+ct_status ct_study_write(ct_study *study);
 /* The table as text. */
 ct_status ct_study_print(const ct_study *study, FILE *out);
 ct_status ct_study_write_curves(const ct_study *study);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -28,6 +28,24 @@ bool ct_estimate_holds(const ct_estimate *paper, double ours) {
     double off = fabs(ours - paper->mean);
     if (!isnan(paper->deviation)) return off <= 2 * paper->deviation + 1e-9;
     return off <= 0.5 * pow(10, -paper->digits) + 1e-9;
+}
+
+/* ---- order ---- */
+
+static double sort_value(const ct_study *study, int row) {
+    int at = study->at[row * study->n_columns];
+    double value = at >= 0 ? ct_metric_value(study->sort_by, study->cells[at].summary) : NAN;
+    if (isnan(value)) return -INFINITY;
+    return ct_metric_rises(study->sort_by) ? value : -value;
+}
+
+void ct_study_sort(ct_study *study) {
+    for (int k = 1; study->sort_by != NULL && k < study->n_rows; k++) {
+        int row = study->order[k], at = k;
+        for (; at > 0 && sort_value(study, study->order[at - 1]) < sort_value(study, row); at--)
+            study->order[at] = study->order[at - 1];
+        study->order[at] = row;
+    }
 }
 
 /* ---- filling ---- */
@@ -354,9 +372,10 @@ ct_status ct_study_print(const ct_study *study, FILE *out) {
     return status;
 }
 
-ct_status ct_study_write(const ct_study *study) {
+ct_status ct_study_write(ct_study *study) {
     grid g;
     ct_text markdown = {0}, latex = {0};
+    ct_study_sort(study);
     CT_TRY(ct_dir_create(study->out));
     CT_TRY(fill(study, &g));
     ct_text_add(&markdown, "# %s\n\n", study->title);
