@@ -8,17 +8,53 @@
 #include "algo/agents_internal.h"
 #include "util/memory.h"
 
-/* Room for the graph's own part here: mixing, and with CCL what neighbours answer. */
-static ct_status create_links(ct_agents *a) {
-    const ct_topology *t = a->topology;
-    const ct_sparse *all = a->weights;
-    int end = a->first + a->n, n_edges = t->begin[end] - t->begin[a->first];
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* What this process's part of one step's graph needs. */
+static void measure_step(ct_agents *a, const ct_topology *t, const ct_sparse *w) {
+    int end = a->first + a->n, n_arrivals = 0;
     for (int e = 0; e < t->begin[t->n]; e++)
-        a->n_arrivals += t->neighbour[e] >= a->first && t->neighbour[e] < end;
-    CT_TRY(ct_sparse_create(a->n, a->n + ct_agents_far_rows(a, &a->models),
-                            all->begin[end] - all->begin[a->first], &a->mixing));
+        n_arrivals += t->neighbour[e] >= a->first && t->neighbour[e] < end;
+    a->most.arrivals = larger(a->most.arrivals, n_arrivals);
+    a->most.edges = larger(a->most.edges, t->begin[end] - t->begin[a->first]);
+    a->most.weights = larger(a->most.weights, w->begin[end] - w->begin[a->first]);
+}
+
+static ct_status reserve_step(ct_agents *a, const ct_topology *sources, const ct_sparse *w) {
+    measure_step(a, sources, w);
+    ct_agents_route(a, sources);
+    CT_TRY(ct_routes_reserve(a->transport, false, &a->models));
+    return ct_routes_reserve(a->transport, true, &a->neighbours);
+}
+
+/* Steps that are drawn anew have as many edges an agent as the one that is there. */
+static void reserve_drawn(ct_agents *a, const ct_topology *t) {
+    int degree = 0;
+    for (int i = 0; i < t->n; i++) degree = larger(degree, ct_topology_degree(t, i));
+    a->most.arrivals = a->most.edges = a->n * degree;
+    a->most.weights = a->n * (degree + 1);
+    ct_routes_reserve_any(a->transport, false, degree, &a->models);
+    ct_routes_reserve_any(a->transport, true, degree, &a->neighbours);
+}
+
+/* Room for every graph there will be. */
+static ct_status reserve(ct_agents *a) {
+    const ct_schedule *s = a->schedule;
+    if (s != NULL && s->period == 0) reserve_drawn(a, a->topology);
+    for (int k = 0; s != NULL && k < s->period; k++)
+        CT_TRY(reserve_step(a, &s->phases[k].sources, &s->phases[k].w));
+    return reserve_step(a, a->topology, a->weights);
+}
+
+/* Mixing, and with CCL what neighbours answer. */
+static ct_status create_links(ct_agents *a) {
+    int n_edges = a->most.edges;
+    CT_TRY(ct_sparse_create(a->n, a->n + ct_agents_far_rows(a, &a->models), a->most.weights,
+                            &a->mixing));
     if (!a->loss.ccl) return CT_OK;
-    CT_TRY(ct_sparse_create(a->n, n_edges + ct_agents_far_rows(a, &a->neighbours), a->n_arrivals,
+    CT_TRY(ct_sparse_create(a->n, n_edges + ct_agents_far_rows(a, &a->neighbours), a->most.arrivals,
                             &a->gather));
     a->cross_jobs = ct_new(ct_job, (size_t)n_edges);
     a->cross_begin = ct_new(int, (size_t)a->n + 1);
@@ -27,14 +63,13 @@ static ct_status create_links(ct_agents *a) {
     return CT_OK;
 }
 
-/* Halo rows are those of any step; what travels among ranks is the same in each. */
+/* `topology` is the step with the most messages. */
 static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
-    const ct_topology *reach = a->reach != NULL ? a->reach : a->topology;
-    int n_edges = a->topology->begin[a->n_rows], n_reach = reach->begin[a->n_rows];
+    int n_edges = a->topology->begin[a->n_rows];
     size_t sums = (size_t)graph->n_classes * (ct_graph_n_features(graph) + 1);
-    CT_TRY(ct_routes_create(n_edges > n_reach ? n_edges : n_reach, &a->models));
-    CT_TRY(ct_routes_create(n_edges > n_reach ? n_edges : n_reach, &a->neighbours));
-    ct_agents_route(a, reach);
+    CT_TRY(ct_routes_create(n_edges, &a->models));
+    CT_TRY(ct_routes_create(n_edges, &a->neighbours));
+    CT_TRY(reserve(a));
     if (a->faults != NULL) {
         a->models.arrived = a->neighbours.arrived = ct_faults_arrived;
         a->models.context = a->neighbours.context = a;
@@ -55,7 +90,7 @@ static ct_status create_clip(ct_agents *a) {
 }
 
 static ct_status create_cross(ct_agents *a, const ct_graph *graph) {
-    int n_edges = a->neighbours.own.n;
+    int n_edges = a->most.edges;
     size_t width = (size_t)a->max_batch * ct_graph_n_features(graph);
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &a->cross));
     CT_TRY(ct_bank_create(a->backend, n_edges, ct_agents_far_rows(a, &a->neighbours),
@@ -72,7 +107,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     a->n_agents = a->n_rows / a->n_seeds;
     CT_TRY(create_routes(a, graph));
     CT_TRY(create_links(a));
-    int n_halo = a->models.n_halo;
+    int n_halo = a->models.most_halo;
     a->linked_at = -1;
     CT_TRY(ct_bank_create(a->backend, a->n, ct_agents_far_rows(a, &a->models), graph->n_weights,
                           &a->x));
@@ -86,8 +121,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     if (a->faults != NULL) CT_TRY(ct_faults_create(a));
     if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
     if (a->loss.ccl) CT_TRY(create_cross(a, graph));
-    ct_agents_connect(a, a->topology, a->weights);
-    return CT_OK;
+    return ct_agents_connect(a, a->topology, a->weights);
 }
 
 void ct_agents_free(ct_agents *a) {
@@ -135,7 +169,7 @@ ct_status ct_agents_buffer(ct_agents *a, const char *name, int n_rows, ct_bank *
 }
 
 ct_status ct_agents_edge_buffer(ct_agents *a, const char *name, ct_routes *routes, ct_bank **out) {
-    return add_buffer(a, name, routes->own.n, ct_agents_far_rows(a, routes), routes, out);
+    return add_buffer(a, name, routes->most_own, ct_agents_far_rows(a, routes), routes, out);
 }
 
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {

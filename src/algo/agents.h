@@ -52,7 +52,6 @@ typedef struct ct_agents {
     const ct_topology *topology; /* the graphs side by side: rows of all seeds */
     const ct_sparse *weights;    /* its mixing weights, block by block */
     ct_schedule *schedule;       /* whose steps topology and weights are; NULL: they stay */
-    const ct_topology *reach;    /* of a schedule: every edge of any step, both ways */
     double lambda_min;           /* smallest eigenvalue of any seed's mixing weights */
     ct_hyper hyper;
     ct_loss_spec loss;
@@ -84,14 +83,17 @@ typedef struct ct_agents {
 
     /* exchange along edges e = (i, j), j a neighbour that i receives from: with CCL, cross-features
      * of agent i's batch under model j */
-    ct_routes models;        /* j sends its row to i, for every edge */
-    ct_routes neighbours;    /* i answers j with row e, for every edge */
-    int n_arrivals;          /* answers that own agents get at most */
-    ct_job *own_jobs;        /* [n] */
-    ct_job *cross_jobs;      /* [own edges] those with an own model j first */
-    int n_cross_own;         /* so many of them */
-    int *cross_begin;        /* [n + 1] own agent's rows of `cross` */
-    ct_bank cross;           /* [own edges][max_batch * r] z_ji */
+    ct_routes models;     /* j sends its row to i, for every edge */
+    ct_routes neighbours; /* i answers j with row e, for every edge */
+    struct {
+        int edges, arrivals, weights; /* of own agents: messages to them, answers to them, entries
+                                         of their rows of W */
+    } most;                           /* of any step */
+    ct_job *own_jobs;                 /* [n] */
+    ct_job *cross_jobs;               /* [own edges] those with an own model j first */
+    int n_cross_own;                  /* so many of them */
+    int *cross_begin;                 /* [n + 1] own agent's rows of `cross` */
+    ct_bank cross;                    /* [own edges][max_batch * r] z_ji */
     ct_bank edge_sums;       /* [own edges][C * (r + 1)] class sums of z_ji, sent from i to j */
     ct_bank received;        /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */
     ct_sparse gather;        /* received = gather * edge_sums */
@@ -119,12 +121,12 @@ typedef struct ct_agents {
 /* Takes all memory of the training steps. The caller has filled the first part. */
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph);
 /* From now on agent i receives from its neighbours in `sources` and mixes with `weights` (links.c);
- * both of all rows. The graph has no more edges than the one the agents were created with; no
- * memory is taken. */
-void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights);
+ * both of all rows: the graph that the agents were created with, or a step of the schedule. No
+ * memory is taken; halo rows are nobody's until the next exchange. */
+ct_status ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights);
 void ct_agents_free(ct_agents *a);
 
-/* Refills `gather` [n x rows of a bank over a->neighbours], which has room for a->n_arrivals
+/* Refills `gather` [n x rows of a bank over a->neighbours], which has room for a->most.arrivals
  * entries: row j has a 1 for every e = (i, j), i ascending; it adds up what agents i sent back to
  * j. */
 void ct_agents_gather(const ct_agents *a, ct_sparse *gather);

@@ -10,7 +10,7 @@ void ct_agents_list_cross(ct_agents *a, const ct_topology *sources);
 
 /* Rows of a travelling bank behind the own ones: halo rows and, where things fail, mailboxes. */
 static inline int ct_agents_far_rows(const ct_agents *a, const ct_routes *routes) {
-    return routes->n_halo + (a->faults != NULL ? routes->n_mail : 0);
+    return routes->most_halo + (a->faults != NULL ? routes->n_mail : 0);
 }
 /* The row in which a message's receiver finds what was sent to it. */
 static inline int ct_agents_arrival(const ct_agents *a, const ct_routes *r, int message) {

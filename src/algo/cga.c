@@ -45,7 +45,7 @@ static ct_status create(ct_agents *a, void **state) {
         return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &cga->own));
     CT_TRY(ct_cross_gradients_create(a, &cga->cross));
-    CT_TRY(ct_sparse_create(a->n, cga->cross.taken.n_cols, a->n_arrivals, &cga->others));
+    CT_TRY(ct_sparse_create(a->n, cga->cross.taken.n_cols, a->most.arrivals, &cga->others));
     return ct_agents_buffer(a, "momentum", a->n, &cga->momentum);
 }
 

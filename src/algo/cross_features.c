@@ -66,11 +66,12 @@ static void choose_neighbours(ct_agents *a) {
     a->contrast.begin[all->n] = e;
 }
 
-/* The messages from here on are those of this graph. */
-static void route(ct_agents *a, const ct_topology *sources) {
+/* The messages from here on are those of this graph; where models are to stay as they are, answers
+ * alone. */
+static ct_status route(ct_agents *a, const ct_topology *sources, bool with_models) {
     ct_agents_route(a, sources);
-    ct_routes_link(a->transport, &a->models);
-    ct_routes_link(a->transport, &a->neighbours);
+    if (with_models) CT_TRY(ct_routes_link(a->transport, &a->models));
+    return ct_routes_link(a->transport, &a->neighbours);
 }
 
 static ct_status compute_features(ct_agents *a, ct_bank *shared, const ct_job *jobs, int n_jobs) {
@@ -117,18 +118,18 @@ static ct_status exchange(ct_agents *a, ct_bank *shared) {
     return ct_agents_apply(a, &u);
 }
 
-/* With some neighbours only: their messages, then the graph's again. Models that come for mixing
- * are there already or travel later, to everyone. */
+/* With some neighbours only: their messages, then the graph's again. Models that are there already
+ * stay; others come from those neighbours now, and from everyone when they are mixed. */
 static ct_status exchange_some(ct_agents *a, ct_bank *shared) {
     CT_TRY(ct_transport_finish(a->transport, &a->models));
     bool was_fresh = shared->fresh;
     choose_neighbours(a);
-    route(a, &a->contrast);
+    CT_TRY(route(a, &a->contrast, !was_fresh));
     ct_agents_list_cross(a, &a->contrast);
-    ct_status status = exchange(a, shared);
-    route(a, a->topology);
+    CT_TRY(exchange(a, shared));
+    CT_TRY(route(a, a->topology, !was_fresh));
     shared->fresh = was_fresh;
-    return status;
+    return CT_OK;
 }
 
 static float lambda(double share, float ce, float term) {

@@ -12,18 +12,21 @@ static void copy_routes(const ct_agents *a, ct_routes *routes) {
 }
 
 ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
-    int n_edges = a->neighbours.own.n, n_rows = n_edges + a->neighbours.n_halo;
+    int n_edges = a->most.edges, n_rows = n_edges + a->neighbours.most_halo;
     if (a->running.n > 0)
         return ct_fail(CT_INVAL, "cross-gradients need a norm without running statistics, not "
                                  "--norm batchnorm");
-    CT_TRY(ct_routes_create(a->neighbours.n, &out->routes));
+    CT_TRY(ct_routes_create(a->neighbours.n_room, &out->routes));
     copy_routes(a, &out->routes);
+    out->routes.most_own = a->neighbours.most_own;
+    out->routes.most_halo = a->neighbours.most_halo;
+    out->routes.most_sent = a->neighbours.most_sent;
     CT_TRY(ct_routes_open(a->transport, true, a->x.n, &out->routes));
-    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.n_halo, a->x.n, &out->bank));
+    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.most_halo, a->x.n, &out->bank));
     out->rows = &out->bank;
     CT_TRY(ct_sparse_create(a->n, n_rows, n_edges, &out->sent));
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->n_arrivals, &out->taken));
-    CT_TRY(ct_sparse_create(n_edges, a->n + a->models.n_halo, n_edges, &out->models));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.arrivals, &out->taken));
+    CT_TRY(ct_sparse_create(n_edges, a->n + a->models.most_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
     out->jobs = ct_new(ct_job, (size_t)n_edges);
     return out->jobs != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
@@ -41,12 +44,12 @@ void ct_cross_gradients_free(ct_cross_gradients *cross) {
 }
 
 /* Edges may have changed since the last step. A row of `models` without an edge stays empty. */
-static void connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
+static ct_status connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
     const ct_topology *t = a->topology;
     int first_edge = t->begin[a->first], n_edges = t->begin[a->first + a->n] - first_edge;
     if (a->schedule != NULL) {
         copy_routes(a, &cross->routes);
-        ct_routes_link(a->transport, &cross->routes);
+        CT_TRY(ct_routes_link(a->transport, &cross->routes));
     }
     ct_agents_gather(a, &cross->taken);
     for (int i = 0; i < a->n; i++) {
@@ -63,11 +66,12 @@ static void connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
         cross->sent.begin[i + 1] = end;
     }
     for (int e = n_edges; e < cross->models.n_rows; e++) cross->models.begin[e + 1] = n_edges;
+    return CT_OK;
 }
 
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
     ct_objective objective = {.loss = {.ccl = false}};
-    connect_edges(cross, a);
+    CT_TRY(connect_edges(cross, a));
     ct_work work = {.params = &a->x,
                     .source = a->source,
                     .batches = a->batches,

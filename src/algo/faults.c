@@ -107,7 +107,7 @@ ct_status ct_faults_begin(ct_agents *a) {
             ct_ledger_delay(a->transport, row, f->straggle_s);
     if (f->n_kills == 0) return CT_OK;
     /* a run that was resumed has seen no event yet */
-    if (has_event(a) || a->linked_at < 0) ct_agents_connect(a, a->topology, a->weights);
+    if (has_event(a) || a->linked_at < 0) CT_TRY(ct_agents_connect(a, a->topology, a->weights));
     a->linked_at = a->iteration;
     return each_frozen(a, false);
 }

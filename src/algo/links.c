@@ -75,9 +75,11 @@ static void list_cross_jobs(ct_agents *a, const ct_topology *t) {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < a->n; i++) {
             for (int e = a->cross_begin[i]; e < a->cross_begin[i + 1]; e++) {
-                int model = ct_agents_arrival(a, &a->models, first_edge + e);
+                int from = t->neighbour[first_edge + e];
+                int model = a->faults != NULL ? a->models.mail[first_edge + e]
+                                              : ct_routes_row(&a->models, from);
                 /* a dead neighbour's features are one's own: nothing to contrast with */
-                if (!ct_agents_is_alive(a, t->neighbour[first_edge + e])) model = i;
+                if (!ct_agents_is_alive(a, from)) model = i;
                 if ((model >= a->n) != (pass == 1)) continue;
                 a->cross_jobs[n_jobs++] = (ct_job){.model = model, .batch = i, .out = e};
             }
@@ -91,14 +93,17 @@ void ct_agents_list_cross(ct_agents *a, const ct_topology *sources) {
     list_cross_jobs(a, sources);
 }
 
-void ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights) {
+ct_status ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_sparse *weights) {
     a->topology = sources;
     a->weights = weights;
     ct_agents_route(a, sources);
-    ct_routes_link(a->transport, &a->models);
-    ct_routes_link(a->transport, &a->neighbours);
+    CT_TRY(ct_routes_link(a->transport, &a->models));
+    CT_TRY(ct_routes_link(a->transport, &a->neighbours));
     fill_mixing(a);
     for (int i = 0; i < a->n && a->faults != NULL; i++) fill_faulty_row(a, i);
     if (a->loss.ccl) ct_agents_list_cross(a, sources);
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
+    for (int b = 0; b < a->n_buffers; b++)
+        if (a->buffers[b].routes == NULL) a->buffers[b].bank.fresh = false;
+    return CT_OK;
 }

@@ -24,8 +24,8 @@ static ct_status create(ct_agents *a, void **state) {
     CT_TRY(ct_cross_gradients_create(a, &ngc->cross));
     int n_rows = ngc->cross.taken.n_cols;
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &ngc->own));
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->neighbours.own.n, &ngc->variant));
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->n_arrivals, &ngc->data));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.edges, &ngc->variant));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.arrivals, &ngc->data));
     return ct_agents_buffer(a, "momentum", a->n, &ngc->momentum);
 }
 

@@ -8,7 +8,7 @@
 static ct_status gossip(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
     ct_bank mixed = ct_temp(1);
-    ct_run_connect(run, iteration);
+    CT_TRY(ct_run_connect(run, iteration));
     CT_TRY(ct_agents_exchange(a, &a->x));
     ct_update u = ct_agents_update(a);
     SET(&u, &mixed, {1, &a->x, a->w});

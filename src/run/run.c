@@ -67,7 +67,6 @@ static ct_status create_agents(ct_run *run) {
                               .topology = changes ? &widest->sources : &run->topology,
                               .weights = changes ? &widest->w : &run->w,
                               .schedule = changes ? &run->schedule : NULL,
-                              .reach = changes && run->schedule.period > 0 ? &run->topology : NULL,
                               .lambda_min = smallest_eigenvalue(run),
                               .hyper = {.momentum = c->momentum,
                                         .nesterov = c->nesterov,
@@ -155,22 +154,6 @@ static ct_status check_graphs(const ct_run *run) {
     return CT_OK;
 }
 
-/* Graphs that change are spread over ranks where all edges are known before, and nothing but rows
- * of agents travels. */
-static ct_status check_spread(const ct_run *run) {
-    const ct_schedule *s = &run->schedule;
-    if (s->n == 0) return CT_OK;
-    if (s->period == 0)
-        return ct_fail(CT_INVAL,
-                       "'%s' is drawn anew in every step, and such graphs need one process",
-                       s->name);
-    bool answers = strcmp(run->config.loss, "ccl") == 0 || strcmp(run->algo->name, "cga") == 0 ||
-                   strcmp(run->algo->name, "ngc") == 0;
-    if (answers)
-        return ct_fail(CT_INVAL, "the CCL loss, cga and ngc on '%s' need one process", s->name);
-    return CT_OK;
-}
-
 static ct_status create_transport(ct_run *run) {
     const ct_config *c = &run->config;
     ct_transport_options options = {.kind = c->transport,
@@ -180,9 +163,6 @@ static ct_status create_transport(ct_run *run) {
                                     .n_worlds = run->n_worlds};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
     if (!ct_run_leads(run)) ct_log_quiet(true);
-    if (c->ccl_neighbours > 0 && ct_transport_n_ranks(run->transport) > 1)
-        return ct_fail(CT_INVAL, "--ccl-neighbours needs one process");
-    if (ct_transport_n_ranks(run->transport) > 1) CT_TRY(check_spread(run));
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
 
@@ -247,15 +227,15 @@ void ct_run_free(ct_run *run) {
     memset(run, 0, sizeof *run);
 }
 
-void ct_run_connect(ct_run *run, long iteration) {
-    if (run->schedule.n == 0) return;
+ct_status ct_run_connect(ct_run *run, long iteration) {
+    if (run->schedule.n == 0) return CT_OK;
     const ct_phase *phase = ct_schedule_at(&run->schedule, iteration);
-    ct_agents_connect(&run->agents, &phase->sources, &phase->w);
+    return ct_agents_connect(&run->agents, &phase->sources, &phase->w);
 }
 
 ct_status ct_run_step(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
-    ct_run_connect(run, iteration);
+    CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
         iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);

@@ -102,7 +102,7 @@ static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
 }
 
 /* Links of this iteration, where they change from one to the next. */
-void ct_run_connect(ct_run *run, long iteration);
+ct_status ct_run_connect(ct_run *run, long iteration);
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
 ct_status ct_run_step(ct_run *run, long iteration);
 

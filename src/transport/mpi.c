@@ -1,13 +1,14 @@
-/* Rows between processes, by MPI (MPI-3). Requests are persistent and set up once per routes: one
- * message to and one from every rank that shares an edge with ours, rows packed one after the other
- * in host memory. Nothing blocks without a limit: every wait polls until its deadline and then
- * names the peer that was waited for. MPI's types do not leave this file. */
+/* Rows between processes, by MPI (MPI-3). Requests are persistent and set up once, or whenever the
+ * graph changes: one message to and one from every rank that shares an edge with ours, rows packed
+ * one after the other in host memory. Nothing blocks without a limit: every wait polls until its
+ * deadline and then names the peer that was waited for. MPI's types do not leave this file. */
 #include "transport/transport_internal.h"
 
 #include "ct_config.h"
 
 #if CT_WITH_MPI
 
+#include <limits.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -27,16 +28,20 @@ static int my_rank, job_size, n_routes_open;
 typedef struct peer {
     int rank;
     int n_rows;
-    int *rows; /* bank rows to send; receives fill `first` .. first+n_rows-1 */
+    const int *rows; /* bank rows to send; receives fill `first` .. first+n_rows-1 */
     int first;
     float *values; /* [n_rows][n_columns] */
 } peer;
 
 struct ct_channel {
-    peer *sends, *receives;
+    peer *sends, *receives; /* [n_ranks] */
     int n_sends, n_receives;
+    float *out, *in;       /* [most_sent][n_columns], [most_halo][n_columns] */
+    int *rows;             /* [most_sent] bank rows behind `out` */
+    int *scratch;          /* [messages] */
     MPI_Request *requests; /* receives, then sends */
     int *done;
+    int tag;
 };
 
 static double now(void) {
@@ -176,46 +181,61 @@ static int owner_of_item(const ct_transport *t, const ct_routes *r, int item) {
     return ct_transport_owner(t, r->by_edge ? r->from[item] : item);
 }
 
-static ct_status add_peer(peer *p, int rank, int n_rows, size_t n_columns) {
-    *p = (peer){.rank = rank, .n_rows = n_rows};
-    p->rows = ct_new(int, (size_t)n_rows);
-    p->values = ct_new(float, (size_t)n_rows *n_columns);
-    if (p->rows != NULL && p->values != NULL) return CT_OK;
-    return ct_fail(CT_NOMEM, "no memory for messages to rank %d", rank);
-}
-
-static ct_status add_peers(const ct_transport *t, const ct_routes *r, ct_channel *c, int *rows) {
+/* Who gets which of our rows, and from whom the halo rows come. */
+static void list_peers(const ct_transport *t, const ct_routes *r, ct_channel *c) {
+    int n_out = 0, n_in = 0;
+    c->n_sends = c->n_receives = 0;
     for (int rank = 0; rank < t->n_ranks; rank++) {
         if (rank == t->rank) continue;
-        int n = rows_for(t, r, rank, rows);
-        if (n > 0) {
-            peer *p = &c->sends[c->n_sends++];
-            CT_TRY(add_peer(p, rank, n, r->n_columns));
-            memcpy(p->rows, rows, (size_t)n * sizeof *rows);
-        }
-        int first = 0, end;
-        while (first < r->n_halo && owner_of_item(t, r, r->halo[first]) != rank) first++;
-        for (end = first; end < r->n_halo && owner_of_item(t, r, r->halo[end]) == rank;) end++;
-        if (end == first) continue;
-        peer *p = &c->receives[c->n_receives++];
-        CT_TRY(add_peer(p, rank, end - first, r->n_columns));
-        p->first = r->own.n + first;
+        int n = rows_for(t, r, rank, c->scratch), first = n_in;
+        memcpy(c->rows + n_out, c->scratch, (size_t)n * sizeof *c->rows);
+        if (n > 0)
+            c->sends[c->n_sends++] = (peer){.rank = rank,
+                                            .n_rows = n,
+                                            .rows = c->rows + n_out,
+                                            .values = c->out + (size_t)n_out * r->n_columns};
+        n_out += n;
+        /* halo rows ascend, and so do the ranks that own them */
+        while (n_in < r->n_halo && owner_of_item(t, r, r->halo[n_in]) == rank) n_in++;
+        if (n_in > first)
+            c->receives[c->n_receives++] = (peer){.rank = rank,
+                                                  .n_rows = n_in - first,
+                                                  .first = r->own.n + first,
+                                                  .values = c->in + (size_t)first * r->n_columns};
     }
+}
+
+static ct_status count_values(const peer *p, size_t n_columns, int *out) {
+    size_t n = (size_t)p->n_rows * n_columns;
+    if (n > INT_MAX)
+        return ct_fail(CT_INVAL,
+                       "%d rows of %zu numbers to or from rank %d are more than one "
+                       "message can hold; use more ranks",
+                       p->n_rows, n_columns, p->rank);
+    *out = (int)n;
     return CT_OK;
 }
 
-static ct_status set_up(const ct_routes *r, ct_channel *c) {
-    int tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
+static void free_requests(ct_channel *c) {
+    for (int k = 0; k < c->n_receives + c->n_sends; k++)
+        if (c->requests[k] != MPI_REQUEST_NULL) MPI_Request_free(&c->requests[k]);
+}
+
+ct_status ct_mpi_link(ct_transport *t, ct_routes *r) {
+    ct_channel *c = r->channel;
+    int n = 0;
+    free_requests(c);
+    list_peers(t, r, c);
     for (int k = 0; k < c->n_receives; k++) {
         peer *p = &c->receives[k];
-        int n = (int)((size_t)p->n_rows * r->n_columns);
-        MPI_TRY(
-            MPI_Recv_init(p->values, n, MPI_FLOAT, p->rank, tag, MPI_COMM_WORLD, &c->requests[k]));
+        CT_TRY(count_values(p, r->n_columns, &n));
+        MPI_TRY(MPI_Recv_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
+                              &c->requests[k]));
     }
     for (int k = 0; k < c->n_sends; k++) {
         peer *p = &c->sends[k];
-        int n = (int)((size_t)p->n_rows * r->n_columns);
-        MPI_TRY(MPI_Send_init(p->values, n, MPI_FLOAT, p->rank, tag, MPI_COMM_WORLD,
+        CT_TRY(count_values(p, r->n_columns, &n));
+        MPI_TRY(MPI_Send_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
                               &c->requests[c->n_receives + k]));
     }
     return CT_OK;
@@ -224,44 +244,38 @@ static ct_status set_up(const ct_routes *r, ct_channel *c) {
 ct_status ct_mpi_open(ct_transport *t, ct_routes *r) {
     size_t n = (size_t)t->n_ranks;
     ct_channel *c = ct_new(ct_channel, 1);
-    int *rows = ct_new(int, (size_t)r->n);
-    ct_status status = CT_OK;
     if (c != NULL) {
         c->sends = ct_new(peer, n);
         c->receives = ct_new(peer, n);
         c->requests = ct_new(MPI_Request, 2 * n);
         c->done = ct_new(int, 4 * n);
+        c->out = ct_new(float, (size_t)r->most_sent * r->n_columns);
+        c->in = ct_new(float, (size_t)r->most_halo * r->n_columns);
+        c->rows = ct_new(int, (size_t)r->most_sent);
+        c->scratch = ct_new(int, (size_t)r->n_room);
     }
-    if (c == NULL || rows == NULL || c->sends == NULL || c->receives == NULL ||
-        c->requests == NULL || c->done == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for the channels of %zu ranks", n);
-        goto done;
+    if (c == NULL || c->sends == NULL || c->receives == NULL || c->requests == NULL ||
+        c->done == NULL || c->out == NULL || c->in == NULL || c->rows == NULL ||
+        c->scratch == NULL) {
+        if (c != NULL) ct_mpi_close(c);
+        return ct_fail(CT_NOMEM, "no memory for the messages of %zu ranks", n);
     }
     for (size_t k = 0; k < 2 * n; k++) c->requests[k] = MPI_REQUEST_NULL;
-    CT_TRY_GOTO(add_peers(t, r, c, rows), status, done);
-    CT_TRY_GOTO(set_up(r, c), status, done);
+    c->tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
     r->channel = c;
-done:
-    if (status != CT_OK && c != NULL) ct_mpi_close(c);
-    ct_free(rows);
-    return status;
-}
-
-static void free_peers(peer *peers, int n) {
-    for (int k = 0; k < n; k++) {
-        ct_free(peers[k].rows);
-        ct_free(peers[k].values);
-    }
-    ct_free(peers);
+    return CT_OK;
 }
 
 void ct_mpi_close(ct_channel *c) {
-    for (int k = 0; k < c->n_receives + c->n_sends; k++)
-        if (c->requests[k] != MPI_REQUEST_NULL) MPI_Request_free(&c->requests[k]);
-    free_peers(c->sends, c->n_sends);
-    free_peers(c->receives, c->n_receives);
+    free_requests(c);
+    ct_free(c->sends);
+    ct_free(c->receives);
     ct_free(c->requests);
     ct_free(c->done);
+    ct_free(c->out);
+    ct_free(c->in);
+    ct_free(c->rows);
+    ct_free(c->scratch);
     ct_free(c);
 }
 
@@ -387,6 +401,10 @@ void ct_mpi_abort(int code) {
 }
 void ct_mpi_end(void) {}
 ct_status ct_mpi_open(ct_transport *t, ct_routes *routes) {
+    (void)t, (void)routes;
+    return not_built();
+}
+ct_status ct_mpi_link(ct_transport *t, ct_routes *routes) {
     (void)t, (void)routes;
     return not_built();
 }

@@ -118,6 +118,7 @@ double ct_transport_waited_s(const ct_transport *t) {
 
 ct_status ct_routes_create(int n, ct_routes *out) {
     ct_routes routes = {.n = n,
+                        .n_room = n,
                         .from = ct_new(int, (size_t)n),
                         .to = ct_new(int, (size_t)n),
                         .edge = ct_new(int, (size_t)n),
@@ -189,18 +190,60 @@ static void place_mail(const ct_transport *t, ct_routes *r) {
             if (r->to[k] == i) r->mail[k] = r->own.n + r->n_halo + r->n_mail++;
 }
 
-void ct_routes_link(ct_transport *t, ct_routes *r) {
-    if (r->channel == NULL) place_rows(t, r);
-    r->pending = NULL;
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* Rows that leave: an agent's once for every rank that needs it, a message's once. */
+static ct_status count_sent(const ct_transport *t, const ct_routes *r, int *out) {
+    ct_span rows = ct_transport_own(t);
+    size_t n_ranks = (size_t)t->n_ranks;
+    bool *is_counted = ct_new(bool, (size_t)rows.n *n_ranks);
+    if (is_counted == NULL) return ct_fail(CT_NOMEM, "no memory for the routes of %d rows", rows.n);
+    *out = 0;
+    for (int k = 0; k < r->n; k++) {
+        if (!is_in(rows, r->from[k]) || is_in(rows, r->to[k])) continue;
+        size_t place = (size_t)(r->from[k] - rows.first) * n_ranks;
+        bool *counted = &is_counted[place + (size_t)ct_transport_owner(t, r->to[k])];
+        *out += r->by_edge || !*counted;
+        *counted = true;
+    }
+    ct_free(is_counted);
+    return CT_OK;
+}
+
+ct_status ct_routes_reserve(const ct_transport *t, bool by_edge, ct_routes *r) {
+    int n_sent = 0;
+    r->by_edge = by_edge;
+    place_rows(t, r);
+    if (t->n_ranks > 1) CT_TRY(count_sent(t, r, &n_sent));
+    r->most_own = larger(r->most_own, r->own.n);
+    r->most_halo = larger(r->most_halo, r->n_halo);
+    r->most_sent = larger(r->most_sent, n_sent);
+    return CT_OK;
+}
+
+void ct_routes_reserve_any(const ct_transport *t, bool by_edge, int degree, ct_routes *r) {
+    int n = ct_transport_own(t).n;
+    bool is_alone = t->n_ranks == 1;
+    r->most_own = larger(r->most_own, by_edge ? n * degree : n);
+    r->most_halo = larger(r->most_halo, is_alone ? 0 : n * degree);
+    r->most_sent = larger(r->most_sent, is_alone ? 0 : n * degree);
+}
+
+ct_status ct_routes_link(ct_transport *t, ct_routes *r) {
+    CT_TRY(ct_transport_finish(t, r));
+    place_rows(t, r);
     for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
     if (r->arrived != NULL) place_mail(t, r);
+    return t->n_ranks > 1 ? ct_mpi_link(t, r) : CT_OK;
 }
 
 ct_status ct_routes_open(ct_transport *t, bool by_edge, size_t n_columns, ct_routes *r) {
-    r->by_edge = by_edge;
+    CT_TRY(ct_routes_reserve(t, by_edge, r));
     r->n_columns = n_columns;
-    ct_routes_link(t, r);
-    return t->n_ranks > 1 ? ct_mpi_open(t, r) : CT_OK;
+    if (t->n_ranks > 1) CT_TRY(ct_mpi_open(t, r));
+    return ct_routes_link(t, r);
 }
 
 int ct_routes_row(const ct_routes *r, int item) {

@@ -49,14 +49,18 @@ ct_span ct_transport_own(const ct_transport *transport);
  * order of the senders, row k of a bank with one row a message. */
 typedef struct ct_routes {
     int n;
+    int n_room;     /* most messages at a time */
     int *from, *to; /* [n] */
     bool by_edge;
     size_t n_columns; /* of the banks that travel */
     /* this rank's part */
     ct_span own; /* items (agents or messages) that are own rows */
     int n_halo;
-    int *halo;           /* [n_halo] items in the halo rows, ascending */
-    int *edge;           /* [n] the message's place in the ledger; -1 = none of its own */
+    int *halo; /* [n_halo] items in the halo rows, ascending */
+    int *edge; /* [n] the message's place in the ledger; -1 = none of its own */
+    /* the most that any messages need that room was made for: own items, halo rows, and rows that
+     * go to other ranks */
+    int most_own, most_halo, most_sent;
     ct_channel *channel; /* what MPI has set up; NULL where nothing crosses ranks */
     ct_bank *pending;    /* whose exchange has begun and not finished */
     /* mailboxes, for those who keep what arrived apart from what was sent: after the halo rows, one
@@ -72,12 +76,18 @@ typedef struct ct_routes {
 
 /* Room for n messages; the caller fills from and to, then opens the routes. */
 ct_status ct_routes_create(int n, ct_routes *out);
+/* If messages will change: before the opening, room for those that from, to and n say now, once for
+ * every set of them; or for any with at most `degree` to and from an agent. */
+ct_status ct_routes_reserve(const ct_transport *transport, bool by_edge, ct_routes *routes);
+void ct_routes_reserve_any(const ct_transport *transport, bool by_edge, int degree,
+                           ct_routes *routes);
+/* Makes room for the messages of now, takes all memory and links them. */
 ct_status ct_routes_open(ct_transport *transport, bool by_edge, size_t n_columns,
                          ct_routes *routes);
-/* After from, to and n have changed (to no more messages). Among several ranks halo rows stay those
- * of the messages that the routes were opened with, which must have been all that ever come; such
- * routes may not be by_edge. */
-void ct_routes_link(ct_transport *transport, ct_routes *routes);
+/* After from, to and n have changed, to messages that there is room for: own items and halo rows
+ * are theirs from now on, and no bank's halo rows are. An exchange that has begun is finished
+ * before. */
+ct_status ct_routes_link(ct_transport *transport, ct_routes *routes);
 void ct_routes_free(ct_routes *routes);
 /* The bank row that holds an item here; -1 if none does. */
 int ct_routes_row(const ct_routes *routes, int item);

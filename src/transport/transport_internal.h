@@ -29,7 +29,9 @@ ct_status ct_mpi_join(int *rank, int *n_ranks);
 bool ct_mpi_is_active(void);
 void ct_mpi_abort(int code);
 void ct_mpi_end(void);
+/* Room for the most messages; then those of now. */
 ct_status ct_mpi_open(ct_transport *t, ct_routes *routes);
+ct_status ct_mpi_link(ct_transport *t, ct_routes *routes);
 void ct_mpi_close(ct_channel *channel);
 ct_status ct_mpi_begin(ct_transport *t, ct_routes *routes, const ct_bank *bank);
 /* Waits, and writes the halo rows of routes->pending. */
