@@ -520,6 +520,34 @@ static bool same_bits(const trained *a, const trained *b) {
            memcmp(a->end, b->end, a->n * sizeof *a->end) == 0;
 }
 
+static void check_lambdas(const char *model) {
+    static const char *const m[] = {"0.1", "0.03"}, *const d[] = {"0", "0.7"};
+    trained all, one;
+    ct_config c = small_run(model);
+    set(&c, "algorithm", "ccl");
+    set(&c, "seeds", "1,2");
+    set(&c, "lambdas", "0.1:0,0.03:0.7");
+    train(&c, "cuda", "auto", 5, &all);
+    for (size_t k = 0; k < 2; k++) {
+        ct_config alone = small_run(model);
+        set(&alone, "algorithm", "ccl");
+        set(&alone, "seeds", "1,2");
+        set(&alone, "lambda-m", m[k]);
+        set(&alone, "lambda-d", d[k]);
+        train(&alone, "cuda", "auto", 5, &one);
+        bool is_whole = all.end != NULL && one.end != NULL && all.n == 2 * one.n;
+        CHECK(is_whole && memcmp(all.end + k * one.n, one.end, one.n * sizeof *one.end) == 0);
+        free_trained(&one);
+    }
+    free_trained(&all);
+}
+
+static void worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit(void) {
+    NEED_GPU();
+    check_lambdas("mlp:16");
+    check_lambdas("resnet20");
+}
+
 static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
     NEED_GPU();
     static const char *const models[] = {"lenet5", "resnet20"};
@@ -569,6 +597,7 @@ int main(void) {
     TEST(algorithms_stay_with_ref);
     TEST(losses_stay_with_ref);
     TEST(lenet_and_resnet_stay_with_ref);
+    TEST(worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit);
     TEST(runs_repeat_to_the_bit_with_and_without_graphs);
     TEST(what_does_not_fit_is_refused);
     return test_report();

@@ -8,7 +8,7 @@
     "[options]\ndataset = shapes\nmodel = mlp:4\ntrain-samples = 400\ntest-samples = 100\n"        \
     "batch-size = 8\nagents = 4\nepochs = 2\nlr = 0.02\nseeds = 1,2\nthreads = 1\n"
 #define TOY                                                                                        \
-    "title = A & toy\nrows = kind | method\nshow = consensus, worst\ncurves = ce, mv\n" OPTIONS    \
+    "title = A & toy\nrows = kind | method\ncurves = ce, mv\n" OPTIONS                             \
     "[column alpha = 0.1]\nalpha = 0.1\n[column alpha = 1]\nalpha = 1\n"                           \
     "[row plain | IID]\nalgorithm = dsgdm\npartition = iid\ncells = + | <\npaper = 50.00 +- 1\n"   \
     "[row plain | CCL]\nalgorithm = ccl\nlambda-d = 0 | 0.01\npaper = - | 10.5 +- 99\n"
@@ -142,6 +142,19 @@ static void a_table_shows_mean_deviation_and_difference(void) {
     CHECK(contains("toy/curves.csv", "plain | CCL,alpha = 1,2,"));
 }
 
+/* Where a line for every row is too wide, there is one for every run. */
+static void a_wide_table_becomes_a_long_one(void) {
+    put("wide.conf", "rows = method\nshow = consensus, mean, worst, mib\n" OPTIONS
+                     "[column alpha = 0.1]\nalpha = 0.1\n[column alpha = 1]\nalpha = 1\n"
+                     "[row QG]\nalgorithm = qg-dsgdm\npaper = - | 5\n[row IID]\ncells = - | +\n");
+    succeeds("reproduce wide.conf --out wide --table-only");
+    CHECK(strstr(said.out,
+                 "method  run          consensus %  paper  difference  mean %  worst %") != NULL);
+    CHECK(contains("wide/table.md", "| QG | alpha = 1 | - | 5 |  | - | - | - |\n"));
+    CHECK(contains("wide/table.md", "| IID | alpha = 1 | - |  |  | - | - | - |\n"));
+    CHECK(contains("wide/table.tex", "QG & alpha = 0.1 & - &  &  & - & - & - \\\\\n"));
+}
+
 static void two_deviations_of_the_paper_are_the_limit(void) {
     ct_estimate wide = {80, 1.5, 2}, exact = {0.471, NAN, 3};
     CHECK(ct_estimate_holds(&wide, 83) && ct_estimate_holds(&wide, 77));
@@ -258,6 +271,9 @@ static void words_that_make_no_study_are_refused(void) {
     REFUSES(1, "reproduce no/such.conf", "no/such.conf");
     REFUSES(2, "reproduce toy.conf --time-limit soon", "'soon' is no time");
     REFUSES(2, "reproduce toy.conf --resume x", "go on by themselves");
+    CHECK(setenv("OMPI_COMM_WORLD_SIZE", "2", 1) == 0);
+    REFUSES(2, "reproduce toy.conf", "for one process");
+    CHECK(unsetenv("OMPI_COMM_WORLD_SIZE") == 0);
     REFUSES(2, "reproduce toy.conf --bogus 1", "unknown option --bogus");
 }
 
@@ -388,6 +404,7 @@ int main(void) {
     TEST(every_experiment_that_comes_along_can_be_planned);
     TEST(a_study_gives_its_tables_and_light_runs);
     TEST(a_table_shows_mean_deviation_and_difference);
+    TEST(a_wide_table_becomes_a_long_one);
     TEST(two_deviations_of_the_paper_are_the_limit);
     TEST(a_cell_is_the_run_of_its_command);
     TEST(finished_runs_are_kept_and_others_refused);

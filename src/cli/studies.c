@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "run/interval.h"
+#include "transport/transport.h"
 #include "util/log.h"
 
 void ct_cli_study_help(FILE *out) {
@@ -96,6 +97,9 @@ static ct_status run(ct_study *study, const ct_study_request *request) {
 ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request) {
     if (given->resume[0] != '\0')
         return ct_fail(CT_INVAL, "--resume: interrupted runs go on by themselves");
+    if (ct_transport_n_launched() > 1)
+        return ct_fail(CT_INVAL, "reproduce and sweep are for one process; start them without "
+                                 "mpirun, or each of their runs (--dry-run) with it");
     ct_log_quiet(given->quiet);
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));

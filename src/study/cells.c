@@ -148,7 +148,9 @@ static void choose_data_dir(ct_config *config) {
         memcpy(config->data_dir, inside, sizeof inside);
     } else if (has_place) {
         ct_dataset_options options = ct_run_data_options(config);
-        if (ct_dataset_recognise(&options, &name) != CT_OK) config->data_dir[0] = '\0';
+        bool is_known = ct_dataset_recognise(&options, &name) == CT_OK;
+        bool is_it = is_known && (strcmp(name, config->dataset) == 0 || strcmp(name, "idx") == 0);
+        if (!is_it) config->data_dir[0] = '\0';
         ct_clear_message();
     }
 }

@@ -6,6 +6,8 @@
 #include "util/file.h"
 #include "util/memory.h"
 
+#define WIDEST 110 /* characters that a line of a table may have */
+
 typedef enum entry_kind { TEXT, NUMBER, DIFFERENCE } entry_kind;
 
 typedef struct entry {
@@ -145,21 +147,64 @@ static void fill_row(const ct_study *study, int row, entry *line) {
     }
 }
 
-static ct_status fill(const ct_study *study, grid *g) {
+static ct_status take_entries(grid *g) {
+    g->entries = ct_new(entry, (size_t)g->n_lines * (size_t)g->n_columns);
+    return g->entries != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a table");
+}
+
+/* A line for every row. */
+static ct_status fill_wide(const ct_study *study, grid *g) {
     *g = (grid){
         .n_lines = study->n_rows + 1, .n_columns = count_columns(study), .n_heads = study->n_heads};
-    size_t n = (size_t)g->n_lines * (size_t)g->n_columns;
-    g->entries = ct_new(entry, n);
-    if (g->entries == NULL) return ct_fail(CT_NOMEM, "no memory for a table");
+    CT_TRY(take_entries(g));
     fill_headings(study, g->entries);
     for (int k = 0; k < study->n_rows; k++)
         fill_row(study, study->order[k], g->entries + (size_t)(k + 1) * (size_t)g->n_columns);
-    for (size_t k = 0; k < n; k++) {
-        g->has_marks = g->has_marks || g->entries[k].is_marked;
-        g->has_deviation =
-            g->has_deviation || (g->entries[k].kind == NUMBER && !isnan(g->entries[k].deviation));
+    return CT_OK;
+}
+
+static void fill_long_headings(const ct_study *study, bool with_paper, entry *line) {
+    for (int k = 0; k < study->n_heads; k++) set_text(line++, study->heads[k]);
+    set_text(line++, "run");
+    for (int m = 0; m < study->n_shown; m++) {
+        set_text(line++, study->shown[m]->title);
+        if (m > 0 || !with_paper) continue;
+        set_text(line++, "paper");
+        set_text(line++, "difference");
     }
-    for (int k = 0; k < study->n_columns; k++) g->has_paper = g->has_paper || has_paper(study, k);
+}
+
+static void fill_long_line(const ct_study *study, const ct_cell *cell, bool with_paper,
+                           entry *line) {
+    const char *label = study->rows[cell->row].label;
+    for (int k = 0; k < study->n_heads; k++) set_part(line++, label, k, study->n_heads);
+    set_text(line++, study->columns[cell->column].label);
+    for (int m = 0; m < study->n_shown; m++) {
+        fill_metric(cell, study->shown[m], line++);
+        if (m > 0 || !with_paper) continue;
+        fill_paper(cell, study->shown[0], line, line + 1);
+        line += 2;
+    }
+}
+
+/* A line for every run. */
+static ct_status fill_long(const ct_study *study, grid *g) {
+    bool with_paper = false;
+    for (int k = 0; k < study->n_columns; k++) with_paper = with_paper || has_paper(study, k);
+    *g = (grid){.n_lines = study->n_cells + 1,
+                .n_columns = study->n_heads + 1 + study->n_shown + 2 * with_paper,
+                .n_heads = study->n_heads + 1};
+    CT_TRY(take_entries(g));
+    fill_long_headings(study, with_paper, g->entries);
+    entry *line = g->entries;
+    for (int k = 0; k < study->n_rows; k++) {
+        for (int column = 0; column < study->n_columns; column++) {
+            const ct_cell *cell = cell_from(study, study->order[k], column);
+            if (cell == NULL) continue;
+            line += g->n_columns;
+            fill_long_line(study, cell, with_paper, line);
+        }
+    }
     return CT_OK;
 }
 
@@ -220,6 +265,25 @@ static int width_of(const grid *g, int column) {
         ct_text_free(&text);
     }
     return (int)widest;
+}
+
+/* Rows, or runs where rows would be too wide to be read. */
+static ct_status fill(const ct_study *study, grid *g) {
+    CT_TRY(fill_wide(study, g));
+    int width = 0;
+    for (int k = 0; k < g->n_columns; k++) width += width_of(g, k) + 2;
+    if (width > WIDEST && study->n_columns > 1) {
+        ct_free(g->entries);
+        CT_TRY(fill_long(study, g));
+    }
+    size_t n = (size_t)g->n_lines * (size_t)g->n_columns;
+    for (size_t k = 0; k < n; k++) {
+        g->has_marks = g->has_marks || g->entries[k].is_marked;
+        g->has_deviation =
+            g->has_deviation || (g->entries[k].kind == NUMBER && !isnan(g->entries[k].deviation));
+    }
+    for (int k = 0; k < study->n_columns; k++) g->has_paper = g->has_paper || has_paper(study, k);
+    return CT_OK;
 }
 
 static void add_plain(ct_text *out, const grid *g) {

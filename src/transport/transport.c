@@ -11,8 +11,7 @@
 
 /* ---- who is here ---- */
 
-/* How many processes a launcher (mpirun, srun) started this one with; 1 without a launcher. */
-static int64_t n_launched(void) {
+int64_t ct_transport_n_launched(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
                                         "SLURM_STEP_NUM_TASKS"};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -29,7 +28,7 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
     bool is_auto = strcmp(kind, "auto") == 0, is_mpi = strcmp(kind, "mpi") == 0;
     if (!is_auto && !is_mpi && strcmp(kind, "local") != 0)
         return ct_fail(CT_INVAL, "--transport: no '%s'; known: auto, local, mpi", kind);
-    int64_t n = n_launched();
+    int64_t n = ct_transport_n_launched();
     if (!is_mpi && !(is_auto && n > 1)) return CT_OK;
     CT_TRY(ct_mpi_join(rank, n_ranks));
     if (*n_ranks == 1 && n > 1)

@@ -30,6 +30,9 @@ typedef struct ct_span {
     int first, n;
 } ct_span;
 
+/* How many processes a launcher (mpirun, srun) started this one with; 1 without a launcher. */
+int64_t ct_transport_n_launched(void);
+
 /* The rows of one of n_ranks. */
 ct_span ct_rank_rows(int n_rows, int n_ranks, int rank);
 
