@@ -523,18 +523,15 @@ static bool same_bits(const trained *a, const trained *b) {
 static void check_lambdas(const char *model) {
     static const char *const m[] = {"0.1", "0.03"}, *const d[] = {"0", "0.7"};
     trained all, one;
-    ct_config c = small_run(model);
-    set(&c, "algorithm", "ccl");
-    set(&c, "seeds", "1,2");
+    ct_config base = small_run(model);
+    set(&base, "algorithm", "ccl"), set(&base, "seeds", "1,2");
+    ct_config c = base;
     set(&c, "lambdas", "0.1:0,0.03:0.7");
     train(&c, "cuda", "auto", 5, &all);
     for (size_t k = 0; k < 2; k++) {
-        ct_config alone = small_run(model);
-        set(&alone, "algorithm", "ccl");
-        set(&alone, "seeds", "1,2");
-        set(&alone, "lambda-m", m[k]);
-        set(&alone, "lambda-d", d[k]);
-        train(&alone, "cuda", "auto", 5, &one);
+        c = base;
+        set(&c, "lambda-m", m[k]), set(&c, "lambda-d", d[k]);
+        train(&c, "cuda", "auto", 5, &one);
         bool is_whole = all.end != NULL && one.end != NULL && all.n == 2 * one.n;
         CHECK(is_whole && memcmp(all.end + k * one.n, one.end, one.n * sizeof *one.end) == 0);
         free_trained(&one);
