@@ -523,9 +523,8 @@ static bool same_bits(const trained *a, const trained *b) {
 static void check_lambdas(const char *model) {
     static const char *const m[] = {"0.1", "0.03"}, *const d[] = {"0", "0.7"};
     trained all, one;
-    ct_config base = small_run(model);
-    set(&base, "algorithm", "ccl"), set(&base, "seeds", "1,2");
-    ct_config c = base;
+    ct_config base = small_run(model), c;
+    set(&base, "algorithm", "ccl"), set(&base, "seeds", "1,2"), c = base;
     set(&c, "lambdas", "0.1:0,0.03:0.7");
     train(&c, "cuda", "auto", 5, &all);
     for (size_t k = 0; k < 2; k++) {
