@@ -85,58 +85,69 @@ template <bool TF32> static __device__ __forceinline__ int2 place(int i, int j) 
     return make_int2((int)(threadIdx.x >> 4) * 4 + i, (int)(threadIdx.x & 15) * 4 + j);
 }
 
-/* The next DEPTH of both operands, four values each a thread. Operand 0 (pixels by depth) is read
- * depth by depth, operand 1 (weights) column by column; wgrad reads both column by column. */
-template <int MODE, bool TF32> struct loader {
-    const shape *s;
+/* What a block multiplies: operands, limits, and this thread's rows of the pixels. */
+typedef struct operands {
     const float *a, *b;
     int n_m, n_n, n_k; /* limits */
     pixel rows[4];     /* forward, dgrad: this thread's rows */
     int m0, n0;
+} operands;
 
-    __device__ float a_value(int i, int k) const {
-        if (k >= n_k) return 0.0f;
-        const cuda_conv &v = s->conv;
-        int depth = MODE == FORWARD ? v.ci : v.co, tap = k / depth;
-        if (m0 + (int)(threadIdx.x >> 4) + 16 * i >= n_m) return 0.0f;
-        return MODE == FORWARD ? forward_value(v, rows[i], tap, k - tap * depth)
-                               : dgrad_value(v, rows[i], tap, k - tap * depth);
-    }
-    __device__ float column(const float *data, int k, int n, int limit) const {
-        return k < n_k && n < limit ? data[(size_t)k * limit + n] : 0.0f;
-    }
-    /* picture value of output pixel k under (tap, channel) n */
-    __device__ float picture(int k, int n, int n_taps_ci) const {
-        if (k >= n_k || n >= n_taps_ci) return 0.0f;
-        const cuda_conv &v = s->conv;
-        int tap = n / v.ci;
-        pixel p = pixel_of(b, k, v.ho, v.wo, (size_t)v.hi * v.wi * v.ci, v.stride, -v.pad);
-        return forward_value(v, p, tap, n - tap * v.ci);
-    }
-    __device__ void load(int k0, float ra[4], float rb[4]) const {
-        int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
+/* Value k of this thread's row i of the pixels. */
+template <int MODE>
+static __device__ __forceinline__ float row_value(const cuda_conv &v, const operands &l, int i,
+                                                  int k) {
+    if (k >= l.n_k || l.m0 + (int)(threadIdx.x >> 4) + 16 * i >= l.n_m) return 0.0f;
+    int depth = MODE == FORWARD ? v.ci : v.co, tap = k / depth;
+    return MODE == FORWARD ? forward_value(v, l.rows[i], tap, k - tap * depth)
+                           : dgrad_value(v, l.rows[i], tap, k - tap * depth);
+}
+
+static __device__ __forceinline__ float column_value(const operands &l, const float *data, int k,
+                                                     int n, int limit) {
+    return k < l.n_k && n < limit ? data[(size_t)k * limit + n] : 0.0f;
+}
+
+/* Picture value of output pixel k under (tap, channel) n. */
+static __device__ __forceinline__ float picture_value(const cuda_conv &v, const operands &l, int k,
+                                                      int n) {
+    if (k >= l.n_k || n >= l.n_n) return 0.0f;
+    int tap = n / v.ci;
+    pixel p = pixel_of(l.b, k, v.ho, v.wo, (size_t)v.hi * v.wi * v.ci, v.stride, -v.pad);
+    return forward_value(v, p, tap, n - tap * v.ci);
+}
+
+/* The next DEPTH of both operands, four values each a thread. Pixels are read depth by depth,
+ * weights column by column; wgrad reads both column by column. */
+template <int MODE>
+static __device__ __forceinline__ void load(const cuda_conv &v, const operands &l, int k0,
+                                            float ra[4], float rb[4]) {
+    int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            int k = k0 + (int)(threadIdx.x >> 6) + 4 * i;
-            ra[i] = MODE == WGRAD ? column(a, k, m0 + wide, n_m) : a_value(i, k0 + narrow);
-            rb[i] = MODE == WGRAD ? picture(k, n0 + wide, n_n) : column(b, k, n0 + wide, n_n);
-        }
+    for (int i = 0; i < 4; i++) {
+        int k = k0 + (int)(threadIdx.x >> 6) + 4 * i;
+        ra[i] = MODE == WGRAD ? column_value(l, l.a, k, l.m0 + wide, l.n_m)
+                              : row_value<MODE>(v, l, i, k0 + narrow);
+        rb[i] = MODE == WGRAD ? picture_value(v, l, k, l.n0 + wide)
+                              : column_value(l, l.b, k, l.n0 + wide, l.n_n);
     }
-    __device__ void store(const float ra[4], const float rb[4], float (*sa)[PITCH],
-                          float (*sb)[PITCH]) const {
-        int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
+}
+
+template <int MODE, bool TF32>
+static __device__ __forceinline__ void store(const float ra[4], const float rb[4],
+                                             float (*sa)[PITCH], float (*sb)[PITCH]) {
+    int narrow = threadIdx.x & 15, wide = threadIdx.x & 63;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            int k = (int)(threadIdx.x >> 6) + 4 * i;
-            float va = TF32 ? to_tf32(ra[i]) : ra[i], vb = TF32 ? to_tf32(rb[i]) : rb[i];
-            if (MODE == WGRAD)
-                sa[k][wide] = va;
-            else
-                sa[narrow][(threadIdx.x >> 4) + 16 * i] = va;
-            sb[k][wide] = vb;
-        }
+    for (int i = 0; i < 4; i++) {
+        int k = (int)(threadIdx.x >> 6) + 4 * i;
+        float va = TF32 ? to_tf32(ra[i]) : ra[i], vb = TF32 ? to_tf32(rb[i]) : rb[i];
+        if (MODE == WGRAD)
+            sa[k][wide] = va;
+        else
+            sa[narrow][(threadIdx.x >> 4) + 16 * i] = va;
+        sb[k][wide] = vb;
     }
-};
+}
 
 /* What becomes of the sums. */
 typedef struct result {
@@ -146,14 +157,14 @@ typedef struct result {
     bool relu, accumulate;
 } result;
 
-template <int MODE, bool TF32>
-static __device__ loader<MODE, TF32> make_loader(const shape &s, const cuda_job &job, int j,
-                                                 const float *a, const float *b, size_t b_stride) {
+template <int MODE>
+static __device__ __forceinline__ operands operands_of(const shape &s, const cuda_job &job, int j,
+                                                       const float *a, const float *b,
+                                                       size_t b_stride) {
     const cuda_conv &v = s.conv;
     size_t in_size = (size_t)v.hi * v.wi * v.ci, out_size = (size_t)v.ho * v.wo * v.co;
     int taps = v.kh * v.kw;
-    loader<MODE, TF32> l;
-    l.s = &s;
+    operands l;
     l.m0 = (int)blockIdx.x * TILE;
     l.n0 = (int)blockIdx.y * TILE;
     if (MODE == WGRAD) {
@@ -176,9 +187,9 @@ static __device__ loader<MODE, TF32> make_loader(const shape &s, const cuda_job 
     return l;
 }
 
-template <int MODE, bool TF32>
-static __device__ void finish(const loader<MODE, TF32> &l, const result &r, const cuda_job &job,
-                              size_t row0, const float sums[4][4]) {
+template <bool TF32>
+static __device__ void finish(const operands &l, const result &r, const cuda_job &job, size_t row0,
+                              const float sums[4][4]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
 #pragma unroll
@@ -201,17 +212,17 @@ static __global__ void __launch_bounds__(THREADS)
     __shared__ __align__(16) float sa[DEPTH][PITCH], sb[DEPTH][PITCH];
     int j = (int)blockIdx.z / s.n_splits, split = (int)blockIdx.z % s.n_splits;
     const cuda_job job = s.jobs[j];
-    loader<MODE, TF32> l = make_loader<MODE, TF32>(s, job, j, a, b, b_stride);
+    operands l = operands_of<MODE>(s, job, j, a, b, b_stride);
     if (l.m0 >= l.n_m) return;
     /* wgrad: this block's part of K, whole DEPTHs */
     int steps = (l.n_k + DEPTH - 1) / DEPTH, per = (steps + s.n_splits - 1) / s.n_splits;
     int from = split * per * DEPTH, to = min(l.n_k, from + per * DEPTH);
     float sums[4][4] = {}, ra[4], rb[4];
-    if (from < to) l.load(from, ra, rb);
+    if (from < to) load<MODE>(s.conv, l, from, ra, rb);
     for (int k = from; k < to; k += DEPTH) {
-        l.store(ra, rb, sa, sb);
+        store<MODE, TF32>(ra, rb, sa, sb);
         __syncthreads();
-        if (k + DEPTH < to) l.load(k + DEPTH, ra, rb);
+        if (k + DEPTH < to) load<MODE>(s.conv, l, k + DEPTH, ra, rb);
         multiply<TF32>(sa, sb, sums);
         __syncthreads(); /* the next store overwrites what slower warps still read */
     }
@@ -221,7 +232,7 @@ static __global__ void __launch_bounds__(THREADS)
     else
         row0 =
             (size_t)j * s.n_max * (MODE == FORWARD ? s.conv.ho * s.conv.wo : s.conv.hi * s.conv.wi);
-    finish<MODE, TF32>(l, r, job, row0, sums);
+    finish<TF32>(l, r, job, row0, sums);
 }
 
 static unsigned n_tiles(int n) {
