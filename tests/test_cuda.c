@@ -319,6 +319,29 @@ static void convolutions_agree_with_ref(void) {
     }
 }
 
+/* Blocks of MobileNet-V2, where convolutions measure for the norms behind them and apply those
+ * before them, with 1x1 and 3x3 kernels behind; extents with and without measures. */
+static void separable_blocks_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int c, size, wide, stride, out, kernel;
+    } cases[] = {{16, 16, 96, 1, 16, 1}, {24, 8, 144, 2, 32, 1}, {16, 4, 96, 1, 24, 1},
+                 {8, 32, 24, 1, 8, 1},   {16, 8, 48, 1, 160, 1}, {8, 6, 64, 1, 136, 3},
+                 {16, 6, 40, 1, 16, 3},  {16, 9, 40, 2, 24, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int wide = cases[i].wide, pad = cases[i].kernel / 2;
+        ct_graph g = begin_graph("block", (ct_shape){3, cases[i].size, cases[i].size});
+        int in = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);
+        in = ct_norm(&g, in, CT_OP_EVONORM, "n");
+        int x = ct_norm(&g, ct_conv(&g, in, "b", wide, 1, 1, 0, 1, false), CT_OP_EVONORM, "o");
+        x = ct_conv(&g, x, "c", wide, 3, cases[i].stride, 1, wide, false);
+        x = ct_norm(&g, x, CT_OP_EVONORM, "p");
+        x = ct_conv(&g, x, "d", cases[i].out, cases[i].kernel, 1, pad, 1, i % 3 == 2);
+        x = ct_norm(&g, x, CT_OP_EVONORM, "q");
+        check_graph(&g, cases[i].out == cases[i].c ? ct_add(&g, x, in) : x, 3);
+    }
+}
+
 static void norms_agree_with_ref(void) {
     NEED_GPU();
     static const ct_op kinds[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM,
@@ -585,6 +608,7 @@ int main(void) {
     ct_log_quiet(true);
     TEST(a_cpu_has_no_tf32);
     TEST(convolutions_agree_with_ref);
+    TEST(separable_blocks_agree_with_ref);
     TEST(norms_agree_with_ref);
     TEST(joins_and_pools_agree_with_ref);
     TEST(small_models_agree_with_ref);

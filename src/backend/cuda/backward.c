@@ -19,13 +19,25 @@ static size_t size_of(const pass *p, int node) {
     return ct_shape_size(p->plan->base.graph->nodes[node].shape);
 }
 
+static cuda_gate gate_of(const pass *p, const cuda_step *step) {
+    if (step->gate < 0) return (cuda_gate){0};
+    const cuda_step *norm = &p->plan->steps[step->gate];
+    size_t at = p->plan->train.stats[norm->out] + cuda_scale_at(&norm->norm_shape);
+    return (cuda_gate){.scale_dev = cuda_tensor(p->run, p->w, at), .bias = norm->norm_shape.bias};
+}
+
 static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d) {
-    const float *x = value(p, step->in);
+    const float *x = value(p, cuda_value_in(p->plan, step));
+    cuda_gate gate = gate_of(p, step);
     size_t weight = p->plan->base.graph->params[step->node->weight].offset;
     switch (step->wgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->run, &step->conv, x, d, weight);
     case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->run, &step->conv, x, d, weight);
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_MMA: return ct_cuda_mma_wgrad(p->run, &step->conv, &gate, x, d, weight);
+    case CUDA_DEPTHWISE:
+        return ct_cuda_depthwise_backward(p->run, &step->conv, &gate, x, d, weight, step->add_in,
+                                          step->in > 0 ? grad(p, step->in) : NULL);
     default: return ct_cuda_conv_wgrad(p->run, &step->conv, x, d, weight);
     }
 }
@@ -43,6 +55,11 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
         return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, step->backward, CUDA_NO_PARAM,
                                    false, step->add_in, dx);
     case CUDA_TILE: return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, dx);
+    case CUDA_MMA:
+        return ct_cuda_mma_conv(p->run, &tile, &(cuda_gate){0}, d, step->backward,
+                                &(cuda_finish){.bias = CUDA_NO_PARAM, .accumulate = step->add_in},
+                                dx);
+    case CUDA_DEPTHWISE: return CT_OK; /* done with the weights' */
     default: return ct_cuda_conv_dgrad(p->run, c, d, step->backward, step->add_in, dx);
     }
 }
@@ -85,6 +102,8 @@ static ct_status run_norm(const pass *p, const cuda_step *step) {
         CT_TRY(ct_cuda_batchnorm_backward(p->run, norm, x, stats, dy, dx));
     else if (step->op == CT_OP_GROUPNORM)
         CT_TRY(ct_cuda_groupnorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
+    else if (ct_cuda_evonorm_group_fits(norm))
+        CT_TRY(ct_cuda_evonorm_group_backward(p->run, norm, x, stats, dy, step->sums, dx));
     else
         CT_TRY(ct_cuda_evonorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
     return step->add_in && own != NULL ? ct_cuda_add(p->run, size_of(p, step->in), own, dx, own)

@@ -104,6 +104,10 @@ static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_co
            ct_cuda_tile_fits(&tile, norm, backend->shared_limit);
 }
 
+static bool is_pointwise(const cuda_conv *c) {
+    return c->kh == 1 && c->kw == 1 && c->stride == 1 && c->pad == 0;
+}
+
 /* Kernels in the order of preference; the forward one may still become conv + EvoNorm. */
 static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
@@ -111,10 +115,18 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
     cuda_tile_conv forward = ct_cuda_tile_forward(c), backward = ct_cuda_tile_backward(c);
     int taps = c->kh * c->kw;
     if (c->groups > 1) {
-        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel = CUDA_GROUPED;
+        bool fast = step->node->bias == CT_NO_PARAM && ct_cuda_depthwise_fits(c);
+        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel =
+            fast ? CUDA_DEPTHWISE : CUDA_GROUPED;
         return;
     }
     bool is_linear = step->node->op == CT_OP_LINEAR;
+    if (backend->tf32 && !is_linear && c->kh == c->kw) {
+        if (ct_cuda_mma_fits(&forward)) step->forward_kernel = CUDA_MMA;
+        if (ct_cuda_mma_fits(&backward)) step->dgrad_kernel = CUDA_MMA;
+        if (ct_cuda_mma_wgrad_fits(c)) step->wgrad_kernel = CUDA_MMA;
+        if (step->forward_kernel == CUDA_MMA && is_pointwise(c)) return;
+    }
     if (is_linear && c->ci % 4 == 0) step->forward_kernel = CUDA_LINEAR;
     if (is_linear && c->co % 4 == 0) step->dgrad_kernel = CUDA_LINEAR;
     if (ct_cuda_narrow_fits(&forward, taps)) step->forward_kernel = CUDA_NARROW;
@@ -138,6 +150,7 @@ static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
         return i + 1;
     }
     if (next->op != CT_OP_EVONORM || step->node->bias != CT_NO_PARAM ||
+        (step->forward_kernel == CUDA_MMA && is_pointwise(&step->conv)) ||
         !has_tiles(plan, &step->conv, ct_cuda_tile_forward(&step->conv), true))
         return i;
     step->forward_kernel = CUDA_TILE;
@@ -245,6 +258,56 @@ static void plan_gradients(cuda_plan *plan, bool *has) {
     }
 }
 
+/* Segments of a sample that a convolution can measure on its way; 0: none. */
+static int n_segments(const cuda_step *step) {
+    const cuda_conv *c = &step->conv;
+    if (step->op != CT_OP_CONV || step->norm != NULL || step->relu ||
+        step->node->bias != CT_NO_PARAM)
+        return 0;
+    if (step->forward_kernel == CUDA_DEPTHWISE) return ct_cuda_depthwise_segments(c);
+    if (step->forward_kernel != CUDA_MMA) return 0;
+    cuda_tile_conv tile = ct_cuda_tile_forward(c);
+    int segment = ct_cuda_mma_segment(&tile);
+    return segment > 0 ? c->ho * c->wo / segment : 0;
+}
+
+/* Convolutions that measure their output for the EvoNorm behind them. */
+static void plan_measures(cuda_plan *plan) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    for (int s = 0; backend->tf32 && s + 1 < plan->n_steps; s++) {
+        cuda_step *conv = &plan->steps[s], *norm = &plan->steps[s + 1];
+        if (norm->op != CT_OP_EVONORM || norm->in != conv->out) continue;
+        conv->n_segments = norm->n_segments = n_segments(conv);
+    }
+}
+
+/* Not with several taps on the tensor cores: it would have to be applied for each of them. */
+static bool applies_gates(const cuda_step *step) {
+    if (step->op != CT_OP_CONV || step->norm != NULL) return false;
+    if (step->forward_kernel == CUDA_DEPTHWISE) return true;
+    return step->forward_kernel == CUDA_MMA && step->wgrad_kernel == CUDA_MMA &&
+           step->conv.kh * step->conv.kw == 1;
+}
+
+/* EvoNorms with a single reader that can apply them to what it reads. Readers load the bias in
+ * quads. */
+static void plan_gates(cuda_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    for (int s = 0; s < plan->n_steps; s++) {
+        cuda_step *norm = &plan->steps[s];
+        bool is_single = norm->out != g->features && n_consumers(g, norm->out) == 1;
+        if (norm->op != CT_OP_EVONORM || norm->n_segments == 0 || norm->residual >= 0 ||
+            !is_single || norm->norm_shape.bias % 4 != 0)
+            continue;
+        for (int k = s + 1; k < plan->n_steps; k++) {
+            cuda_step *reader = &plan->steps[k];
+            if (reader->in != norm->out || !applies_gates(reader)) continue;
+            norm->is_gate = true;
+            reader->gate = s;
+        }
+    }
+}
+
 ct_status ct_cuda_compile(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
     plan->steps = ct_new(cuda_step, (size_t)g->n_nodes);
@@ -257,8 +320,12 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     for (int i = 1; i < g->n_nodes; i++) {
         const ct_node *node = &g->nodes[i];
         cuda_step *step = &plan->steps[plan->n_steps++];
-        *step = (cuda_step){
-            .op = node->op, .node = node, .in = node->in[0], .residual = node->in[1], .inner = -1};
+        *step = (cuda_step){.op = node->op,
+                            .node = node,
+                            .in = node->in[0],
+                            .residual = node->in[1],
+                            .inner = -1,
+                            .gate = -1};
         if (node->op == CT_OP_CONV || node->op == CT_OP_LINEAR) {
             i = fuse_conv(plan, step, i);
             if (step->norm != NULL) i = fuse_add(g, step, i);
@@ -270,6 +337,8 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
     find_chains(plan);
+    plan_measures(plan);
+    plan_gates(plan);
     plan_gradients(plan, has);
     ct_free(has);
     return CT_OK;

@@ -14,7 +14,7 @@ enum { FORWARD, DGRAD, WGRAD };
 typedef struct shape {
     cuda_conv conv;
     int n_max;
-    int n_splits; /* wgrad */
+    int n_splits, per; /* wgrad: parts of K, and its pixels each */
     const cuda_job *jobs;
 } shape;
 
@@ -215,8 +215,8 @@ static __global__ void __launch_bounds__(THREADS)
     operands l = operands_of<MODE>(s, job, j, a, b, b_stride);
     if (l.m0 >= l.n_m) return;
     /* wgrad: this block's part of K, whole DEPTHs */
-    int steps = (l.n_k + DEPTH - 1) / DEPTH, per = (steps + s.n_splits - 1) / s.n_splits;
-    int from = split * per * DEPTH, to = min(l.n_k, from + per * DEPTH);
+    int from = MODE == WGRAD ? split * s.per : 0;
+    int to = MODE == WGRAD ? min(l.n_k, from + s.per) : l.n_k;
     float sums[4][4] = {}, ra[4], rb[4];
     if (from < to) load<MODE>(s.conv, l, from, ra, rb);
     for (int k = from; k < to; k += DEPTH) {
@@ -241,7 +241,7 @@ static unsigned n_tiles(int n) {
 
 ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                size_t packed, size_t bias, bool relu, float *y_dev) {
-    shape s = {*conv, run->n_max, 1, run->jobs_dev};
+    shape s = {*conv, run->n_max, 1, 0, run->jobs_dev};
     result r = {y_dev, bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias, run->params_stride,
                 relu, false};
     dim3 grid(n_tiles(run->n_max * conv->ho * conv->wo), n_tiles(conv->co), (unsigned)run->n_jobs);
@@ -258,7 +258,7 @@ ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const
 
 ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
                              size_t packed, bool accumulate, float *dx_dev) {
-    shape s = {*conv, run->n_max, 1, run->jobs_dev};
+    shape s = {*conv, run->n_max, 1, 0, run->jobs_dev};
     result r = {dx_dev, NULL, 0, false, accumulate};
     dim3 grid(n_tiles(run->n_max * conv->hi * conv->wi), n_tiles(conv->ci), (unsigned)run->n_jobs);
     const float *w = run->packed_dev + packed;
@@ -272,18 +272,23 @@ ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const f
     return CT_OK;
 }
 
-/* As many parts of K as fill the machine about twice, of at least 256 pixels each. */
-int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max) {
-    int tiles = (int)(n_tiles(conv->co) * n_tiles(conv->kh * conv->kw * conv->ci)) * n_jobs;
-    long most = ((long)n_max * conv->ho * conv->wo + 255) / 256;
-    long wanted = (512 + tiles - 1) / tiles;
-    return (int)(wanted < most ? wanted : most);
+/* Pixels of a part of K: 16 jobs of 32 samples fill the machine about twice, 256 at least. What
+ * other jobs a call has must not change the order of the sums. */
+static int part_pixels(const cuda_conv *v) {
+    long n_blocks = (long)n_tiles(v->co) * n_tiles(v->kh * v->kw * v->ci);
+    long n = (long)v->ho * v->wo * 32 * 16 * n_blocks / 512;
+    return n < 256 ? 256 : (int)((n + DEPTH - 1) / DEPTH * DEPTH);
+}
+
+int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max) {
+    long n_pixels = (long)n_max * conv->ho * conv->wo;
+    return (int)((n_pixels + part_pixels(conv) - 1) / part_pixels(conv));
 }
 
 ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                              const float *d_dev, size_t weight) {
-    int n_splits = ct_cuda_wgrad_splits(conv, run->n_jobs, run->n_max), taps = conv->kh * conv->kw;
-    shape s = {*conv, run->n_max, n_splits, run->jobs_dev};
+    int n_splits = ct_cuda_wgrad_splits(conv, run->n_max), taps = conv->kh * conv->kw;
+    shape s = {*conv, run->n_max, n_splits, part_pixels(conv), run->jobs_dev};
     result r = {run->partial_dev, NULL, 0, false, false};
     dim3 grid(n_tiles(conv->co), n_tiles(taps * conv->ci), (unsigned)(run->n_jobs * n_splits));
     if (run->tf32)

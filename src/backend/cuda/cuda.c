@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_internal.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 #define MIB         (1024.0 * 1024.0)
 #define OLDEST_CHIP 8 /* compute capability 8.0: tf32 on the tensor cores */
@@ -16,9 +17,25 @@ ct_status ct_cuda_fail(cudaError_t error, const char *what) {
                    what);
 }
 
+/* The device as it is, or as if it had CROSSTALK_CUDA_MEMORY MiB: to see what a smaller one does.
+ */
+ct_status ct_cuda_memory(size_t *n_free, size_t *total) {
+    CT_CUDA_TRY(cudaMemGetInfo(n_free, total));
+    const char *text = getenv("CROSSTALK_CUDA_MEMORY");
+    if (text == NULL) return CT_OK;
+    int64_t mib = 0;
+    if (!ct_parse_i64(text, &mib) || mib < 1)
+        return ct_fail(CT_INVAL, "CROSSTALK_CUDA_MEMORY is '%s', not a number of MiB", text);
+    if (mib >= (int64_t)(*total >> 20)) return CT_OK;
+    size_t limit = (size_t)mib << 20, used = *total - *n_free;
+    *total = limit;
+    *n_free = used < limit ? limit - used : 0;
+    return CT_OK;
+}
+
 ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out) {
     size_t n_free = 0, total = 0;
-    CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
+    CT_TRY(ct_cuda_memory(&n_free, &total));
     if (n_bytes > n_free)
         return ct_fail(CT_NOMEM,
                        "%s needs %.0f MiB of GPU memory and %.0f of %.0f MiB are free: take fewer "
@@ -59,18 +76,38 @@ static const ct_backend_ops cuda_ops = {
     .step_end = ct_cuda_step_end,
 };
 
+/* Why there is no GPU; the runtime calls a missing driver an old one. */
+static ct_status no_device(cudaError_t error) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (error == cudaErrorInsufficientDriver && driver > 0)
+        return ct_fail(
+            CT_IO,
+            "no GPU to use: its driver is made for CUDA %d.%d, this build needs %d.%d or "
+            "newer; --device cpu needs none",
+            driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return ct_fail(CT_IO, "no GPU to use: %s; --device cpu needs none",
+                   error == cudaErrorInsufficientDriver ? "no NVIDIA driver is installed"
+                   : error != cudaSuccess               ? cudaGetErrorString(error)
+                                                        : "none is installed");
+}
+
 /* A GPU this build can use, made current. */
 static ct_status find_device(struct cudaDeviceProp *properties) {
     int n_devices = 0;
     cudaError_t error = cudaGetDeviceCount(&n_devices);
-    if (error != cudaSuccess || n_devices == 0)
-        return ct_fail(CT_IO, "no GPU to use: %s; --device cpu needs none",
-                       error != cudaSuccess ? cudaGetErrorString(error) : "none is installed");
+    if (error != cudaSuccess || n_devices == 0) return no_device(error);
     CT_CUDA_TRY(cudaSetDevice(0));
     CT_CUDA_TRY(cudaGetDeviceProperties(properties, 0));
     if (properties->major < OLDEST_CHIP)
         return ct_fail(CT_IO, "%s has compute capability %d.%d, this build needs %d.0 or newer",
                        properties->name, properties->major, properties->minor, OLDEST_CHIP);
+    if (!ct_cuda_has_kernels())
+        return ct_fail(CT_IO,
+                       "this build has no kernels for %s: configure it with "
+                       "-DCMAKE_CUDA_ARCHITECTURES=%d%d",
+                       properties->name, properties->major, properties->minor);
     return CT_OK;
 }
 

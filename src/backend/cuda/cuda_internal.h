@@ -101,11 +101,13 @@ typedef struct cuda_backend {
 
 /* Which file computes a convolution. */
 typedef enum cuda_kernel {
-    CUDA_GENERAL, /* conv.cu */
-    CUDA_GROUPED, /* grouped.cu */
-    CUDA_LINEAR,  /* linear.cu */
-    CUDA_NARROW,  /* narrow.cu */
-    CUDA_TILE,    /* conv_tile.cu, wgrad_tile.cu */
+    CUDA_GENERAL,   /* conv.cu */
+    CUDA_GROUPED,   /* grouped.cu */
+    CUDA_LINEAR,    /* linear.cu */
+    CUDA_NARROW,    /* narrow.cu */
+    CUDA_TILE,      /* conv_tile.cu, wgrad_tile.cu */
+    CUDA_MMA,       /* conv_mma.cu, wgrad_mma.cu */
+    CUDA_DEPTHWISE, /* depthwise.cu; wgrad and dgrad are one */
 } cuda_kernel;
 
 /* One or several nodes run as one: conv + relu, norm + add, conv + EvoNorm + add. */
@@ -121,7 +123,11 @@ typedef struct cuda_step {
     cuda_conv conv;
     cuda_norm norm_shape;
     size_t forward, backward; /* packed weights */
-    size_t sums;              /* of per-sample sums, in floats a sample */
+    int n_segments; /* convolution: measures its output for the norm behind it; norm: its input was
+                       measured. 0: not */
+    bool is_gate;   /* norm: its reader applies it, its value does not exist */
+    int gate;       /* convolution: the step of the norm it applies to its input, or -1 */
+    size_t sums;    /* of per-sample sums, in floats a sample */
     /* backward */
     bool add_in;        /* the input's gradient is there already: add to it */
     bool copy_residual; /* the residual's gradient has a place of its own */
@@ -134,6 +140,7 @@ typedef struct cuda_step {
 typedef struct cuda_layout {
     size_t *value, *grad, *stats; /* [n_nodes] */
     size_t spare;
+    size_t measures; /* of the last convolution */
     size_t n_floats;
 } cuda_layout;
 
@@ -164,6 +171,7 @@ typedef struct cuda_workspace {
 
 /* cuda.c: n bytes on the device, or CT_NOMEM with what is needed and what is free */
 ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out);
+ct_status ct_cuda_memory(size_t *n_free, size_t *total);
 /* stage.c */
 ct_status ct_cuda_stage_create(cuda_backend *backend);
 void ct_cuda_stage_free(cuda_backend *backend);
@@ -202,6 +210,8 @@ ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int ma
 void ct_cuda_plan_free(ct_plan *plan);
 /* Takes the memory of a call of this size; what was there before is lost. */
 ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train);
+/* The most jobs, up to n_jobs, of forward passes that fit into the device's memory; at least 1. */
+ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs);
 cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
                                  bool train, size_t *n_bytes);
 /* run.c */
@@ -217,6 +227,16 @@ ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda
 ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w);
 cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *conv);
 cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *conv);
+
+/* The node whose value a step reads: the norm's input where it applies the norm itself. */
+static inline int cuda_value_in(const cuda_plan *plan, const cuda_step *step) {
+    return step->gate >= 0 ? plan->steps[step->gate].in : step->in;
+}
+
+/* A norm's scale [sample][channel] lies behind its statistics: where, in floats a sample. */
+static inline size_t cuda_scale_at(const cuda_norm *norm) {
+    return (2 * (size_t)norm->groups + 31) / 32 * 32;
+}
 
 static inline float *cuda_tensor(const cuda_run *run, const cuda_workspace *w, size_t offset) {
     return w->tensors + offset * (size_t)run->n_jobs * (size_t)run->n_max;

@@ -18,7 +18,54 @@ static size_t bias_of(const pass *p, const cuda_step *step) {
     return bias == CT_NO_PARAM ? CUDA_NO_PARAM : p->plan->base.graph->params[bias].offset;
 }
 
+static cuda_gate gate_of(const pass *p, const cuda_step *step) {
+    if (step->gate < 0) return (cuda_gate){0};
+    const cuda_step *norm = &p->plan->steps[step->gate];
+    size_t at = p->layout->stats[norm->out] + cuda_scale_at(&norm->norm_shape);
+    return (cuda_gate){.scale_dev = cuda_tensor(p->run, p->w, at), .bias = norm->norm_shape.bias};
+}
+
+static float *measures_of(const pass *p, const cuda_step *step) {
+    return step->n_segments > 0 ? cuda_tensor(p->run, p->w, p->layout->measures) : NULL;
+}
+
+static ct_status run_mma(const pass *p, const cuda_step *step) {
+    cuda_gate gate = gate_of(p, step);
+    cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
+    cuda_finish finish = {
+        .bias = bias_of(p, step), .relu = step->relu, .measures_dev = measures_of(p, step)};
+    return ct_cuda_mma_conv(p->run, &tile, &gate, value(p, cuda_value_in(p->plan, step)),
+                            step->forward, &finish, value(p, step->out));
+}
+
+static ct_status run_depthwise(const pass *p, const cuda_step *step) {
+    cuda_gate gate = gate_of(p, step);
+    return ct_cuda_depthwise_forward(p->run, &step->conv, &gate,
+                                     value(p, cuda_value_in(p->plan, step)),
+                                     p->plan->base.graph->params[step->node->weight].offset,
+                                     measures_of(p, step), value(p, step->out));
+}
+
+/* EvoNorm; where its input was measured, what is left of it. */
+static ct_status run_evonorm(const pass *p, const cuda_step *step, float *stats) {
+    const cuda_norm *norm = &step->norm_shape;
+    const float *x = value(p, step->in), *residual = value(p, step->residual);
+    if (step->n_segments > 0) {
+        size_t at = p->layout->stats[step->out] + cuda_scale_at(norm);
+        float *scale = cuda_tensor(p->run, p->w, at);
+        CT_TRY(ct_cuda_evonorm_join(p->run, norm, measures_of(p, step), step->n_segments, stats,
+                                    scale));
+        if (step->is_gate) return CT_OK;
+        return ct_cuda_evonorm_apply(p->run, norm, x, scale, residual, value(p, step->out));
+    }
+    if (ct_cuda_evonorm_group_fits(norm))
+        return ct_cuda_evonorm_group_forward(p->run, norm, x, residual, stats, value(p, step->out));
+    return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, value(p, step->out));
+}
+
 static ct_status run_conv(const pass *p, const cuda_step *step, float *stats) {
+    if (step->norm == NULL && step->forward_kernel == CUDA_MMA) return run_mma(p, step);
+    if (step->forward_kernel == CUDA_DEPTHWISE) return run_depthwise(p, step);
     const float *x = value(p, step->in);
     float *y = value(p, step->out);
     if (step->norm != NULL) {
@@ -67,7 +114,7 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
     cuda_window window = window_of(g, step);
     switch (step->op) {
     case CT_OP_CONV: return run_conv(p, step, stats);
-    case CT_OP_EVONORM:
+    case CT_OP_EVONORM: return run_evonorm(p, step, stats);
     case CT_OP_EVONORM_S0: return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, y);
     case CT_OP_GROUPNORM: return ct_cuda_groupnorm_forward(p->run, norm, x, residual, stats, y);
     case CT_OP_BATCHNORM:

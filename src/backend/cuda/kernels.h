@@ -53,8 +53,9 @@ typedef struct cuda_run {
     size_t grads_stride;
     float *buffers_dev; /* batchnorm's running statistics, by job.model */
     size_t buffers_stride;
-    float *partial_dev; /* sums of one operation before the second pass */
-    float *sums_dev;    /* per-sample sums of all operations, reduced at the end */
+    float *partial_dev;  /* sums of one operation before the second pass */
+    float *sums_dev;     /* per-sample sums of all operations, reduced at the end */
+    size_t shared_limit; /* bytes of shared memory a block may have */
     bool tf32;
 } cuda_run;
 
@@ -110,7 +111,7 @@ ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const f
 ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                              const float *d_dev, size_t weight);
 /* Blocks of pixels whose sums conv_wgrad keeps apart, and the floats of partial_dev it needs. */
-int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_jobs, int n_max);
+int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max);
 
 /* ---- linear.cu ---- */
 ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
@@ -184,6 +185,44 @@ ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_ch
                                 bool train);
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
 
+/* ---- conv_mma.cu, wgrad_mma.cu: any extent on the tensor cores, tf32 ---- */
+
+/* An EvoNorm (hard sigmoid) that the reader of its input applies: y = x s(x) scale + bias. */
+typedef struct cuda_gate {
+    const float *scale_dev; /* [sample][channel] weight / sigma; NULL: the input is read as it is */
+    size_t bias;            /* offset of the parameter */
+} cuda_gate;
+
+/* What becomes of a convolution's sums. */
+typedef struct cuda_finish {
+    size_t bias; /* offset, or CUDA_NO_PARAM */
+    bool relu, accumulate;
+    float *measures_dev; /* [sample][segment][2][co] means and squared deviations, or NULL */
+} cuda_finish;
+
+bool ct_cuda_mma_fits(const cuda_tile_conv *conv);
+/* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
+int ct_cuda_mma_segment(const cuda_tile_conv *conv);
+ct_status ct_cuda_mma_conv(const cuda_run *run, const cuda_tile_conv *conv, const cuda_gate *gate,
+                           const float *x_dev, size_t packed, const cuda_finish *finish,
+                           float *y_dev);
+bool ct_cuda_mma_wgrad_fits(const cuda_conv *conv);
+int ct_cuda_mma_wgrad_splits(const cuda_conv *conv, int n_max);
+ct_status ct_cuda_mma_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_gate *gate,
+                            const float *x_dev, const float *d_dev, size_t weight);
+
+/* ---- depthwise.cu: 3x3, fp32 ---- */
+bool ct_cuda_depthwise_fits(const cuda_conv *conv);
+int ct_cuda_depthwise_segments(const cuda_conv *conv);
+int ct_cuda_depthwise_splits(const cuda_conv *conv, int n_max);
+ct_status ct_cuda_depthwise_forward(const cuda_run *run, const cuda_conv *conv,
+                                    const cuda_gate *gate, const float *x_dev, size_t weight,
+                                    float *measures_dev, float *y_dev);
+/* The weights' gradient, and the input's unless dx is NULL. */
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
+                                     const cuda_gate *gate, const float *x_dev, const float *d_dev,
+                                     size_t weight, bool accumulate, float *dx_dev);
+
 /* ---- narrow.cu: few output channels, fp32 ---- */
 bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
@@ -235,6 +274,21 @@ bool ct_cuda_evonorm_back_fits(const cuda_norm *norm);
 ct_status ct_cuda_evonorm_back(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
                                const float *stats_dev, const float *dy_dev, size_t from,
                                float *dx_dev);
+/* evonorm_group.cu: a sample shared out to blocks, groups of channels each */
+bool ct_cuda_evonorm_group_fits(const cuda_norm *norm);
+ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, const cuda_norm *norm,
+                                        const float *x_dev, const float *residual_dev,
+                                        float *stats_dev, float *y_dev);
+ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, const cuda_norm *norm,
+                                         const float *x_dev, const float *stats_dev,
+                                         const float *dy_dev, size_t from, float *dx_dev);
+/* From a convolution's measures to statistics (unless NULL) and a gate's scale. */
+ct_status ct_cuda_evonorm_join(const cuda_run *run, const cuda_norm *norm,
+                               const float *measures_dev, int n_segments, float *stats_dev,
+                               float *scale_dev);
+/* y = gate(x) + residual */
+ct_status ct_cuda_evonorm_apply(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
+                                const float *scale_dev, const float *residual_dev, float *y_dev);
 ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
                                     const float *residual_dev, float *stats_dev, float *y_dev);
 ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
@@ -258,6 +312,8 @@ ct_status ct_cuda_batchnorm_backward(const cuda_run *run, const cuda_norm *norm,
 typedef struct cuda_window {
     int c, hi, wi, ho, wo, kernel, stride, pad;
 } cuda_window;
+/* Whether this build has code for the device that is current. */
+bool ct_cuda_has_kernels(void);
 ct_status ct_cuda_relu(const cuda_run *run, size_t size, const float *x_dev, float *y_dev);
 /* dx = or += dy where y > 0 */
 ct_status ct_cuda_relu_backward(const cuda_run *run, size_t size, const float *y_dev,

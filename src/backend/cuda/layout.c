@@ -35,10 +35,15 @@ static bool is_norm(const cuda_step *step) {
            step->op == CT_OP_GROUPNORM || step->op == CT_OP_BATCHNORM;
 }
 
+/* What a step reads of its input. */
+static void use_input(const lives *l, const cuda_step *step, int time) {
+    use_at(&l->value[cuda_value_in(l->plan, step)], time);
+    if (step->gate >= 0) use_at(&l->stats[l->plan->steps[step->gate].out], time);
+}
+
 static void use_backward(const lives *l, const cuda_step *step, int time) {
     const int *root = l->plan->root;
-    if (is_conv(step) || is_norm(step) || step->op == CT_OP_MAXPOOL)
-        use_at(&l->value[step->in], time);
+    if (is_conv(step) || is_norm(step) || step->op == CT_OP_MAXPOOL) use_input(l, step, time);
     if (step->relu || step->op == CT_OP_RELU) use_at(&l->value[step->out], time);
     if (step->inner >= 0) {
         use_at(&l->value[step->inner], time);
@@ -52,9 +57,10 @@ static void use_backward(const lives *l, const cuda_step *step, int time) {
 
 /* Step s, run at time t forward. */
 static void use_step(const lives *l, const cuda_step *step, int t) {
-    use_at(&l->value[step->in], t);
-    use_at(&l->value[step->out], t);
+    use_input(l, step, t);
+    if (!step->is_gate) use_at(&l->value[step->out], t);
     if (step->residual >= 0) use_at(&l->value[step->residual], t);
+    if (step->n_segments > 0 && is_norm(step)) use_at(&l->stats[step->out], t);
     if (!l->train) return;
     if (step->inner >= 0) use_at(&l->value[step->inner], t);
     use_at(&l->stats[step->out], t);
@@ -90,6 +96,8 @@ static void find_lives(const lives *l) {
 static size_t stats_size(const cuda_step *step) {
     if (step->norm == NULL && !is_norm(step)) return 0;
     if (step->op == CT_OP_BATCHNORM) return 2 * (size_t)step->norm_shape.channels;
+    if (step->n_segments > 0 && is_norm(step))
+        return cuda_scale_at(&step->norm_shape) + (size_t)step->norm_shape.channels;
     return 2 * (size_t)step->norm_shape.groups;
 }
 
@@ -134,6 +142,17 @@ static size_t spare_size(const cuda_plan *plan) {
     return size;
 }
 
+/* A convolution's measures, read by the step behind it. */
+static size_t measures_size(const cuda_plan *plan) {
+    size_t size = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cuda_step *step = &plan->steps[s];
+        size_t n = 2 * (size_t)step->n_segments * (size_t)step->conv.co;
+        if (is_conv(step) && n > size) size = n;
+    }
+    return round_up(size);
+}
+
 ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out) {
     size_t n = (size_t)plan->base.graph->n_nodes;
     lives l = {.plan = plan, .all = ct_new(life, 3 * n), .train = train};
@@ -158,7 +177,8 @@ ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out) {
         if (l.all[i].offset + l.all[i].size > end) end = l.all[i].offset + l.all[i].size;
     }
     out->spare = end;
-    out->n_floats = end + (train ? spare_size(plan) : 0);
+    out->measures = end + (train ? spare_size(plan) : 0);
+    out->n_floats = out->measures + measures_size(plan);
     ct_free(l.all);
     return CT_OK;
 }

@@ -18,8 +18,9 @@ static __device__ bool origin(const cuda_pack *p, unsigned e, int *o, int *i, in
         k = (int)(e / (unsigned)n_wide);
         n = (int)(e % (unsigned)n_wide);
     } else {
-        int q = (int)(e & 3), lane = (int)(e >> 2 & 31), pair = (int)(e >> 7) % (n_wide / 16);
-        int step = (int)(e >> 7) / (n_wide / 16);
+        int n_pairs = (n_wide + 15) / 16;
+        int q = (int)(e & 3), lane = (int)(e >> 2 & 31), pair = (int)(e >> 7) % n_pairs;
+        int step = (int)(e >> 7) / n_pairs;
         k = step * 8 + (lane & 3) + (q & 1) * 4;
         /* column c of tile j of a pair is channel 4 (c / 2) + 2 j + c % 2 */
         n = pair * 16 + (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);

@@ -1,12 +1,18 @@
 /* A network compiled for the device: steps, packed weights, sums, workspace. */
-#include "backend/cuda/cuda_internal.h"
+#include <stdio.h>
 
+#include "backend/cuda/cuda_internal.h"
 #include "util/memory.h"
 
 #define ALIGN 256 /* bytes */
+#define MIB   (1024.0 * 1024.0)
 
 static bool is_dense(const cuda_step *step) {
     return step->op == CT_OP_CONV && step->conv.groups == 1;
+}
+
+static bool is_fragments(cuda_kernel kernel) {
+    return kernel == CUDA_TILE || kernel == CUDA_MMA;
 }
 
 static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, cuda_packing kind,
@@ -15,7 +21,7 @@ static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, c
     bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD;
     bool is_tile = kind == CUDA_PACK_TILE_FORWARD || kind == CUDA_PACK_TILE_BACKWARD;
     int depth = is_backward ? c->co : c->weight_ci, wide = is_backward ? c->weight_ci : c->co;
-    if (is_tile) depth = (depth + 7) / 8 * 8;
+    if (is_tile) depth = (depth + 7) / 8 * 8, wide = (wide + 15) / 16 * 16;
     cuda_pack *p = &packs[plan->n_packs++];
     *p = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
                      .to = plan->packed_floats,
@@ -44,13 +50,13 @@ static ct_status plan_packs(cuda_plan *plan) {
         cuda_step *step = &plan->steps[s];
         if (!is_dense(step)) continue;
         add_pack(plan, packs, step,
-                 step->forward_kernel == CUDA_TILE ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
+                 is_fragments(step->forward_kernel) ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
                  &step->forward);
         if (step->in > 0)
             add_pack(plan, packs, step,
-                     step->node->op == CT_OP_LINEAR    ? CUDA_PACK_LINEAR
-                     : step->dgrad_kernel == CUDA_TILE ? CUDA_PACK_TILE_BACKWARD
-                                                       : CUDA_PACK_BACKWARD,
+                     step->node->op == CT_OP_LINEAR     ? CUDA_PACK_LINEAR
+                     : is_fragments(step->dgrad_kernel) ? CUDA_PACK_TILE_BACKWARD
+                                                        : CUDA_PACK_BACKWARD,
                      &step->backward);
     }
     void *dev = NULL;
@@ -111,8 +117,10 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         const cuda_conv *c = &step->conv;
         int splits = n_max;
         if (step->wgrad_kernel == CUDA_TILE) splits = ct_cuda_tile_wgrad_splits(c, n_max);
+        if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
+        if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_max);
-        if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_jobs, n_max);
+        if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
         if (n > most) most = n;
@@ -149,11 +157,55 @@ cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, i
     return w;
 }
 
-ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
-    cuda_backend *backend = (cuda_backend *)plan->base.backend;
+static size_t bytes_of(const cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
     size_t n_bytes = 0;
     ct_cuda_workspace(plan, n_jobs, n_max, n_models, train, &n_bytes);
+    return n_bytes;
+}
+
+/* What a call may take: the workspace makes room for its successor. */
+static ct_status room_of(const cuda_plan *plan, size_t *room, size_t *total) {
+    CT_TRY(ct_cuda_memory(room, total));
+    *room += plan->workspace_size;
+    return CT_OK;
+}
+
+/* Says what a call needs, what there is, and which batch would fit. */
+static ct_status too_large(const cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train,
+                           size_t room, size_t total) {
+    int fits = 0, above = n_max; /* of one job: bytes grow with it */
+    while (above - fits > 1) {
+        int middle = fits + (above - fits) / 2;
+        if (bytes_of(plan, n_jobs, middle, n_models, train) <= room)
+            fits = middle;
+        else
+            above = middle;
+    }
+    char advice[96] = "not even a batch size of 1 would fit: take fewer agents";
+    if (fits > 0)
+        snprintf(advice, sizeof advice, "take fewer agents or a batch size of %d or less", fits);
+    return ct_fail(CT_NOMEM,
+                   "%s of %s (%d jobs with up to %d samples) needs %.0f MiB of GPU memory and %.0f "
+                   "of %.0f MiB are free: %s",
+                   train ? "a training step" : "a forward pass", plan->base.graph->model, n_jobs,
+                   n_max, (double)bytes_of(plan, n_jobs, n_max, n_models, train) / MIB,
+                   (double)room / MIB, (double)total / MIB, advice);
+}
+
+ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs) {
+    size_t room = 0, total = 0;
+    CT_TRY(room_of(plan, &room, &total));
+    while (*n_jobs > 1 && bytes_of(plan, *n_jobs, n_max, n_models, false) > room)
+        *n_jobs = (*n_jobs + 1) / 2;
+    return CT_OK;
+}
+
+ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
+    cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    size_t n_bytes = bytes_of(plan, n_jobs, n_max, n_models, train), room = 0, total = 0;
     if (n_bytes <= plan->workspace_size) return CT_OK;
+    CT_TRY(room_of(plan, &room, &total));
+    if (n_bytes > room) return too_large(plan, n_jobs, n_max, n_models, train, room, total);
     CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
     ct_cuda_forget_graphs(backend);
     cudaFree(plan->workspace_dev);

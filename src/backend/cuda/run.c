@@ -120,6 +120,7 @@ static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
                       .buffers_stride = call->buffers.stride,
                       .partial_dev = w->partial,
                       .sums_dev = w->sums,
+                      .shared_limit = backend->shared_limit,
                       .tf32 = backend->tf32};
 }
 
@@ -252,6 +253,7 @@ ct_status ct_cuda_evaluate(ct_plan *base, const ct_work *work, ct_score *scores,
     int n_max = largest_batch(work), at_once = EVALUATE_SAMPLES / n_max;
     if (at_once < 1) at_once = 1;
     CT_TRY(ct_cuda_flush(backend));
+    CT_TRY(ct_cuda_jobs_that_fit((cuda_plan *)base, n_max, work->params->n_rows, &at_once));
     backend->tape.in_step = false;
     backend->tape.packed_data = NULL;
     for (int k = 0; k < work->n_jobs; k += at_once) {

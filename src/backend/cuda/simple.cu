@@ -106,6 +106,13 @@ static __global__ void avgpool_backward_kernel(const cuda_job *jobs, int n_max, 
     *to = accumulate ? *to + d : d;
 }
 
+bool ct_cuda_has_kernels(void) {
+    cudaFuncAttributes attributes;
+    bool found = cudaFuncGetAttributes(&attributes, relu_kernel) == cudaSuccess;
+    cudaGetLastError(); /* the answer is enough */
+    return found;
+}
+
 ct_status ct_cuda_relu(const cuda_run *run, size_t size, const float *x_dev, float *y_dev) {
     relu_kernel<<<grid_of(run, size), THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, size,
                                                                  x_dev, y_dev);

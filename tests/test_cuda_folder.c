@@ -1,0 +1,150 @@
+/* The cuda backend where pictures are streamed from folders and where memory is short: training and
+ * scores against the cpu backend, the same bits whatever the decoders do, and what is said when the
+ * device is too small. Skipped where no GPU works. */
+#include "test.h"
+
+#include "ct_config.h"
+#include "data_files.h"
+#include "run/run.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/memory.h"
+
+enum { N_EACH = 60, N_TEST = 20 };
+
+static bool has_gpu(void) {
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.n_threads = 1};
+    bool works = ct_backend_create("cuda", &options, &backend) == CT_OK;
+    if (!works) printf("    %s\n", ct_message());
+    ct_clear_message();
+    ct_backend_free(&backend);
+    return works;
+}
+
+#define NEED_GPU_AND_PICTURES()                                                                    \
+    if (!CT_WITH_JPEG || !CT_WITH_PNG) SKIP("built without libjpeg or libpng");                    \
+    if (!has_gpu()) SKIP("no GPU works here")
+
+/* Two classes; pictures of several formats and sizes, cut anew in every iteration. */
+static void make_set(void) {
+    static const char *const names[] = {"rgb.png", "small.png", "tall.jpg", "palette.png"};
+    for (int k = 0; k < 2 * (N_EACH + N_TEST); k++) {
+        char path[512], name[64];
+        ct_blob file = {0};
+        snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, names[k % 4]);
+        snprintf(name, sizeof name, "%s/%s/%03d.png", k < 2 * N_EACH ? "train" : "val",
+                 k % 2 ? "up" : "down", k);
+        CHECK_OK(ct_file_read(path, 1 << 20, &file));
+        write_file(name, file.bytes, file.n);
+        ct_blob_free(&file);
+    }
+}
+
+static ct_config folder_run(const char *device, const char *precision, const char *workers) {
+    ct_config c;
+    ct_config_init(&c);
+    const char *const pairs[][2] = {
+        {"dataset", "folder"},    {"data-dir", scratch},   {"image-size", "32"},
+        {"model", "mobilenetv2"}, {"agents", "2"},         {"topology", "chain"},
+        {"batch-size", "4"},      {"partition", "iid"},    {"algorithm", "ccl"},
+        {"lr", "0.02"},           {"memory", "1"},         {"workers", workers},
+        {"device", device},       {"precision", precision}};
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+        CHECK_OK(ct_config_set(&c, pairs[k][0], pairs[k][1]));
+    return c;
+}
+
+typedef struct outcome {
+    float *row; /* agent 0's parameters */
+    size_t n;
+    ct_evaluation scores;
+} outcome;
+
+/* A few iterations, more than the loader's ring holds, and an evaluation. */
+static void train(const ct_config *c, long n_steps, outcome *out) {
+    static ct_run run;
+    memset(out, 0, sizeof *out);
+    REQUIRE_OK(ct_run_create(c, &run));
+    CHECK(run.train_loader != NULL);
+    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_step(&run, k));
+    CHECK_OK(ct_run_evaluate(&run, &out->scores));
+    out->n = run.agents.x.n;
+    out->row = ct_new(float, out->n);
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, out->n, out->row));
+    ct_run_free(&run);
+}
+
+static double distance(const outcome *a, const outcome *b) {
+    double off = 0, size = 0;
+    for (size_t k = 0; k < a->n; k++) {
+        off += pow((double)a->row[k] - (double)b->row[k], 2);
+        size += pow((double)b->row[k], 2);
+    }
+    return sqrt(off / size);
+}
+
+static void a_streamed_folder_trains_as_on_the_cpu(void) {
+    NEED_GPU_AND_PICTURES();
+    outcome cpu, got;
+    scratch_open();
+    make_set();
+    ct_config c = folder_run("cpu", "fp32", "2"), d = folder_run("cuda", "fp32", "2");
+    train(&c, 3, &cpu);
+    train(&d, 3, &got);
+    if (cpu.row != NULL && got.row != NULL) {
+        /* of the parameters' own size; 53 convolutions between EvoNorms are jumpy */
+        CHECK_NEAR(distance(&got, &cpu), 0, 1e-4);
+        CHECK_NEAR(got.scores.consensus_loss, cpu.scores.consensus_loss,
+                   1e-2 * cpu.scores.consensus_loss);
+    }
+    ct_free(cpu.row);
+    ct_free(got.row);
+    scratch_close();
+}
+
+/* Batches go round the ring several times; decoders finish in any order. */
+static void streamed_runs_repeat_to_the_bit(void) {
+    NEED_GPU_AND_PICTURES();
+    outcome one, many;
+    scratch_open();
+    make_set();
+    ct_config c = folder_run("cuda", "tf32", "1"), d = folder_run("cuda", "tf32", "3");
+    train(&c, 40, &one);
+    train(&d, 40, &many);
+    CHECK(one.row != NULL && many.row != NULL &&
+          memcmp(one.row, many.row, one.n * sizeof *one.row) == 0);
+    CHECK(one.scores.consensus_loss == many.scores.consensus_loss);
+    ct_free(one.row);
+    ct_free(many.row);
+    scratch_close();
+}
+
+/* Bytes of the device in use by a run up to its first iteration, found by asking for less. */
+static void a_small_device_is_told_what_would_fit(void) {
+    NEED_GPU_AND_PICTURES();
+    ct_config c;
+    static ct_run run;
+    ct_config_init(&c);
+    const char *const pairs[][2] = {{"dataset", "noise"},      {"model", "resnet20"},
+                                    {"agents", "4"},           {"batch-size", "512"},
+                                    {"train-samples", "4096"}, {"test-samples", "100"},
+                                    {"device", "cuda"},        {"alpha", "1"}};
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+        CHECK_OK(ct_config_set(&c, pairs[k][0], pairs[k][1]));
+    setenv("CROSSTALK_CUDA_MEMORY", "1800", 1);
+    REQUIRE_OK(ct_run_create(&c, &run));
+    CHECK_FAILS(ct_run_step(&run, 0), CT_NOMEM, "a batch size of");
+    ct_run_free(&run);
+    setenv("CROSSTALK_CUDA_MEMORY", "lots", 1);
+    CHECK_FAILS(ct_run_create(&c, &run), CT_INVAL, "number of MiB");
+    unsetenv("CROSSTALK_CUDA_MEMORY");
+}
+
+int main(void) {
+    ct_log_quiet(true);
+    TEST(a_streamed_folder_trains_as_on_the_cpu);
+    TEST(streamed_runs_repeat_to_the_bit);
+    TEST(a_small_device_is_told_what_would_fit);
+    return test_report();
+}
