@@ -260,6 +260,7 @@ static void quick_runs_are_short_and_say_so(void) {
     succeeds("reproduce toy.conf --quiet --epochs 40 --quick");
     CHECK(strstr(said.out, "quick: 2 epochs only, not what the paper ran") != NULL);
     CHECK(contains("results/toy-quick/table.md", "quick: 2 epochs only"));
+    CHECK(contains("results/toy-quick/table.md", "- with --epochs 40\n"));
     CHECK(contains("results/toy-quick/table.tex", "quick: 2 epochs only"));
     CHECK(of_summary("results/toy-quick/plain-iid", "epoch") == 2);
     REFUSES(2, "reproduce toy.conf --quick=none", "--quick=none", "epochs");

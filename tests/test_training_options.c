@@ -288,9 +288,34 @@ static void a_final_merge_leaves_one_model(void) {
     ct_run_free(&run);
 }
 
+/* The paper's data sets have its values; pictures of one's own have some that train. */
+static void data_sets_bring_their_defaults(void) {
+    static const struct {
+        const char *dataset, *image_size, *model;
+        int epochs;
+        double lr, lambda_m;
+    } expected[] = {{"cifar10", "0", "resnet20", 200, 0.1, 0.01},
+                    {"imagenette", "0", "mobilenetv2", 100, 0.01, 0.001},
+                    {"imagenet", "0", "resnet18", 90, 0.1, 0.1},
+                    {"folder", "0", "resnet20", 100, 0.1, 0.1},
+                    {"folder", "224", "resnet18", 100, 0.1, 0.1},
+                    {"pack", "0", "resnet20", 100, 0.1, 0.1}};
+    for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
+        ct_config c;
+        ct_config_init(&c);
+        CHECK_OK(ct_config_set(&c, "dataset", expected[k].dataset));
+        CHECK_OK(ct_config_set(&c, "image-size", expected[k].image_size));
+        CHECK_OK(ct_config_set(&c, "algorithm", "ccl"));
+        CHECK_OK(ct_config_resolve(&c));
+        CHECK(strcmp(c.model, expected[k].model) == 0 && c.epochs == expected[k].epochs);
+        CHECK(c.lr == expected[k].lr && c.lambda_m == expected[k].lambda_m);
+    }
+}
+
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
     ct_log_quiet(true);
+    TEST(data_sets_bring_their_defaults);
     TEST(steps_decay_in_the_first_epoch_past_a_milestone);
     TEST(cosine_and_poly_fall_to_their_end);
     TEST(a_warm_up_grows_to_the_rate_that_follows);

@@ -170,6 +170,11 @@ void ct_config_fix(ct_config *config) {
         if (id != CT_OPT_checkpoint_every) config->given[id] = true;
 }
 
+void ct_config_forget_local(ct_config *config) {
+    for (int id = 0; id < CT_N_OPTIONS; id++)
+        if (ct_config_is_local(options[id].name)) config->given[id] = false;
+}
+
 bool ct_config_may_be_listed(const char *name) {
     static const ct_option_id never[] = {CT_OPT_data_dir,      CT_OPT_cache, CT_OPT_partition_file,
                                          CT_OPT_init,          CT_OPT_seeds, CT_OPT_resume,

@@ -73,6 +73,8 @@ void ct_config_print_json(const ct_config *config, ct_text *out);
 
 /* What was given, as on a command line: " --name value ...". */
 void ct_config_print_command(const ct_config *config, ct_text *out);
+/* Options that do not change the numbers count as not given. */
+void ct_config_forget_local(ct_config *config);
 
 /* Does not change the numbers: where data and results lie, the machine, what is written. */
 bool ct_config_is_local(const char *name);

@@ -293,6 +293,17 @@ static void say_quick(ct_study *study, const ct_study_request *request) {
                  (long long)most);
 }
 
+static ct_status say_options(ct_study *study, const ct_config *given) {
+    ct_text text = {0};
+    ct_config numbers = *given;
+    ct_config_forget_local(&numbers);
+    ct_config_print_command(&numbers, &text);
+    ct_status status = ct_text_status(&text);
+    if (status == CT_OK && text.n > 0) snprintf(study->with, sizeof study->with, "%s", text.chars);
+    ct_text_free(&text);
+    return status;
+}
+
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request) {
     bool is_any = false;
     CT_TRY(take_memory(study));
@@ -300,6 +311,7 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
         for (int column = 0; column < study->n_columns; column++)
             CT_TRY(add_cell(study, given, request, row, column));
     say_quick(study, request);
+    CT_TRY(say_options(study, given));
     for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;
     if (is_any) return CT_OK;
     return ct_fail(CT_INVAL, "--only '%s' fits none of the runs; --dry-run names them",

@@ -89,6 +89,7 @@ typedef struct ct_study {
     int *order;               /* [n_rows] in which a table lists them */
     const ct_metric *sort_by; /* order: the best first; NULL = as written */
     char out[CT_CONFIG_TEXT];
+    char with[CT_CONFIG_TEXT]; /* options of the command line that change the numbers */
     char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
 } ct_study;
 

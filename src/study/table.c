@@ -344,6 +344,7 @@ static void add_notes(ct_text *out, const ct_study *study, const grid *g, const 
         n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
     }
     if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
+    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
     if (g->has_deviation)
         ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
     if (g->has_paper)
