@@ -104,8 +104,9 @@ static void nonsense_does_not_stop_it(void) {
         int fd = send_raw(nonsense[k]);
         if (fd >= 0) close(fd);
     }
-    char many[4096] = "GET /?";
-    for (int k = 0; k < 300; k++) strcat(many, "a=1&");
+    char many[4096];
+    int length = snprintf(many, sizeof many, "GET /?");
+    for (int k = 0; k < 300; k++) length += snprintf(many + length, 5, "a=1&");
     const char *answer = ask(many, LOCAL);
     int n = 0;
     for (const char *at = answer; (at = strstr(at, "[a=1]")) != NULL; at++) n++;
