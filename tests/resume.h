@@ -107,8 +107,8 @@ static inline bool same_file(const char *a, const char *b, const char *name) {
 }
 
 static inline bool same_results(const char *a, const char *b) {
-    return same_file(a, b, "metrics.jsonl") && same_file(a, b, "consensus.safetensors") &&
-           same_file(a, b, "agents.safetensors");
+    return same_file(a, b, "metrics.jsonl") && same_file(a, b, "evaluation.json") &&
+           same_file(a, b, "consensus.safetensors") && same_file(a, b, "agents.safetensors");
 }
 
 static inline void sleep_ms(double ms) {

@@ -257,10 +257,10 @@ static void an_earlier_run_stays_unless_replacing_it_is_forced(void) {
     CHECK(same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
     CHECK(same_files("first/agents.safetensors", "copy/agents.safetensors"));
     CHECK(same_files("first/partition.csv", "copy/partition.csv"));
-    CHECK(n_files("first") == 6);
+    CHECK(n_files("first") == 8);
     succeeds(TINY "--seed 2 --out first --force");
     CHECK(!same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
-    CHECK(n_files("first") == 5); /* no agents of the run before */
+    CHECK(n_files("first") == 7); /* no agents of the run before */
     ct_json *json = read_json("first/metrics.jsonl", 2);
     CHECK(json == NULL); /* nor its epochs */
     ct_json_free(&json);
@@ -276,7 +276,7 @@ static void a_run_refused_for_its_options_does_not_touch_an_earlier_one(void) {
     CHECK(run(TINY "--out first --force --init nowhere.safetensors") == 1);
     CHECK(run(TINY "--out first --force --data-dir nowhere") == 1);
     CHECK(same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
-    CHECK(n_files("first") == 5);
+    CHECK(n_files("first") == 7);
     remove_dir("first");
     remove_dir("copy");
 }
@@ -303,7 +303,7 @@ static void divergence_stops_the_run_and_keeps_what_was_written(void) {
     ct_json *json = read_json("run/metrics.jsonl", 0);
     CHECK(number_of(json, "epoch") == 1);
     ct_json_free(&json);
-    CHECK(n_files("run") == 3);
+    CHECK(n_files("run") == 5);
     remove_dir("run");
     REFUSES(1, TINY "--lr 1e6 --epochs 40 --device ref --algorithm dsgd", "diverged");
     remove_dir("run");

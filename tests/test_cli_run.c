@@ -37,12 +37,12 @@ static void check_numbers(const ct_json *json) {
 }
 
 static void a_run_directory_holds_all_its_files(void) {
-    static const char *const files[] = {
-        "config.txt",   "partition.csv",         "metrics.jsonl",
-        "summary.json", "consensus.safetensors", "agents.safetensors"};
+    static const char *const files[] = {"config.txt",           "partition.csv",   "setting.json",
+                                        "metrics.jsonl",        "evaluation.json", "summary.json",
+                                        "consensus.safetensors"};
     succeeds(TINY);
-    CHECK(n_files("run") == 5);
-    for (int k = 0; k < 5; k++) {
+    CHECK(n_files("run") == 7);
+    for (int k = 0; k < 7; k++) {
         char path[64];
         snprintf(path, sizeof path, "run/%s", files[k]);
         CHECK(ct_file_exists(path));
@@ -50,7 +50,7 @@ static void a_run_directory_holds_all_its_files(void) {
     CHECK(said.out[0] == '\0' && said.err[0] == '\0'); /* quiet */
     remove_dir("run");
     succeeds(TINY "--save-agents");
-    CHECK(n_files("run") == 6 && ct_file_exists("run/agents.safetensors"));
+    CHECK(n_files("run") == 8 && ct_file_exists("run/agents.safetensors"));
     remove_dir("run");
 }
 
@@ -338,7 +338,7 @@ static void without_out_the_directory_is_named_after_the_run(void) {
     if (runs != NULL) closedir(runs);
     CHECK(strstr(path, "idx") != NULL && strstr(path, "ring5") != NULL &&
           strstr(path, "s7") != NULL);
-    CHECK(n_files(path) == 5);
+    CHECK(n_files(path) == 7);
     remove_dir(path);
     rmdir("runs");
 }

@@ -5,8 +5,9 @@
 void ct_cli_train_help(FILE *out) {
     fputs(
         "usage: crosstalk train [--option value ...]\n\n"
-        "Trains all agents and writes a run directory: config.txt, partition.csv,\n"
-        "metrics.jsonl, summary.json, consensus.safetensors, and checkpoints to resume from.\n"
+        "Trains all agents and writes a run directory: config.txt, partition.csv, setting.json,\n"
+        "metrics.jsonl, evaluation.json, summary.json, consensus.safetensors, and checkpoints to\n"
+        "resume from.\n"
         "Under mpirun or srun the agents are spread over the ranks; results are the same.\n"
         "  --config FILE        options from an earlier run's config.txt; the command line wins\n",
         out);

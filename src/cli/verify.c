@@ -130,8 +130,8 @@ static ct_status train(const verify *v, const char *algorithm, int n_ranks, int 
 
 static void clean(const verify *v, const char *name) {
     static const char *const files[] = {
-        "config.txt",   "partition.csv",         "metrics.jsonl",
-        "summary.json", "consensus.safetensors", "agents.safetensors",
+        "config.txt",      "partition.csv", "setting.json",          "metrics.jsonl",
+        "evaluation.json", "summary.json",  "consensus.safetensors", "agents.safetensors",
         "checkpoint"};
     char path[256];
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
@@ -177,8 +177,8 @@ static ct_status same_file(const verify *v, const char *name, const char *file, 
 
 static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
     static const char *const files[] = {"consensus.safetensors", "agents.safetensors",
-                                        "metrics.jsonl"};
-    for (int k = 0; k < 3; k++) {
+                                        "metrics.jsonl", "evaluation.json"};
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         bool same = false;
         CT_TRY(same_file(v, name, files[k], &same));
         if (same) continue;

@@ -1,6 +1,7 @@
 #include "run/run.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "util/memory.h"
 
@@ -9,16 +10,30 @@ typedef struct group {
     const ct_bank *params;
     ct_bank *running;
     int first, n_rows;
-    ct_score *sums; /* [n_rows] */
+    ct_score *sums;      /* [n_rows] */
+    uint32_t *confusion; /* [n_rows][n_classes][n_classes] true and predicted class; or NULL */
 } group;
+
+/* Enters the predictions of one job's batch into its row's confusion matrix. */
+static void count_pairs(const ct_run *run, const ct_batch *batch, const int *predictions,
+                        uint32_t *confusion) {
+    const ct_images *images =
+        run->test_loader != NULL ? ct_loader_images(run->test_loader) : &run->dataset.test;
+    size_t n_classes = (size_t)run->dataset.n_classes;
+    for (int s = 0; s < batch->n; s++)
+        confusion[(size_t)images->labels[batch->index[s]] * n_classes + (size_t)predictions[s]]++;
+}
 
 /* Adds up scores of `n_batches` batches of run->test, all jobs in one call. */
 static ct_status score_batches(ct_run *run, const ct_batch *batches, int n_batches, group *g) {
-    size_t n_jobs = (size_t)g->n_rows * (size_t)n_batches;
+    size_t n_jobs = (size_t)g->n_rows * (size_t)n_batches, size = (size_t)run->plan->max_batch;
+    size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
     ct_job *jobs = ct_new(ct_job, n_jobs);
     ct_score *scores = ct_new(ct_score, n_jobs);
-    ct_status status =
-        jobs != NULL && scores != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for scores");
+    int *predictions = g->confusion != NULL ? ct_new(int, n_jobs *size) : NULL;
+    bool has_memory =
+        jobs != NULL && scores != NULL && (predictions != NULL || g->confusion == NULL);
+    ct_status status = has_memory ? CT_OK : ct_fail(CT_NOMEM, "no memory for scores");
     if (status == CT_OK) {
         for (size_t k = 0; k < n_jobs; k++)
             jobs[k] = (ct_job){.model = g->first + (int)(k / (size_t)n_batches),
@@ -29,14 +44,18 @@ static ct_status score_batches(ct_run *run, const ct_batch *batches, int n_batch
                         .batches = batches,
                         .jobs = jobs,
                         .n_jobs = (int)n_jobs};
-        status = ct_evaluate(run->plan, &work, scores, NULL);
+        status = ct_evaluate(run->plan, &work, scores, predictions);
     }
     for (size_t k = 0; k < n_jobs && status == CT_OK; k++) {
         ct_score *sum = &g->sums[k / (size_t)n_batches];
         sum->n += scores[k].n;
         sum->n_correct += scores[k].n_correct;
         sum->loss_sum += scores[k].loss_sum;
+        if (predictions != NULL)
+            count_pairs(run, &batches[k % (size_t)n_batches], predictions + k * size,
+                        g->confusion + k / (size_t)n_batches * n_pairs);
     }
+    ct_free(predictions);
     ct_free(jobs);
     ct_free(scores);
     return status;
@@ -147,17 +166,20 @@ static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
 }
 
 /* Of one world's living agents; sums: [n_agents] */
-static void summarise(const ct_run *run, int world, const ct_score *sums, ct_evaluation *e) {
+static void summarise(ct_run *run, int world, const ct_score *sums, ct_evaluation *e) {
     int n = run->agents.n_agents, n_alive = 0;
-    for (int i = 0; i < n; i++)
-        n_alive += ct_run_is_alive(run, world * n + i, run->agents.iteration);
+    for (int i = 0; i < n; i++) {
+        bool is_alive = ct_run_is_alive(run, world * n + i, run->agents.iteration);
+        run->local_accuracy[world * n + i] = is_alive ? accuracy_of(&sums[i]) : NAN;
+        n_alive += is_alive;
+    }
     e->diverged = -1;
     e->local_accuracy_mean = 0;
     e->local_accuracy_min = 1;
     e->local_accuracy_max = 0;
     for (int i = 0; i < n; i++) {
         if (!ct_run_is_alive(run, world * n + i, run->agents.iteration)) continue;
-        double accuracy = accuracy_of(&sums[i]);
+        double accuracy = run->local_accuracy[world * n + i];
         if (e->diverged < 0 && !isfinite(sums[i].loss_sum)) e->diverged = i;
         e->local_accuracy_mean += accuracy / n_alive;
         if (accuracy < e->local_accuracy_min) e->local_accuracy_min = accuracy;
@@ -168,8 +190,12 @@ static void summarise(const ct_run *run, int world, const ct_score *sums, ct_eva
 /* Every rank scores its own agents; the one that leads, the consensus too. */
 static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_evaluation *out) {
     ct_agents *a = &run->agents;
-    group groups[] = {{&a->x, &a->running, 0, a->n, own},
-                      {&run->consensus, &run->consensus_running, 0, run->n_worlds, consensus}};
+    size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
+    group groups[] = {
+        {&a->x, &a->running, 0, a->n, own, NULL},
+        {&run->consensus, &run->consensus_running, 0, run->n_worlds, consensus, run->confusion}};
+    if (run->confusion != NULL)
+        memset(run->confusion, 0, (size_t)run->n_worlds * n_pairs * sizeof *run->confusion);
     CT_TRY(ct_transport_collect(run->transport, &a->x, run->all_x));
     if (a->running.n > 0)
         CT_TRY(ct_transport_collect(run->transport, &a->running, run->all_running));

@@ -1,5 +1,7 @@
 #include "run/output.h"
 
+#include "run/output_internal.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,9 +16,9 @@
 #include "util/memory.h"
 
 static const char *const run_files[] = {
-    "config.txt",   "partition.csv",         "metrics.jsonl",
-    "summary.json", "consensus.safetensors", "agents.safetensors",
-    "ledger.csv",   CT_TENSORBOARD_FILE};
+    "config.txt",      "partition.csv",    "setting.json",          "metrics.jsonl",
+    "evaluation.json", "summary.json",     "consensus.safetensors", "agents.safetensors",
+    "ledger.csv",      CT_TENSORBOARD_FILE};
 enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
 
 void ct_output_dir(const ct_config *c, char *out, size_t size) {
@@ -57,7 +59,7 @@ static ct_status delete (const char *path) {
     return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
 }
 
-static ct_status write_text(const char *dir, const char *name, const ct_text *text) {
+ct_status ct_output_write(const char *dir, const char *name, const ct_text *text) {
     CT_TRY(ct_text_status(text));
     char *path = ct_path_join(dir, name);
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
@@ -88,7 +90,7 @@ static ct_status write_config(const ct_config *config, const char *dir) {
     ct_text text = {0};
     ct_text_add(&text, "# crosstalk train --config this-file --out elsewhere\n");
     ct_config_print(config, &text);
-    ct_status status = write_text(dir, "config.txt", &text);
+    ct_status status = ct_output_write(dir, "config.txt", &text);
     ct_text_free(&text);
     return status;
 }
@@ -112,7 +114,8 @@ static ct_status begin_world(const ct_run *run, int world) {
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
     ct_status status = ct_partition_write(&w->partition, path);
     ct_free(path);
-    return status;
+    CT_TRY(status);
+    return ct_output_setting(run, world);
 }
 
 void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size) {
@@ -187,6 +190,15 @@ static ct_status resume_metrics(const char *from, const char *to, size_t n) {
     return status;
 }
 
+/* One that came after the checkpoint says what has not happened yet. */
+static ct_status remove_evaluation(const char *dir) {
+    char *path = ct_path_join(dir, "evaluation.json");
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = delete (path);
+    ct_free(path);
+    return status;
+}
+
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
     if (!ct_run_leads(run)) return CT_OK;
     for (int k = 0; k < run->n_worlds; k++) {
@@ -195,6 +207,7 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
         CT_TRY(
             resume_metrics(from, run->worlds[k].dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
         if (run->config.tensorboard) CT_TRY(ct_tensorboard_rewrite(run->worlds[k].dir));
+        CT_TRY(remove_evaluation(run->worlds[k].dir));
     }
     return CT_OK;
 }
@@ -249,7 +262,8 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
     ct_text_add(&line, "}\n");
     ct_status status = append_metrics(run, run->worlds[world].dir, &line);
     ct_text_free(&line);
-    return status;
+    CT_TRY(status);
+    return e->is_evaluated ? ct_output_evaluation(run, world, e) : CT_OK;
 }
 
 /* Mean bytes that an agent of one world has sent. */
@@ -336,7 +350,7 @@ static ct_status write_summary(const ct_run *run, int world, const ct_epoch *las
     ct_text_add(&text, ", \"options\": {");
     ct_config_print_json(config, &text);
     ct_text_add(&text, "\n}}\n");
-    ct_status status = write_text(config->out, "summary.json", &text);
+    ct_status status = ct_output_write(config->out, "summary.json", &text);
     ct_text_free(&text);
     return status;
 }
@@ -422,7 +436,7 @@ static ct_status write_ledger(const ct_run *run, int world) {
             ct_text_add(&text, "%d,%d,%" PRIu64 ",%" PRIu64 "\n", edges[e].from % n,
                         edges[e].to % n, edges[e].bytes[CT_TRAFFIC_PARAMETERS],
                         edges[e].bytes[CT_TRAFFIC_CLASS_SUMS]);
-    ct_status status = write_text(run->worlds[world].dir, "ledger.csv", &text);
+    ct_status status = ct_output_write(run->worlds[world].dir, "ledger.csv", &text);
     ct_text_free(&text);
     return status;
 }

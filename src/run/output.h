@@ -1,4 +1,5 @@
-/* The run directory: config.txt, partition.csv, metrics.jsonl, summary.json, models. */
+/* The run directory: config.txt, partition.csv, setting.json (graph and split), metrics.jsonl,
+ * evaluation.json (the last one, in detail), summary.json, models. */
 #ifndef CT_RUN_OUTPUT_H
 #define CT_RUN_OUTPUT_H
 
@@ -24,12 +25,12 @@ typedef struct ct_epoch {
 
 /* Only the rank that leads writes anything here.
  * Creates every world's directory (refused where an earlier run is, unless forced, or it is the one
- * that goes on) and writes config.txt and partition.csv: --out itself for one seed,
+ * that goes on) and writes config.txt, partition.csv and setting.json: --out itself for one seed,
  * --out/seed-<s> for several, and with --lambdas the same in --out/m<lambda-m>-d<lambda-d>. */
 ct_status ct_output_begin(ct_run *run, bool is_resumed);
 /* The metrics.jsonl of --resume up to the checkpoint. */
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
-/* Appends one line to a world's metrics.jsonl. */
+/* Appends one line to a world's metrics.jsonl; after an evaluation, evaluation.json is replaced. */
 ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
 /* summary.json and the models of every world; for several seeds also --out/summary.json with means
  * and deviations. last: [n_worlds] */

@@ -124,9 +124,21 @@ static ct_status create_all_rows(ct_run *run) {
                           &run->collected_running);
 }
 
+/* Room for what an evaluation finds out about every agent and every class. */
+static ct_status create_details(ct_run *run) {
+    size_t n_classes = (size_t)run->dataset.n_classes;
+    run->local_accuracy = ct_new(double, (size_t)run->topology.n);
+    if (n_classes <= CT_MAX_CONFUSION)
+        run->confusion = ct_new(uint32_t, (size_t)run->n_worlds * n_classes * n_classes);
+    if (run->local_accuracy == NULL || (run->confusion == NULL && n_classes <= CT_MAX_CONFUSION))
+        return ct_fail(CT_NOMEM, "no memory for the scores of %d agents", run->topology.n);
+    return CT_OK;
+}
+
 static ct_status create_consensus(ct_run *run) {
     int n_rows = run->topology.n, n = n_rows / run->n_worlds;
     CT_TRY(create_all_rows(run));
+    CT_TRY(create_details(run));
     CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_weights, &run->consensus));
     if (run->graph.n_buffer_values > 0)
         CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_buffer_values,
@@ -205,6 +217,9 @@ ct_status ct_run_create(const ct_config *config, ct_run *out) {
 void ct_run_free(ct_run *run) {
     if (run->algo != NULL && run->algo->free != NULL && run->algo_state != NULL)
         run->algo->free(run->algo_state);
+    ct_free(run->class_counts);
+    ct_free(run->local_accuracy);
+    ct_free(run->confusion);
     ct_sparse_free(&run->mean);
     ct_bank_free(&run->collected_x);
     ct_bank_free(&run->collected_running);

@@ -63,6 +63,11 @@ typedef struct ct_run {
     ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
+    uint32_t *class_counts;    /* [rows][n_classes] samples, on the rank that leads */
+    double *local_accuracy;    /* [rows] of the last evaluation; NaN: the agent is dead */
+    uint32_t *confusion;       /* [n_worlds][n_classes][n_classes] the consensus models' of the last
+                                * evaluation: test samples of a class (row) that were taken for another
+                                * (column); NULL: more classes than CT_MAX_CONFUSION */
 } ct_run;
 
 /* ---- data (data.c) ---- */
@@ -117,6 +122,8 @@ ct_cost ct_run_cost(const ct_run *run);
 ct_status ct_train(const ct_config *config);
 
 /* ---- evaluation (evaluate.c) ---- */
+#define CT_MAX_CONFUSION 100 /* classes of which a confusion matrix is kept */
+
 typedef struct ct_evaluation {
     double consensus_accuracy, consensus_loss;
     double local_accuracy_mean, local_accuracy_min, local_accuracy_max;
@@ -125,7 +132,8 @@ typedef struct ct_evaluation {
 } ct_evaluation;
 
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
- * out: [n_worlds], filled on the rank that leads. */
+ * out: [n_worlds], filled on the rank that leads, as are local_accuracy and confusion of the run.
+ */
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
 /* After the last iteration (finish.c): --gossip-rounds of averaging without gradients, then the
  * agents' own models tested again, per world; then --final-merge. NaN: there were no rounds. */

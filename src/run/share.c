@@ -61,6 +61,10 @@ static ct_status measure(ct_run *run, const uint32_t *place) {
     for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
         ct_partition_describe(&run->worlds[k].partition, all + (size_t)k * n_agents * width,
                               (int)width, &run->worlds[k].partition_facts);
+    if (status == CT_OK && ct_run_leads(run)) {
+        run->class_counts = all;
+        all = NULL;
+    }
     ct_free(all);
     ct_free(mine);
     return status;
