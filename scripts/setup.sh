@@ -65,6 +65,8 @@ look() {
     has_header png.h || optional="$optional libpng-dev"
     has_header curl/curl.h || optional="$optional libcurl4-openssl-dev"
     has_header microhttpd.h || optional="$optional libmicrohttpd-dev"
+    have pkg-config && pkg-config --exists librsvg-2.0 cairo ||
+        optional="$optional pkg-config librsvg2-dev"
     have mpicc && have mpirun || optional="$optional libopenmpi-dev openmpi-bin"
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then

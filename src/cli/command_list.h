@@ -5,6 +5,7 @@ COMMAND(compare, "compare", "several methods on the same data, graph and seeds, 
 COMMAND(reproduce, "reproduce", "the paper's tables and figures: run what is missing, show both")
 COMMAND(sweep, "sweep", "every combination of some options' values, best first")
 COMMAND(show, "show", "a table of finished runs")
+COMMAND(report, "report", "a page about runs: curves, costs, graph, options; figures for papers")
 COMMAND(bench, "bench", "time training iterations of any model, algorithm and device")
 COMMAND(verify, "verify", "prove that ranks, threads and resuming do not change results")
 COMMAND(topology, "topology", "a graph's neighbours, mixing weights and spectrum")

@@ -1,0 +1,15 @@
+# PNG pictures of charts: librsvg and cairo, found through pkg-config; -DCT_WITH_RSVG=OFF leaves
+# them out. A build without writes SVG only and says so when it is asked for PNG.
+option(CT_WITH_RSVG "use librsvg to write charts as PNG" ON)
+if(CT_WITH_RSVG)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(CT_RSVG QUIET IMPORTED_TARGET librsvg-2.0>=2.52 cairo)
+  endif()
+  if(CT_RSVG_FOUND)
+    target_link_libraries(crosstalk_core PUBLIC PkgConfig::CT_RSVG)
+  else()
+    message(STATUS "without librsvg: not found")
+    set(CT_WITH_RSVG OFF)
+  endif()
+endif()

@@ -1,0 +1,45 @@
+/* Axes: which range, which ticks, how they are lettered. */
+#ifndef CT_REPORT_AXIS_H
+#define CT_REPORT_AXIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CT_MAX_TICKS 16
+
+/* What the values are. */
+typedef enum ct_unit {
+    CT_UNIT_NUMBER,
+    CT_UNIT_WHOLE, /* epochs: no ticks between whole numbers */
+    CT_UNIT_SHARE, /* 0 .. 1, lettered as percent */
+    CT_UNIT_BYTES, /* KiB, MiB, ... */
+    CT_UNIT_SECONDS,
+} ct_unit;
+
+typedef struct ct_axis {
+    double from, to; /* values at the two ends, from < to */
+    bool is_log;
+    double tick[CT_MAX_TICKS]; /* ascending, within [from, to] */
+    int n_ticks;
+    ct_unit unit;
+    double divisor;    /* lettering shows value / divisor */
+    int digits;        /* behind the point; -1: powers of ten */
+    const char *label; /* unit of the lettering: "%", "MiB", "min", or "" */
+} ct_axis;
+
+/* An axis for values from lowest to highest (both finite; they may be equal, or lowest > highest
+ * where there are no values). It ends at ticks; at most about n_wanted of them. may_be_log: values
+ * that are positive and span more than a factor of 30 are put on a logarithmic axis. */
+void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, int n_wanted,
+                 ct_axis *out);
+
+/* 0 at the lower end, 1 at the upper one; values beyond are held back to the end. */
+double ct_axis_place(const ct_axis *axis, double value);
+
+/* The lettering of a tick, without the unit. */
+void ct_axis_letter(const ct_axis *axis, double value, char *out, size_t size);
+
+/* A single value with its unit, for people: "78.12 %", "1.4 MiB", "3 min 20 s". */
+void ct_unit_print(ct_unit unit, double value, char *out, size_t size);
+
+#endif

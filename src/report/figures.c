@@ -1,0 +1,341 @@
+/* Every figure of a report, from the runs to SVG. */
+#include <stdio.h>
+#include <string.h>
+
+#include "report/curves.h"
+#include "report/network.h"
+#include "report/raster.h"
+#include "report/report_internal.h"
+#include "report/table_chart.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#define PNG_SCALE 3.0 /* 460 units are 1380 pixels: a paper's column at 400 dots an inch */
+
+static ct_status add_figure(ct_figures *all, const char *id, const char *title, bool is_wide,
+                            const ct_text *caption, ct_figure **out) {
+    CT_TRY(ct_text_status(caption));
+    ct_figure *grown = ct_grow(all->figure, (size_t)all->n, (size_t)all->n + 1, sizeof *grown);
+    if (grown == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
+    all->figure = grown;
+    ct_figure *f = &all->figure[all->n];
+    *f = (ct_figure){.is_wide = is_wide, .caption = ct_strdup(caption->chars)};
+    if (f->caption == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
+    snprintf(f->id, sizeof f->id, "%s", id);
+    snprintf(f->title, sizeof f->title, "%s", title);
+    all->n++;
+    *out = f;
+    return CT_OK;
+}
+
+void ct_figures_free(ct_figures *figures) {
+    for (int k = 0; k < figures->n; k++) {
+        ct_free(figures->figure[k].caption);
+        ct_text_free(&figures->figure[k].svg);
+    }
+    ct_free(figures->figure);
+    *figures = (ct_figures){0};
+}
+
+/* ---- curves ---- */
+
+static const struct curve_figure {
+    const char *id, *title, *x_name, *y_name, *caption;
+    ct_curve_spec spec;
+    ct_unit x_unit, y_unit;
+    bool may_be_log;
+} curve_figures[] = {
+    {"fig-accuracy",
+     "Accuracy of the consensus model",
+     "epoch",
+     "test accuracy",
+     "The mean of all agents' models, tested.",
+     {CT_METRIC_EPOCH, CT_METRIC_CONSENSUS_ACCURACY},
+     CT_UNIT_WHOLE,
+     CT_UNIT_SHARE},
+    {"fig-local",
+     "Accuracy of the agents' own models",
+     "epoch",
+     "test accuracy",
+     "Mean over the agents, each tested on the whole test set.",
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN},
+     CT_UNIT_WHOLE,
+     CT_UNIT_SHARE},
+    {"fig-worst",
+     "Accuracy of the worst agent",
+     "epoch",
+     "test accuracy",
+     "The lowest of the agents' own accuracies.",
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MIN},
+     CT_UNIT_WHOLE,
+     CT_UNIT_SHARE},
+    {"fig-ce",
+     "Cross-entropy",
+     "epoch",
+     "L_ce",
+     "Training loss, mean over samples and agents.",
+     {CT_METRIC_EPOCH, CT_METRIC_CE},
+     CT_UNIT_WHOLE,
+     CT_UNIT_NUMBER,
+     true},
+    {"fig-mv",
+     "Model-variant contrastive loss",
+     "epoch",
+     "L_mv",
+     "How far features under the neighbours' models are from the agent's own.",
+     {CT_METRIC_EPOCH, CT_METRIC_MV, true},
+     CT_UNIT_WHOLE,
+     CT_UNIT_NUMBER,
+     true},
+    {"fig-dv",
+     "Data-variant contrastive loss",
+     "epoch",
+     "L_dv",
+     "How far features are from the mean of their class in the neighbourhood.",
+     {CT_METRIC_EPOCH, CT_METRIC_DV, true},
+     CT_UNIT_WHOLE,
+     CT_UNIT_NUMBER,
+     true},
+    {"fig-distance",
+     "Consensus distance",
+     "epoch",
+     "squared distance to the mean model",
+     "How far the agents' parameters are from their mean, mean over the agents.",
+     {CT_METRIC_EPOCH, CT_METRIC_DISTANCE},
+     CT_UNIT_WHOLE,
+     CT_UNIT_NUMBER,
+     true},
+    {"fig-bytes",
+     "Accuracy against communication",
+     "sent by an agent",
+     "test accuracy",
+     "The consensus model's, over what an agent has sent so far.",
+     {CT_METRIC_BYTES, CT_METRIC_CONSENSUS_ACCURACY},
+     CT_UNIT_BYTES,
+     CT_UNIT_SHARE},
+    {"fig-time",
+     "Accuracy against time",
+     "training time",
+     "test accuracy",
+     "The consensus model's, over wall-clock time; seeds that were trained at once share it.",
+     {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
+     CT_UNIT_SECONDS,
+     CT_UNIT_SHARE},
+};
+
+static bool has_band(const ct_curve_set *set) {
+    for (int k = 0; k < set->n_curves; k++)
+        if (set->curves[k].low != NULL) return true;
+    return false;
+}
+
+static ct_status add_curves(const ct_report *r, const struct curve_figure *c, ct_figures *all) {
+    ct_curve_set set;
+    ct_figure *figure;
+    ct_text caption = {0};
+    CT_TRY(ct_curve_set_create(r, &c->spec, &set));
+    ct_plot plot = {.id = c->id,
+                    .title = c->title,
+                    .x_name = c->x_name,
+                    .y_name = c->y_name,
+                    .x_unit = c->x_unit,
+                    .y_unit = c->y_unit,
+                    .may_be_log = c->may_be_log,
+                    .starts_at_0 = true,
+                    .curves = set.curves,
+                    .n_curves = set.n_curves};
+    ct_text_add(&caption, "%s%s", c->caption,
+                has_band(&set) ? " Line: mean over seeds; band: lowest to highest." : "");
+    ct_status status = CT_OK;
+    if (set.n_curves > 0) {
+        status = add_figure(all, c->id, c->title, false, &caption, &figure);
+        if (status == CT_OK) ct_plot_draw(&plot, &figure->svg);
+    }
+    ct_text_free(&caption);
+    ct_curve_set_free(&set);
+    return status;
+}
+
+/* ---- one figure a group ---- */
+
+/* "title: label" where there are several groups */
+static void name_figure(const ct_report *r, int group, const char *title, const char *id,
+                        char *out_title, char *out_id) {
+    snprintf(out_id, 64, "%s-%d", id, group + 1);
+    if (r->n_groups > 1)
+        snprintf(out_title, 160, "%s: %.110s", title, r->groups[group].label);
+    else
+        snprintf(out_title, 160, "%s", title);
+}
+
+static bool same_split(const ct_report_run *a, const ct_report_run *b) {
+    return a->class_counts != NULL && b->class_counts != NULL && a->n_agents == b->n_agents &&
+           a->n_classes == b->n_classes &&
+           memcmp(a->class_counts, b->class_counts,
+                  (size_t)a->n_agents * (size_t)a->n_classes * sizeof *a->class_counts) == 0;
+}
+
+static const ct_report_run *first_run(const ct_report *r, int group) {
+    return &r->runs[r->groups[group].runs[0]];
+}
+
+/* Groups with the same split share one chart, the first one's. */
+static bool is_split_drawn(const ct_report *r, int group) {
+    for (int k = 0; k < group; k++)
+        if (same_split(first_run(r, k), first_run(r, group))) return true;
+    return false;
+}
+
+static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
+    const ct_report_run *run = first_run(r, group);
+    char id[64], title[160];
+    ct_figure *figure;
+    ct_text caption = {0};
+    if (run->class_counts == NULL || is_split_drawn(r, group)) return CT_OK;
+    int n_same = 0;
+    for (int k = 0; k < r->n_groups; k++) n_same += same_split(run, first_run(r, k));
+    name_figure(r, group, "Who holds which classes", "fig-classes", title, id);
+    if (n_same == r->n_groups) snprintf(title, sizeof title, "Who holds which classes");
+    ct_text_add(&caption, "A bubble's area is the number of samples of a class at an agent");
+    if (r->groups[group].n_runs > 1)
+        ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
+    ct_text_add(&caption, ".%s",
+                n_same > 1 && n_same < r->n_groups ? " Others share this split." : "");
+    ct_status status = add_figure(all, id, title, run->n_agents > 20, &caption, &figure);
+    if (status == CT_OK) {
+        ct_bubbles b = {.id = id,
+                        .title = title,
+                        .heading = "",
+                        .table = run->class_counts,
+                        .n_agents = run->n_agents,
+                        .n_classes = run->n_classes,
+                        .names = run->class_names};
+        ct_bubbles_draw(&b, &figure->svg);
+    }
+    ct_text_free(&caption);
+    return status;
+}
+
+static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
+    const ct_report_run *run = first_run(r, group);
+    char id[64], title[160];
+    ct_figure *figure;
+    ct_text caption = {0};
+    if (run->edges == NULL || run->n_agents > CT_MAX_DRAWN_AGENTS) return CT_OK;
+    name_figure(r, group, "The agents and their graph", "fig-graph", title, id);
+    ct_network g = {.id = id,
+                    .title = title,
+                    .n_agents = run->n_agents,
+                    .edges = (const int(*)[2])run->edges,
+                    .n_edges = run->n_edges,
+                    .value = run->local_accuracy};
+    const char *topology = ct_report_option_of(run, "topology");
+    ct_text_add(&caption, "%s, %d agents, %d edges%s", topology != NULL ? topology : "graph",
+                run->n_agents, run->n_edges,
+                run->n_edges > CT_MAX_DRAWN_EDGES ? " (too many to draw)" : "");
+    if (run->local_accuracy != NULL)
+        ct_text_add(&caption,
+                    "; the darker, the better the agent's own model, in percent of the test "
+                    "set below its number where there is room (epoch %ld)",
+                    run->evaluated_epoch);
+    if (r->groups[group].n_runs > 1)
+        ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
+    ct_text_add(&caption, ".");
+    ct_status status = add_figure(all, id, title, false, &caption, &figure);
+    if (status == CT_OK) status = ct_network_draw(&g, &figure->svg);
+    ct_text_free(&caption);
+    return status;
+}
+
+/* The confusion matrices of all seeds, added up. NULL without memory or without any. */
+static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int *n_summed) {
+    const ct_report_run *first = &r->runs[g->runs[0]];
+    size_t n = (size_t)first->n_classes * (size_t)first->n_classes;
+    uint32_t *sum = NULL;
+    *n_summed = 0;
+    for (int k = 0; k < g->n_runs; k++) {
+        const ct_report_run *run = &r->runs[g->runs[k]];
+        if (run->confusion == NULL || run->n_classes != first->n_classes) continue;
+        if (sum == NULL) sum = ct_new(uint32_t, n);
+        if (sum == NULL) return NULL;
+        for (size_t c = 0; c < n; c++) sum[c] += run->confusion[c];
+        ++*n_summed;
+    }
+    return sum;
+}
+
+static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
+    const ct_report_run *run = first_run(r, group);
+    char id[64], title[160];
+    ct_figure *figure;
+    ct_text caption = {0};
+    int n_summed;
+    uint32_t *sum = sum_confusion(r, &r->groups[group], &n_summed);
+    if (sum == NULL) return n_summed == 0 ? CT_OK : ct_fail(CT_NOMEM, "no memory for a figure");
+    name_figure(r, group, "What the consensus model mistakes", "fig-confusion", title, id);
+    ct_text_add(&caption, "Percent of a true class (row) taken for each class (column), epoch %ld",
+                run->evaluated_epoch);
+    if (n_summed > 1) ct_text_add(&caption, "; %d seeds together", n_summed);
+    ct_text_add(&caption, ".");
+    ct_status status = add_figure(all, id, title, false, &caption, &figure);
+    if (status == CT_OK) {
+        ct_confusion c = {.id = id,
+                          .title = title,
+                          .table = sum,
+                          .n_classes = run->n_classes,
+                          .names = run->class_names};
+        ct_confusion_draw(&c, &figure->svg);
+    }
+    ct_text_free(&caption);
+    ct_free(sum);
+    return status;
+}
+
+/* ---- all ---- */
+
+static ct_status draw_all(const ct_report *r, ct_figures *all) {
+    for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
+        CT_TRY(add_curves(r, &curve_figures[k], all));
+    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));
+    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_network(r, g, all));
+    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_confusion(r, g, all));
+    for (int k = 0; k < all->n; k++) CT_TRY(ct_text_status(&all->figure[k].svg));
+    return CT_OK;
+}
+
+ct_status ct_figures_draw(const ct_report *report, ct_figures *out) {
+    *out = (ct_figures){0};
+    ct_status status = draw_all(report, out);
+    if (status != CT_OK) ct_figures_free(out);
+    return status;
+}
+
+/* Calls write(path, svg) for DIR/<id>.<suffix>, or refuses to replace what is there. */
+static ct_status write_one(const ct_figure *figure, const char *dir, const char *suffix, bool force,
+                           bool only_look) {
+    char name[80];
+    snprintf(name, sizeof name, "%s.%s", figure->id, suffix);
+    char *path = ct_path_join(dir, name);
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = CT_OK;
+    if (only_look && !force && ct_file_exists(path))
+        status = ct_fail(CT_IO, "%s is there already; replace it with --force", path);
+    else if (!only_look && strcmp(suffix, "svg") == 0)
+        status = ct_file_write(path, figure->svg.chars, figure->svg.n);
+    else if (!only_look)
+        status = ct_raster_write(path, &figure->svg, PNG_SCALE);
+    ct_free(path);
+    return status;
+}
+
+ct_status ct_figures_write(const ct_figures *figures, const char *dir, bool svg, bool png,
+                           bool force) {
+    if (png) CT_TRY(ct_raster_check());
+    CT_TRY(ct_dir_create(dir));
+    for (int only_look = 1; only_look >= 0; only_look--)
+        for (int k = 0; k < figures->n; k++) {
+            if (svg) CT_TRY(write_one(&figures->figure[k], dir, "svg", force, only_look));
+            if (png) CT_TRY(write_one(&figures->figure[k], dir, "png", force, only_look));
+        }
+    return CT_OK;
+}

@@ -1,0 +1,110 @@
+/* Which runs a name stands for. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report/report_internal.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#define LEVELS 3 /* below the name: a folder of folders of runs with a folder for each seed */
+
+ct_status ct_name_list_add(ct_name_list *list, const char *name) {
+    char **grown = ct_grow(list->name, (size_t)list->n, (size_t)list->n + 1, sizeof *list->name);
+    if (grown == NULL) return ct_fail(CT_NOMEM, "no memory for a name");
+    list->name = grown;
+    list->name[list->n] = ct_strdup(name);
+    if (list->name[list->n] == NULL) return ct_fail(CT_NOMEM, "no memory for a name");
+    list->n++;
+    return CT_OK;
+}
+
+void ct_name_list_free(ct_name_list *list) {
+    for (int k = 0; k < list->n; k++) ct_free(list->name[k]);
+    ct_free(list->name);
+    *list = (ct_name_list){0};
+}
+
+/* Numbers inside names count as numbers: seed-2 comes before seed-10. */
+static int compare_names(const void *a, const void *b) {
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    while (*x != '\0' && *y != '\0') {
+        if (isdigit((unsigned char)*x) && isdigit((unsigned char)*y)) {
+            char *x_end, *y_end;
+            unsigned long long m = strtoull(x, &x_end, 10), n = strtoull(y, &y_end, 10);
+            if (m != n) return m < n ? -1 : 1;
+            x = x_end;
+            y = y_end;
+        } else {
+            if (*x != *y) return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+            x++;
+            y++;
+        }
+    }
+    return (*x != '\0') - (*y != '\0');
+}
+
+static bool has_file(const char *dir, const char *name) {
+    char *path = ct_path_join(dir, name);
+    bool is_there = path != NULL && ct_file_exists(path);
+    ct_free(path);
+    return is_there;
+}
+
+/* Directories inside `dir`, sorted, behind what the list has. */
+static ct_status add_inside(const char *dir, ct_name_list *out) {
+    int n_before = out->n;
+    ct_status status = CT_OK;
+    DIR *d = opendir(dir);
+    if (d == NULL) return ct_fail(CT_IO, "%s: %s", dir, strerror(errno));
+    for (struct dirent *e; status == CT_OK && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "checkpoint") == 0) continue;
+        char *path = ct_path_join(dir, e->d_name);
+        if (path == NULL) status = ct_fail(CT_NOMEM, "no memory for a path");
+        if (status == CT_OK && ct_dir_exists(path)) status = ct_name_list_add(out, path);
+        ct_free(path);
+    }
+    closedir(d);
+    if (out->n > n_before)
+        qsort(out->name + n_before, (size_t)(out->n - n_before), sizeof *out->name, compare_names);
+    return status;
+}
+
+/* Level by level: what has metrics is a run, other folders are looked into. One that has options
+ * but neither metrics nor runs inside is a run that has just begun. */
+static ct_status search(const char *dir, ct_name_list *out) {
+    ct_name_list level = {0}, next = {0};
+    ct_status status = ct_name_list_add(&level, dir);
+    for (int depth = 0; depth <= LEVELS && status == CT_OK && level.n > 0; depth++) {
+        for (int k = 0; k < level.n && status == CT_OK; k++) {
+            int n_before = next.n;
+            bool is_run = has_file(level.name[k], "metrics.jsonl");
+            if (!is_run && depth < LEVELS) status = add_inside(level.name[k], &next);
+            if (next.n == n_before && has_file(level.name[k], "config.txt")) is_run = true;
+            if (is_run && status == CT_OK) status = ct_name_list_add(out, level.name[k]);
+        }
+        ct_name_list_free(&level);
+        level = next;
+        next = (ct_name_list){0};
+    }
+    ct_name_list_free(&level);
+    return status;
+}
+
+ct_status ct_report_find(const char *name, ct_name_list *out) {
+    struct stat what;
+    if (stat(name, &what) != 0) return ct_fail(CT_IO, "%s: %s", name, strerror(errno));
+    if (!S_ISDIR(what.st_mode)) return ct_name_list_add(out, name);
+    int n_before = out->n;
+    CT_TRY(search(name, out));
+    if (out->n == n_before)
+        return ct_fail(CT_IO,
+                       "%s: no run here, nor up to two levels below (a run has a config.txt "
+                       "and a metrics.jsonl)",
+                       name);
+    qsort(out->name + n_before, (size_t)(out->n - n_before), sizeof *out->name, compare_names);
+    return CT_OK;
+}

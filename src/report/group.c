@@ -1,0 +1,199 @@
+/* Which runs are the same but for the seed, and what each such group is called. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_internal.h"
+#include "util/memory.h"
+
+/* Options that do not change results, or that are the seed itself. */
+static const char *const never[] = {"seed",
+                                    "seeds",
+                                    "out",
+                                    "data-dir",
+                                    "cache",
+                                    "memory",
+                                    "workers",
+                                    "threads",
+                                    "transport",
+                                    "timeout",
+                                    "save-agents",
+                                    "ledger",
+                                    "eval-every",
+                                    "force",
+                                    "quiet",
+                                    "resume",
+                                    "strict",
+                                    "checkpoint-every",
+                                    "checkpoint-strict"};
+/* Options that say what is learnt and where: told wherever groups differ in them. */
+static const char *const setting[] = {"dataset",   "model", "agents", "topology",
+                                      "partition", "alpha", "epochs"};
+/* Options that a method's name stands for. */
+static const char *const method[] = {"algorithm", "loss"};
+
+#define LIST(names) names, (int)(sizeof names / sizeof *names)
+
+static bool is_among(const char *name, const char *const *names, int n) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(names[k], name) == 0) return true;
+    return false;
+}
+
+static bool has_value(const ct_report_run *run, const char *name, const char *value) {
+    const char *own = ct_report_option_of(run, name);
+    return own != NULL && strcmp(own, value) == 0;
+}
+
+/* Every option that counts is the same in both (device too: whoever trained the same seed on two
+ * devices gets two groups, as a seed is there only once). */
+static bool same_options(const ct_report_run *a, const ct_report_run *b) {
+    if (a->n_options != b->n_options) return false;
+    for (int k = 0; k < a->n_options; k++) {
+        const ct_report_option *o = &a->options[k];
+        if (is_among(o->name, LIST(never)) || strcmp(o->name, "device") == 0) continue;
+        if (!has_value(b, o->name, o->value)) return false;
+    }
+    return true;
+}
+
+/* A run's name without its seed: "runs/ccl/seed-3" is "runs/ccl", "ccl-seed3.jsonl" is "ccl". */
+static void bare_name(const char *path, char *out, size_t size) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n > 6 && strncmp(path + n - 6, ".jsonl", 6) == 0) n -= 6;
+    size_t end = n;
+    while (end > 0 && path[end - 1] >= '0' && path[end - 1] <= '9') end--;
+    if (end < n && end > 0 && (path[end - 1] == '-' || path[end - 1] == '_')) end--;
+    if (end < n && end >= 4 && strncmp(path + end - 4, "seed", 4) == 0) n = end - 4;
+    while (n > 1 && strchr("/-_.", path[n - 1]) != NULL) n--;
+    snprintf(out, size, "%.*s", (int)n, path);
+}
+
+static bool same_bare_name(const ct_report_run *a, const ct_report_run *b) {
+    char x[1024], y[1024];
+    bare_name(a->path, x, sizeof x);
+    bare_name(b->path, y, sizeof y);
+    return strcmp(x, y) == 0;
+}
+
+static bool belongs(const ct_report *r, const ct_report_group *g, const ct_report_run *run) {
+    const ct_report_run *first = &r->runs[g->runs[0]];
+    for (int k = 0; k < g->n_runs; k++)
+        if (r->runs[g->runs[k]].seed == run->seed) return false;
+    if (run->n_options == 0 || first->n_options == 0)
+        return run->n_options == first->n_options && same_bare_name(run, first);
+    return same_options(run, first);
+}
+
+static ct_status add_to_group(ct_report *r, int run) {
+    ct_report_group *g = NULL;
+    for (int k = 0; k < r->n_groups && g == NULL; k++)
+        if (belongs(r, &r->groups[k], &r->runs[run])) g = &r->groups[k];
+    if (g == NULL) {
+        g = &r->groups[r->n_groups];
+        g->runs = ct_new(int, (size_t)r->n_runs);
+        if (g->runs == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", r->n_runs);
+        r->n_groups++;
+    }
+    int at = g->n_runs++;
+    for (; at > 0 && r->runs[g->runs[at - 1]].seed > r->runs[run].seed; at--)
+        g->runs[at] = g->runs[at - 1];
+    g->runs[at] = run;
+    return CT_OK;
+}
+
+/* ---- labels ---- */
+
+static const ct_report_run *first_of(const ct_report *r, int group) {
+    return &r->runs[r->groups[group].runs[0]];
+}
+
+static bool same_method(const ct_report_run *a, const ct_report_run *b) {
+    for (size_t k = 0; k < sizeof method / sizeof *method; k++) {
+        const char *x = ct_report_option_of(a, method[k]), *y = ct_report_option_of(b, method[k]);
+        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) return false;
+    }
+    return true;
+}
+
+/* Some other group has another value of this option, and that should be told. */
+static bool is_telling(const ct_report *r, int group, const ct_report_option *o) {
+    if (is_among(o->name, LIST(never)) || is_among(o->name, LIST(method))) return false;
+    bool is_setting = is_among(o->name, LIST(setting));
+    for (int k = 0; k < r->n_groups; k++) {
+        const ct_report_run *other = first_of(r, k);
+        if (k == group || has_value(other, o->name, o->value)) continue;
+        if (is_setting || same_method(first_of(r, group), other)) return true;
+    }
+    return false;
+}
+
+static void add_method(const ct_report_run *run, ct_text *out) {
+    const char *algorithm = ct_report_option_of(run, "algorithm");
+    const char *loss = ct_report_option_of(run, "loss");
+    char name[1024];
+    if (algorithm == NULL) {
+        bare_name(run->path, name, sizeof name);
+        const char *slash = strrchr(name, '/');
+        ct_text_add(out, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : name);
+        return;
+    }
+    ct_text_add(out, "%s%s", algorithm, loss != NULL && strcmp(loss, "ccl") == 0 ? " + CCL" : "");
+}
+
+static ct_status label_group(ct_report *r, int group) {
+    const ct_report_run *run = first_of(r, group);
+    ct_text label = {0};
+    add_method(run, &label);
+    for (int k = 0; k < run->n_options; k++) {
+        const ct_report_option *o = &run->options[k];
+        if (!is_telling(r, group, o)) continue;
+        ct_text_add(&label, ", %s %s", o->name, o->value[0] != '\0' ? o->value : "none");
+    }
+    ct_status status = ct_text_status(&label);
+    if (status == CT_OK) r->groups[group].label = ct_strdup(label.chars);
+    if (status == CT_OK && r->groups[group].label == NULL)
+        status = ct_fail(CT_NOMEM, "no memory for a label");
+    ct_text_free(&label);
+    return status;
+}
+
+static bool is_double(const ct_report *r, int group) {
+    for (int k = 0; k < r->n_groups; k++)
+        if (k != group && strcmp(r->groups[k].label, r->groups[group].label) == 0) return true;
+    return false;
+}
+
+/* Labels that are there more than once get the paths of their runs. */
+static ct_status part_labels(ct_report *r) {
+    char **parted = ct_new(char *, (size_t)r->n_groups);
+    ct_status status = parted != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for the labels");
+    for (int k = 0; k < r->n_groups && status == CT_OK; k++) {
+        char name[1024];
+        ct_text label = {0};
+        if (!is_double(r, k)) continue;
+        bare_name(first_of(r, k)->path, name, sizeof name);
+        ct_text_add(&label, "%s (%s)", r->groups[k].label, name);
+        status = ct_text_status(&label);
+        if (status == CT_OK) parted[k] = ct_strdup(label.chars);
+        if (status == CT_OK && parted[k] == NULL)
+            status = ct_fail(CT_NOMEM, "no memory for a label");
+        ct_text_free(&label);
+    }
+    for (int k = 0; parted != NULL && k < r->n_groups; k++) {
+        if (parted[k] == NULL) continue;
+        ct_free(r->groups[k].label);
+        r->groups[k].label = parted[k];
+    }
+    ct_free(parted);
+    return status;
+}
+
+ct_status ct_report_group_runs(ct_report *r) {
+    r->groups = ct_new(ct_report_group, (size_t)r->n_runs);
+    if (r->groups == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", r->n_runs);
+    for (int k = 0; k < r->n_runs; k++) CT_TRY(add_to_group(r, k));
+    for (int k = 0; k < r->n_groups; k++) CT_TRY(label_group(r, k));
+    return part_labels(r);
+}

@@ -1,0 +1,320 @@
+/* The page: what was run, how it ended, every figure, every option, how to do it again. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/axis.h"
+#include "report/report_internal.h"
+#include "report/svg.h"
+#include "util/memory.h"
+
+#define DASH "\xE2\x80\x93"
+
+static const ct_report_run *first_run(const ct_report *r, int group) {
+    return &r->runs[r->groups[group].runs[0]];
+}
+
+/* The option's value if all groups have the same; NULL otherwise. */
+static const char *shared_option(const ct_report *r, const char *name) {
+    const char *value = ct_report_option_of(first_run(r, 0), name);
+    for (int g = 1; g < r->n_groups && value != NULL; g++) {
+        const char *other = ct_report_option_of(first_run(r, g), name);
+        if (other == NULL || strcmp(other, value) != 0) return NULL;
+    }
+    return value;
+}
+
+/* ---- heading ---- */
+
+static void add_setting(const ct_report *r, ct_text *out) {
+    static const char *const words[][3] = {{"dataset", "", ""},
+                                           {"model", ", ", ""},
+                                           {"agents", ", ", " agents"},
+                                           {"topology", " on ", ""},
+                                           {"partition", ", ", " split"},
+                                           {"alpha", ", \xCE\xB1 = ", ""},
+                                           {"batch-size", ", batches of ", ""}};
+    bool is_first = true;
+    const char *partition = shared_option(r, "partition");
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        const char *value = shared_option(r, words[k][0]);
+        bool is_alpha = strcmp(words[k][0], "alpha") == 0;
+        if (value == NULL || value[0] == '\0') continue;
+        if (is_alpha && (partition == NULL || strcmp(partition, "dirichlet") != 0)) continue;
+        const char *before = words[k][1];
+        if (is_first && before[0] != '\0') before += strspn(before, ", ");
+        ct_text_add(out, "%s%s%s", before, value, words[k][2]);
+        is_first = false;
+    }
+}
+
+/* What is run, in a few words. */
+static void add_title(const ct_report *r, const ct_report_options *o, ct_text *out) {
+    const char *dataset = shared_option(r, "dataset");
+    if (o->title != NULL)
+        ct_text_add(out, "%s", o->title);
+    else if (r->n_groups == 1 && dataset != NULL)
+        ct_text_add(out, "%s on %s", r->groups[0].label, dataset);
+    else if (dataset != NULL)
+        ct_text_add(out, "%d methods on %s", r->n_groups, dataset);
+    else if (r->n_groups == 1)
+        ct_text_add(out, "%s", r->groups[0].label);
+    else
+        ct_text_add(out, "%d groups of runs", r->n_groups);
+}
+
+static void add_escaped(ct_text *out, const ct_text *plain) {
+    if (plain->failed) out->failed = true;
+    if (plain->chars != NULL) ct_markup_text(out, plain->chars);
+}
+
+/* A table's or card's number: mean and, over seeds, deviation. */
+static void add_value(const ct_report *r, const ct_report_group *g, ct_report_metric metric,
+                      ct_unit unit, bool with_unit, ct_text *out) {
+    char text[48];
+    double deviation, value = ct_report_mean(r, g, metric, &deviation);
+    if (!isfinite(value)) {
+        ct_text_add(out, DASH);
+        return;
+    }
+    if (unit != CT_UNIT_SHARE) {
+        ct_unit_print(unit, value, text, sizeof text);
+        ct_markup_text(out, text);
+        return;
+    }
+    ct_text_add(out, "%.2f", 100 * value);
+    if (isfinite(deviation)) ct_text_add(out, "<small> \xC2\xB1 %.2f</small>", 100 * deviation);
+    if (with_unit) ct_text_add(out, "<small> %%</small>");
+}
+
+/* ---- cards ---- */
+
+static const struct {
+    const char *name;
+    ct_report_metric metric;
+    ct_unit unit;
+} facts[] = {
+    {"consensus accuracy", CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
+    {"mean of the agents", CT_METRIC_LOCAL_MEAN, CT_UNIT_SHARE},
+    {"worst agent", CT_METRIC_LOCAL_MIN, CT_UNIT_SHARE},
+    {"consensus distance", CT_METRIC_DISTANCE, CT_UNIT_NUMBER},
+    {"sent by an agent", CT_METRIC_BYTES, CT_UNIT_BYTES},
+    {"training time", CT_METRIC_SECONDS, CT_UNIT_SECONDS},
+};
+enum { N_FACTS = sizeof facts / sizeof *facts };
+
+static void add_swatch(ct_text *out, int style) {
+    ct_text_add(out, "<svg class=\"swatch\" width=\"28\" height=\"16\" viewBox=\"0 0 28 16\" "
+                     "aria-hidden=\"true\">");
+    ct_style_sample(out, style, 0, 8);
+    ct_text_add(out, "</svg>");
+}
+
+/* One group: a card for each number. */
+static void add_fact_cards(const ct_report *r, ct_text *out) {
+    ct_text_add(out, "<div class=\"cards\" id=\"cards\">\n");
+    for (int k = 0; k < N_FACTS; k++) {
+        ct_text_add(out, "<div class=\"card\"><div class=\"name\">%s</div><div class=\"value\">",
+                    facts[k].name);
+        add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
+        ct_text_add(out, "</div></div>\n");
+    }
+    ct_text_add(out, "</div>\n");
+}
+
+static void add_group_card(const ct_report *r, int group, ct_text *out) {
+    const ct_report_group *g = &r->groups[group];
+    ct_text_add(out, "<div class=\"card entry\" data-group=\"%d\"><div class=\"name\">", group);
+    add_swatch(out, group);
+    ct_markup_text(out, g->label);
+    ct_text_add(out, "</div>\n<div class=\"value\">");
+    add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    ct_text_add(out, "</div>\n<dl>");
+    for (int k = 1; k < N_FACTS; k++) {
+        ct_text_add(out, "<dt>%s</dt><dd>", facts[k].name);
+        add_value(r, g, facts[k].metric, facts[k].unit, true, out);
+        ct_text_add(out, "</dd>\n");
+    }
+    ct_text_add(out, "</dl></div>\n");
+}
+
+static void add_cards(const ct_report *r, ct_text *out) {
+    if (r->n_groups == 1) {
+        add_fact_cards(r, out);
+        return;
+    }
+    ct_text_add(out, "<div class=\"cards groups\" id=\"cards\">\n");
+    for (int g = 0; g < r->n_groups; g++) add_group_card(r, g, out);
+    ct_text_add(out,
+                "</div>\n<p class=\"note\">Large: test accuracy of the consensus model%s.</p>\n",
+                r->n_runs > r->n_groups ? ", mean \xC2\xB1 standard deviation over seeds" : "");
+}
+
+/* ---- table ---- */
+
+/* "3 of 8", or "8" of a run that is done. */
+static void add_progress(const ct_report_run *run, ct_text *out) {
+    double epoch = ct_report_last(run, CT_METRIC_EPOCH);
+    const char *wanted = ct_report_option_of(run, "epochs");
+    ct_text_add(out, "%.0f", isfinite(epoch) ? epoch : 0);
+    if (run->summary == NULL && wanted != NULL) {
+        ct_text_add(out, " of ");
+        ct_markup_text(out, wanted);
+    }
+}
+
+static const char *state_of(const ct_report_run *run) {
+    if (run->summary != NULL) return "finished";
+    if (run->n_options == 0) return DASH;
+    return run->has_diverged ? "diverged" : "not finished";
+}
+
+static void add_run_row(const ct_report *r, int group, const ct_report_run *run, ct_text *out) {
+    ct_text_add(out, "<tr data-group=\"%d\"><th>", group);
+    if (r->n_groups > 1) add_swatch(out, group);
+    ct_markup_text(out, r->groups[group].label);
+    ct_text_add(out, "</th><td data-name=\"seed\">%" PRIu64 "</td><td data-name=\"epoch\">",
+                run->seed);
+    add_progress(run, out);
+    ct_text_add(out, "</td>");
+    for (int k = 0; k < N_FACTS; k++) {
+        char text[48];
+        double value = ct_report_last(run, facts[k].metric);
+        ct_unit_print(facts[k].unit, value, text, sizeof text);
+        if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
+            snprintf(text, sizeof text, "%.2f", 100 * value);
+        ct_text_add(out, "<td data-value=\"");
+        ct_markup_number(out, value);
+        ct_text_add(out, "\">");
+        ct_markup_text(out, text);
+        ct_text_add(out, "</td>");
+    }
+    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state_of(run));
+}
+
+static void add_table(const ct_report *r, ct_text *out) {
+    ct_text_add(out,
+                "<h2 id=\"runs\">Runs</h2>\n<div class=\"wide-table\"><table id=\"run-table\">\n"
+                "<thead><tr><th>method</th><th>seed</th><th>epochs</th><th>consensus %%</th>"
+                "<th>agents' mean %%</th><th>worst %%</th><th>distance</th><th>sent by an "
+                "agent</th><th>time</th><th>state</th></tr></thead>\n<tbody>\n");
+    for (int g = 0; g < r->n_groups; g++)
+        for (int k = 0; k < r->groups[g].n_runs; k++)
+            add_run_row(r, g, &r->runs[r->groups[g].runs[k]], out);
+    ct_text_add(out, "</tbody></table></div>\n");
+}
+
+/* ---- figures ---- */
+
+typedef struct section {
+    const char *title, *id;
+    const char *figures; /* ids without the group's number, each followed by a blank */
+} section;
+
+static const section sections[] = {
+    {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
+    {"Loss terms", "losses", "fig-ce fig-mv fig-dv "},
+    {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time "},
+    {"Data", "data", "fig-classes "},
+    {"Agents", "agents", "fig-graph "},
+    {"Mistakes", "mistakes", "fig-confusion "},
+    {0},
+};
+/* One group has one of each. */
+static const section sections_of_one[] = {
+    {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
+    {"Loss, agreement and cost", "cost", "fig-ce fig-mv fig-dv fig-distance fig-bytes fig-time "},
+    {"Data, agents and mistakes", "agents", "fig-classes fig-graph fig-confusion "},
+    {0},
+};
+
+/* The figure's id without a number at its end is a word of the list. */
+static bool is_listed(const char *id, const char *list) {
+    char word[80];
+    size_t n = strlen(id);
+    while (n > 0 && id[n - 1] >= '0' && id[n - 1] <= '9') n--;
+    if (n > 0 && id[n - 1] == '-') n--;
+    snprintf(word, sizeof word, "%.*s ", (int)n, id);
+    return strstr(list, word) != NULL;
+}
+
+static void add_figure(const ct_figure *f, ct_text *out) {
+    ct_text_add(out, "<figure id=\"%s-box\"%s><h3>", f->id, f->is_wide ? " class=\"wide\"" : "");
+    ct_markup_text(out, f->title);
+    ct_text_add(out, "</h3>\n<div class=\"drawing\">%s</div>\n<figcaption>", f->svg.chars);
+    ct_markup_text(out, f->caption);
+    ct_text_add(out, "</figcaption></figure>\n");
+}
+
+static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out) {
+    for (const section *s = r->n_groups > 1 ? sections : sections_of_one; s->id != NULL; s++) {
+        bool is_open = false;
+        for (int k = 0; k < all->n; k++) {
+            if (!is_listed(all->figure[k].id, s->figures)) continue;
+            if (!is_open)
+                ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n<div class=\"figures\">\n", s->id,
+                            s->title);
+            is_open = true;
+            add_figure(&all->figure[k], out);
+        }
+        if (is_open) ct_text_add(out, "</div></section>\n");
+    }
+}
+
+/* ---- all ---- */
+
+static void add_footer(const ct_report *r, ct_text *out) {
+    ct_text_add(out, "<footer>Written by crosstalk " CT_VERSION " from ");
+    for (int k = 0; k < r->n_runs; k++) {
+        ct_text_add(out, "%s<code>", k == 0 ? "" : ", ");
+        ct_markup_text(out, r->runs[k].path);
+        ct_text_add(out, "</code>");
+    }
+    ct_text_add(out, ".</footer>\n");
+}
+
+static void add_main(const ct_report *r, const ct_report_options *o, const ct_figures *figures,
+                     ct_text *out) {
+    ct_text title = {0}, setting = {0};
+    add_title(r, o, &title);
+    add_setting(r, &setting);
+    ct_text_add(out, "<main id=\"report\">\n<header><h1>");
+    add_escaped(out, &title);
+    ct_text_add(out, "</h1>\n<p class=\"setting\">");
+    add_escaped(out, &setting);
+    ct_text_add(out, "</p></header>\n");
+    ct_text_free(&title);
+    ct_text_free(&setting);
+    add_cards(r, out);
+    if (figures->n == 0) ct_text_add(out, "<p>No epoch is finished yet.</p>\n");
+    add_sections(r, figures, out);
+    add_table(r, out);
+    ct_report_add_options(r, out);
+    ct_report_add_commands(r, out);
+    add_footer(r, out);
+    ct_text_add(out, "</main>\n");
+}
+
+ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
+    ct_figures figures;
+    CT_TRY(ct_figures_draw(report, &figures));
+    add_main(report, options, &figures, out);
+    ct_figures_free(&figures);
+    return ct_text_status(out);
+}
+
+ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out) {
+    ct_text title = {0};
+    add_title(report, options, &title);
+    ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                     "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
+    add_escaped(out, &title);
+    ct_text_free(&title);
+    ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
+                options->head != NULL ? options->head : "");
+    CT_TRY(ct_report_body(report, options, out));
+    ct_text_add(out, "<script>\n%s</script>\n</body></html>\n", ct_report_script);
+    return ct_text_status(out);
+}

@@ -1,0 +1,247 @@
+#include "report/plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/svg.h"
+
+#define WIDTH       460.0
+#define AREA_HEIGHT 230.0 /* between the axes */
+#define RIGHT       16.0
+#define BOTTOM      46.0
+#define LEGEND_LINE 19.0
+#define SAMPLE      34.0 /* a legend's piece of line with the gap behind it */
+#define MAX_MARKERS 10   /* of a curve; where there are more points, some have none */
+#define MAX_LABEL   52   /* characters of a legend's entry */
+
+typedef struct frame {
+    const ct_plot *plot;
+    ct_axis x, y;
+    double left, top, width, height; /* the area between the axes */
+    double full_height;
+} frame;
+
+static void widen(double value, double *lowest, double *highest) {
+    if (!isfinite(value)) return;
+    *lowest = fmin(*lowest, value);
+    *highest = fmax(*highest, value);
+}
+
+static void fit_axes(frame *f) {
+    const ct_plot *p = f->plot;
+    double x[2] = {p->starts_at_0 ? 0 : INFINITY, p->starts_at_0 ? 0 : -INFINITY};
+    double y[2] = {INFINITY, -INFINITY};
+    for (int k = 0; k < p->n_curves; k++) {
+        const ct_curve *c = &p->curves[k];
+        for (int i = 0; i < c->mean.n; i++) {
+            widen(c->mean.x[i], &x[0], &x[1]);
+            widen(c->mean.y[i], &y[0], &y[1]);
+            if (c->low == NULL) continue;
+            widen(c->low[i], &y[0], &y[1]);
+            widen(c->high[i], &y[0], &y[1]);
+        }
+    }
+    ct_axis_fit(x[0], x[1], p->x_unit, false, 6, &f->x);
+    ct_axis_fit(y[0], y[1], p->y_unit, p->may_be_log, 5, &f->y);
+}
+
+static const char *shortened(const char *label, char *out, size_t size) {
+    int n = 0, characters = 0;
+    for (; label[n] != '\0' && characters <= MAX_LABEL; n++)
+        characters += ((unsigned char)label[n + 1] & 0xC0) != 0x80;
+    if (label[n] == '\0')
+        snprintf(out, size, "%s", label);
+    else
+        snprintf(out, size, "%.*s\xE2\x80\xA6", n, label);
+    return out;
+}
+
+/* Places the legend's entries in lines; draws them if `out` is there. Returns the lines. */
+static int set_legend(const frame *f, double top, ct_text *out) {
+    const ct_plot *p = f->plot;
+    char text[4 * MAX_LABEL + 8];
+    double x = f->left;
+    int line = 0;
+    if (p->n_curves < 2) return 0;
+    for (int k = 0; k < p->n_curves; k++) {
+        shortened(p->curves[k].label, text, sizeof text);
+        double width = SAMPLE + CT_FONT_SIZE * ct_markup_width(text);
+        if (x > f->left && x + width > WIDTH - 4) {
+            x = f->left;
+            line++;
+        }
+        if (out != NULL) {
+            double y = top + LEGEND_LINE * line;
+            ct_text_add(out, "<g class=\"entry\" data-group=\"%d\">\n", p->curves[k].style);
+            ct_style_sample(out, p->curves[k].style, x, y - 4.5);
+            ct_svg_label(out, x + SAMPLE, y, "start", "ink", CT_FONT_SIZE, text);
+            ct_text_add(out, "</g>\n");
+        }
+        x += width + 16;
+    }
+    return line + 1;
+}
+
+static void lay_out(frame *f) {
+    char text[32];
+    double widest = 0;
+    for (int k = 0; k < f->y.n_ticks; k++) {
+        ct_axis_letter(&f->y, f->y.tick[k], text, sizeof text);
+        widest = fmax(widest, ct_markup_width(text));
+    }
+    f->left = fmax(34, 14 + CT_FONT_SIZE * widest);
+    f->width = WIDTH - RIGHT - f->left;
+    f->top = 34 + LEGEND_LINE * set_legend(f, 0, NULL);
+    f->height = AREA_HEIGHT;
+    f->full_height = f->top + f->height + BOTTOM;
+}
+
+static double x_at(const frame *f, double value) {
+    return f->left + f->width * ct_axis_place(&f->x, value);
+}
+
+static double y_at(const frame *f, double value) {
+    return f->top + f->height * (1 - ct_axis_place(&f->y, value));
+}
+
+static void draw_line(ct_text *out, const char *class, double x1, double y1, double x2, double y2) {
+    ct_text_add(out,
+                "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
+                "\" stroke=\"%s\" stroke-width=\"1\"/>\n",
+                class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3");
+}
+
+/* "name (unit)"; what follows an underscore is set lower: L_ce. */
+static void draw_axis_name(ct_text *out, const ct_axis *a, const char *name, double x, double y,
+                           const char *anchor) {
+    size_t n = strcspn(name, "_");
+    ct_text_add(out,
+                "<text class=\"ink\" x=\"" CT_AT "\" y=\"" CT_AT
+                "\" font-size=\"%g\" text-anchor=\"%s\" fill=\"#1b242c\">%.*s",
+                x, y, CT_FONT_SIZE, anchor, (int)n, name);
+    if (name[n] == '_')
+        ct_text_add(out, "<tspan dy=\"3\" font-size=\"%g\">%s</tspan>", CT_FONT_SMALL - 1,
+                    name + n + 1);
+    if (a->label[0] != '\0') ct_text_add(out, " (%s)", a->label);
+    ct_text_add(out, "</text>\n");
+}
+
+static void draw_axes(const frame *f, ct_text *out) {
+    char text[32];
+    double bottom = f->top + f->height;
+    for (int k = 0; k < f->y.n_ticks; k++) {
+        double y = y_at(f, f->y.tick[k]);
+        ct_axis_letter(&f->y, f->y.tick[k], text, sizeof text);
+        if (y < bottom - 0.5) draw_line(out, "grid", f->left, y, f->left + f->width, y);
+        ct_svg_label(out, f->left - 8, y + 4.5, "end", "soft", CT_FONT_SIZE, text);
+    }
+    draw_line(out, "axis", f->left, bottom, f->left + f->width, bottom);
+    for (int k = 0; k < f->x.n_ticks; k++) {
+        double x = x_at(f, f->x.tick[k]);
+        ct_axis_letter(&f->x, f->x.tick[k], text, sizeof text);
+        draw_line(out, "axis", x, bottom, x, bottom + 4);
+        ct_svg_label(out, x, bottom + 18, "middle", "soft", CT_FONT_SIZE, text);
+    }
+    draw_axis_name(out, &f->y, f->plot->y_name, 4, 16, "start");
+    draw_axis_name(out, &f->x, f->plot->x_name, f->left + f->width / 2, bottom + 38, "middle");
+}
+
+static void add_values(ct_text *out, const char *name, const double *values, int n) {
+    ct_text_add(out, " data-%s=\"", name);
+    for (int i = 0; i < n; i++) {
+        if (i > 0) ct_text_add(out, " ");
+        ct_markup_number(out, values[i]);
+    }
+    ct_text_add(out, "\"");
+}
+
+static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
+    ct_text_add(out, "<path class=\"band fill-%d\" fill=\"%s\" fill-opacity=\"0.16\" d=\"",
+                c->style % CT_N_COLOURS, ct_style_colour(c->style));
+    for (int i = 0; i < c->mean.n; i++)
+        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
+                    y_at(f, c->high[i]));
+    for (int i = c->mean.n - 1; i >= 0; i--)
+        ct_text_add(out, "L" CT_AT "," CT_AT, x_at(f, c->mean.x[i]), y_at(f, c->low[i]));
+    ct_text_add(out, "z\"/>\n");
+}
+
+static void draw_path(const frame *f, const ct_curve *c, ct_text *out) {
+    ct_text_add(out,
+                "<path class=\"line stroke-%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
+                "stroke-dasharray=\"%s\" stroke-linejoin=\"round\" d=\"",
+                c->style % CT_N_COLOURS, ct_style_colour(c->style), ct_style_dash(c->style));
+    for (int i = 0; i < c->mean.n; i++)
+        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
+                    y_at(f, c->mean.y[i]));
+    ct_text_add(out, "\"/>\n");
+}
+
+static void draw_markers(const frame *f, const ct_curve *c, ct_text *out) {
+    char x[48], y[48], title[400];
+    int step = (c->mean.n + MAX_MARKERS - 1) / MAX_MARKERS;
+    /* Curves that lie on each other do not hide each other's markers. */
+    int first = step > 1 ? (c->style * 3) % step : 0;
+    for (int i = first; i < c->mean.n; i += step) {
+        ct_unit_print(f->x.unit, c->mean.x[i], x, sizeof x);
+        ct_unit_print(f->y.unit, c->mean.y[i], y, sizeof y);
+        snprintf(title, sizeof title, "%.120s: %s at %s %s", c->label, y, f->plot->x_name, x);
+        ct_style_marker(out, c->style, x_at(f, c->mean.x[i]), y_at(f, c->mean.y[i]), title);
+    }
+}
+
+static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
+    ct_text_add(out, "<g class=\"curve\" data-group=\"%d\" data-label=\"", c->style);
+    ct_markup_text(out, c->label);
+    ct_text_add(out, "\"");
+    add_values(out, "x", c->mean.x, c->mean.n);
+    add_values(out, "y", c->mean.y, c->mean.n);
+    if (c->low != NULL) {
+        add_values(out, "low", c->low, c->mean.n);
+        add_values(out, "high", c->high, c->mean.n);
+    }
+    ct_text_add(out, ">\n");
+    for (int k = 0; k < c->n_strands; k++) {
+        ct_text_add(out, "<g class=\"seed\" data-seed=\"%" PRIu64 "\"", c->strands[k].seed);
+        add_values(out, "x", c->strands[k].points.x, c->strands[k].points.n);
+        add_values(out, "y", c->strands[k].points.y, c->strands[k].points.n);
+        ct_text_add(out, "/>\n");
+    }
+    if (c->low != NULL && c->mean.n > 1) draw_band(f, c, out);
+    if (c->mean.n > 1) draw_path(f, c, out);
+    draw_markers(f, c, out);
+    ct_text_add(out, "</g>\n");
+}
+
+/* What a program needs to find a value from a place and back. */
+static void add_facts(const frame *f, ct_text *out) {
+    ct_text_add(out,
+                "<g class=\"facts\" data-box=\"" CT_AT " " CT_AT " " CT_AT " " CT_AT
+                "\" data-x-log=\"%d\" data-y-log=\"%d\" data-x-unit=\"%s\" data-y-unit=\"%s\"",
+                f->left, f->top, f->width, f->height, f->x.is_log, f->y.is_log, f->x.label,
+                f->y.label);
+    add_values(out, "x-from", &f->x.from, 1);
+    add_values(out, "x-to", &f->x.to, 1);
+    add_values(out, "y-from", &f->y.from, 1);
+    add_values(out, "y-to", &f->y.to, 1);
+    add_values(out, "x-divisor", &f->x.divisor, 1);
+    add_values(out, "y-divisor", &f->y.divisor, 1);
+    ct_text_add(out, " data-x-name=\"");
+    ct_markup_text(out, f->plot->x_name);
+    ct_text_add(out, "\"/>\n");
+}
+
+void ct_plot_draw(const ct_plot *plot, ct_text *out) {
+    frame f = {.plot = plot};
+    fit_axes(&f);
+    lay_out(&f);
+    ct_svg_open(out, plot->id, plot->title, WIDTH, f.full_height);
+    add_facts(&f, out);
+    draw_axes(&f, out);
+    set_legend(&f, 40, out);
+    for (int k = 0; k < plot->n_curves; k++)
+        if (plot->curves[k].mean.n > 0) draw_curve(&f, &plot->curves[k], out);
+    ct_svg_close(out);
+}

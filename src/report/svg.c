@@ -1,0 +1,108 @@
+#include "report/svg.h"
+
+#include <math.h>
+
+/* Okabe and Ito's colours, which the colour-blind can tell apart, the dark ones first. */
+static const char *const colours[CT_N_COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#aa3f86",
+                                                  "#7a5c00", "#3a3a3a", "#2aa7d8", "#e69f00"};
+static const char *const dashes[CT_N_COLOURS] = {"none", "7 3",     "2 3", "9 3 2 3",
+                                                 "12 4", "4 2 1 2", "5 5", "9 2 2 2 2 2"};
+
+/* Eight shapes of about the same weight, as paths around (0, 0). */
+static const char *const shapes[CT_N_COLOURS] = {
+    "M-3.4,0a3.4,3.4 0 1,0 6.8,0a3.4,3.4 0 1,0 -6.8,0z",
+    "M-3,-3h6v6h-6z",
+    "M0,-4L3.8,3H-3.8z",
+    "M0,-4.4L4.4,0L0,4.4L-4.4,0z",
+    "M0,4L3.8,-3H-3.8z",
+    "M-1.2,-4h2.4v2.8h2.8v2.4h-2.8v2.8h-2.4v-2.8h-2.8v-2.4h2.8z",
+    "M-4,-2L-2,-4L0,-2L2,-4L4,-2L2,0L4,2L2,4L0,2L-2,4L-4,2L-2,0z",
+    "M0,-4.6L1.3,-1.5L4.4,-1.4L2,0.6L2.8,3.7L0,2L-2.8,3.7L-2,0.6L-4.4,-1.4L-1.3,-1.5z",
+};
+
+void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height) {
+    ct_text_add(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure\" role=\"img\" "
+        "viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" style=\"max-width:%.0fpx\" "
+        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
+        "<title>",
+        id, width, height, width, height, 1.25 * width);
+    ct_markup_text(out, title);
+    ct_text_add(out,
+                "</title>\n<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n",
+                width, height);
+}
+
+void ct_svg_close(ct_text *out) {
+    ct_text_add(out, "</svg>\n");
+}
+
+static const char *ink_of(const char *class) {
+    return class[0] == 's' ? "#52606d" : "#1b242c";
+}
+
+void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const char *class,
+                  double size, const char *text) {
+    ct_text_add(out,
+                "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT "\" font-size=\"%g\" fill=\"%s\"",
+                class, x, y, size, ink_of(class));
+    if (anchor[0] != 's') ct_text_add(out, " text-anchor=\"%s\"", anchor);
+    ct_text_add(out, ">");
+    ct_markup_text(out, text);
+    ct_text_add(out, "</text>\n");
+}
+
+const char *ct_style_colour(int k) {
+    return colours[k % CT_N_COLOURS];
+}
+
+/* Beyond eight, the same colour comes with the next dash. */
+const char *ct_style_dash(int k) {
+    return dashes[(k + k / CT_N_COLOURS) % CT_N_COLOURS];
+}
+
+void ct_style_marker(ct_text *out, int k, double x, double y, const char *title) {
+    ct_text_add(out,
+                "<path class=\"marker fill-%d\" transform=\"translate(" CT_AT "," CT_AT
+                ")\" d=\"%s\" fill=\"%s\"",
+                k % CT_N_COLOURS, x, y, shapes[k % CT_N_COLOURS], ct_style_colour(k));
+    if (title == NULL) {
+        ct_text_add(out, "/>\n");
+        return;
+    }
+    ct_text_add(out, "><title>");
+    ct_markup_text(out, title);
+    ct_text_add(out, "</title></path>\n");
+}
+
+void ct_style_sample(ct_text *out, int k, double x, double y) {
+    ct_text_add(out,
+                "<line class=\"stroke-%d\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT
+                "\" y2=\"" CT_AT "\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>\n",
+                k % CT_N_COLOURS, x, y, x + 28, y, ct_style_colour(k), ct_style_dash(k));
+    ct_style_marker(out, k, x + 14, y, NULL);
+}
+
+double ct_svg_shade(double part) {
+    if (!(part > 0)) return 0;
+    return part > 1 ? 1 : part;
+}
+
+void ct_svg_scale(ct_text *out, const char *id, double x, double y, double width, const char *low,
+                  const char *high, const char *what) {
+    ct_text_add(out,
+                "<linearGradient id=\"%s-scale\"><stop class=\"heat-stop\" offset=\"0\" "
+                "stop-color=\"" CT_HEAT_BLUE "\" stop-opacity=\"0\"/><stop class=\"heat-stop\" "
+                "offset=\"1\" stop-color=\"" CT_HEAT_BLUE "\"/></linearGradient>\n"
+                "<rect x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
+                "\" height=\"9\" fill=\"url(#%s-scale)\"/>\n",
+                id, x, y, width, id);
+    ct_text_add(out,
+                "<rect class=\"axis\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
+                "\" height=\"9\" fill=\"none\" stroke=\"#8896a3\" stroke-width=\"0.7\"/>\n",
+                x, y, width);
+    ct_svg_label(out, x - 6, y + 8.5, "end", "soft", CT_FONT_SMALL, low);
+    ct_svg_label(out, x + width + 6, y + 8.5, "start", "soft", CT_FONT_SMALL, high);
+    ct_svg_label(out, x + width / 2, y + 23, "middle", "soft", CT_FONT_SMALL, what);
+}

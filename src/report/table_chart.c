@@ -1,0 +1,238 @@
+#include "report/table_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/svg.h"
+
+#define MAX_NAME 14 /* characters of a class's name beside a chart */
+
+/* Pixels from one bubble, or cell, to the next: as many as fit a page's width, within bounds. */
+static double cell_size(int n, double width, double lowest, double highest) {
+    return fmin(highest, fmax(lowest, width / n));
+}
+
+/* Letter every so many-th row or column, so that lettering has `room` pixels. */
+static int letter_step(double cell, double room) {
+    static const int steps[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
+        if (cell * steps[k] >= room) return steps[k];
+    return 5000;
+}
+
+/* A class as it is lettered: its name, cut, or its number. */
+static void class_label(char *const *names, int class, char *out, size_t size) {
+    if (names == NULL || names[class][0] == '\0') {
+        snprintf(out, size, "%d", class);
+        return;
+    }
+    int n = 0, characters = 0;
+    const char *name = names[class];
+    for (; name[n] != '\0' && characters < MAX_NAME; n++)
+        characters += ((unsigned char)name[n + 1] & 0xC0) != 0x80;
+    snprintf(out, size, name[n] == '\0' ? "%.*s" : "%.*s\xE2\x80\xA6", n, name);
+}
+
+static double widest_label(char *const *names, int n_classes) {
+    double widest = 0;
+    char text[80];
+    for (int c = 0; c < n_classes; c++) {
+        class_label(names, c, text, sizeof text);
+        widest = fmax(widest, ct_markup_width(text));
+    }
+    return widest;
+}
+
+static void draw_box(ct_text *out, double left, double top, double width, double height) {
+    ct_text_add(out,
+                "<rect class=\"axis\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
+                "\" height=\"" CT_AT "\" fill=\"none\" stroke=\"#8896a3\"/>\n",
+                left, top, width, height);
+}
+
+/* A line of lettering that reads upwards. */
+static void draw_upright(ct_text *out, double x, double y, const char *anchor, const char *class,
+                         const char *text) {
+    ct_text_add(out, "<g transform=\"translate(" CT_AT "," CT_AT ") rotate(-90)\">\n", x, y);
+    ct_svg_label(out, 0, 0, anchor, class, CT_FONT_SIZE, text);
+    ct_text_add(out, "</g>\n");
+}
+
+/* ---- bubbles ---- */
+
+typedef struct bubble_frame {
+    const ct_bubbles *b;
+    double cell, left, top, width, height;
+    uint32_t largest;
+} bubble_frame;
+
+static uint32_t largest_of(const uint32_t *table, size_t n) {
+    uint32_t largest = 1;
+    for (size_t k = 0; k < n; k++)
+        if (table[k] > largest) largest = table[k];
+    return largest;
+}
+
+/* The largest bubble nearly fills its cell; area is proportional to the count, and what is there at
+ * all can be seen. */
+static double radius_of(const bubble_frame *f, uint32_t count) {
+    double r = 0.48 * f->cell * sqrt((double)count / f->largest);
+    return count == 0 ? 0 : fmax(r, 0.6);
+}
+
+static double agent_x(const bubble_frame *f, int agent) {
+    return f->left + (agent + 0.5) * f->cell;
+}
+
+static double class_y(const bubble_frame *f, int class) {
+    return f->top + (f->b->n_classes - 1 - class + 0.5) * f->cell;
+}
+
+static void letter_bubbles(const bubble_frame *f, ct_text *out) {
+    const ct_bubbles *b = f->b;
+    char text[80];
+    int step_x = letter_step(f->cell, 26), step_y = letter_step(f->cell, 13);
+    for (int a = 0; a < b->n_agents; a += step_x) {
+        snprintf(text, sizeof text, "%d", a);
+        ct_svg_label(out, agent_x(f, a), f->top + f->height + 16, "middle", "soft", CT_FONT_SIZE,
+                     text);
+    }
+    for (int c = 0; c < b->n_classes; c += step_y) {
+        class_label(b->names, c, text, sizeof text);
+        ct_svg_label(out, f->left - 7, class_y(f, c) + 4.5, "end", "soft", CT_FONT_SIZE, text);
+    }
+    ct_svg_label(out, f->left + f->width / 2, f->top + f->height + 35, "middle", "ink",
+                 CT_FONT_SIZE, "agent");
+    draw_upright(out, 15, f->top + f->height / 2, "middle", "ink", "class");
+}
+
+/* Bubbles of known size under the chart, to compare with. */
+static void draw_key(const bubble_frame *f, double y, ct_text *out) {
+    char text[32];
+    uint32_t few = (f->largest + 3) / 4;
+    double x = f->left;
+    for (int k = 0; k < 2; k++) {
+        uint32_t count = k == 0 ? few : f->largest;
+        double r = radius_of(f, count);
+        snprintf(text, sizeof text, "%u samples", count);
+        ct_text_add(out,
+                    "<circle class=\"fill-0\" cx=\"" CT_AT "\" cy=\"" CT_AT "\" r=\"" CT_AT
+                    "\" fill=\"%s\"/>\n",
+                    x + r, y, r, ct_style_colour(0));
+        ct_svg_label(out, x + 2 * r + 6, y + 4, "start", "soft", CT_FONT_SMALL, text);
+        x += 2 * r + 24 + CT_FONT_SMALL * ct_markup_width(text);
+    }
+}
+
+static void draw_bubbles(const bubble_frame *f, ct_text *out) {
+    const ct_bubbles *b = f->b;
+    ct_text_add(out, "<g class=\"fill-0\" fill=\"%s\">\n", ct_style_colour(0));
+    for (int a = 0; a < b->n_agents; a++)
+        for (int c = 0; c < b->n_classes; c++) {
+            uint32_t count = b->table[(size_t)a * (size_t)b->n_classes + (size_t)c];
+            if (count == 0) continue;
+            ct_text_add(out,
+                        "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"" CT_AT "\" data-agent=\"%d\" "
+                        "data-class=\"%d\" data-count=\"%u\"><title>agent %d, class %d: %u"
+                        "</title></circle>\n",
+                        agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, a, c,
+                        count);
+        }
+    ct_text_add(out, "</g>\n");
+}
+
+void ct_bubbles_draw(const ct_bubbles *b, ct_text *out) {
+    size_t n = (size_t)b->n_agents * (size_t)b->n_classes;
+    bubble_frame f = {
+        .b = b,
+        .cell = cell_size(b->n_agents > b->n_classes ? b->n_agents : b->n_classes, 880, 7, 26),
+        .largest = largest_of(b->table, n)};
+    f.left = 32 + CT_FONT_SIZE * widest_label(b->names, b->n_classes);
+    f.top = b->heading[0] != '\0' ? 34 : 10;
+    f.width = b->n_agents * f.cell;
+    f.height = b->n_classes * f.cell;
+    double key_y = f.top + f.height + 62;
+    double width = fmax(f.left + f.width + 12, f.left + 250);
+    if (b->heading[0] != '\0')
+        width = fmax(width, f.left + CT_FONT_SIZE * ct_markup_width(b->heading));
+    ct_svg_open(out, b->id, b->title, width, key_y + 18);
+    if (b->heading[0] != '\0')
+        ct_svg_label(out, f.left, 20, "start", "ink", CT_FONT_SIZE, b->heading);
+    draw_box(out, f.left, f.top, f.width, f.height);
+    letter_bubbles(&f, out);
+    draw_bubbles(&f, out);
+    draw_key(&f, key_y, out);
+    ct_svg_close(out);
+}
+
+/* ---- confusion ---- */
+
+typedef struct heat_frame {
+    const ct_confusion *c;
+    double cell, left, top, size;
+} heat_frame;
+
+/* Where a cell is dark, its number is light; the number leaves out the percent sign. */
+static void draw_cell(const heat_frame *f, int row, int column, double share, uint32_t count,
+                      ct_text *out) {
+    double x = f->left + column * f->cell, y = f->top + row * f->cell;
+    char text[16];
+    ct_text_add(out,
+                "<rect class=\"heat\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
+                "\" height=\"" CT_AT "\" fill=\"" CT_HEAT_BLUE "\" fill-opacity=\"%.3f\" "
+                "data-true=\"%d\" data-taken=\"%d\" data-count=\"%u\"><title>class %d taken for "
+                "%d: %u (%.1f %%)</title></rect>\n",
+                x, y, f->cell, f->cell, ct_svg_shade(share), row, column, count, row, column, count,
+                100 * share);
+    snprintf(text, sizeof text, "%.0f", 100 * share);
+    if (f->cell < 24 || strcmp(text, "0") == 0) return;
+    ct_text_add(out,
+                "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT
+                "\" font-size=\"%g\" text-anchor=\"middle\" fill=\"%s\">%s</text>\n",
+                share > 0.55 ? "light" : "ink", x + f->cell / 2, y + f->cell / 2 + 4, CT_FONT_SMALL,
+                share > 0.55 ? "#fff" : "#1b242c", text);
+}
+
+static void draw_row(const heat_frame *f, int row, ct_text *out) {
+    int n = f->c->n_classes;
+    const uint32_t *counts = f->c->table + (size_t)row * (size_t)n;
+    double total = 0;
+    for (int k = 0; k < n; k++) total += counts[k];
+    for (int k = 0; k < n; k++)
+        if (counts[k] > 0) draw_cell(f, row, k, counts[k] / total, counts[k], out);
+}
+
+static void letter_heat(const heat_frame *f, ct_text *out) {
+    char text[80];
+    bool has_names = f->c->names != NULL;
+    int step = letter_step(f->cell, has_names ? 13 : 18);
+    for (int k = 0; k < f->c->n_classes; k += step) {
+        double at = (k + 0.5) * f->cell;
+        class_label(f->c->names, k, text, sizeof text);
+        ct_svg_label(out, f->left - 7, f->top + at + 4.5, "end", "soft", CT_FONT_SIZE, text);
+        if (has_names)
+            draw_upright(out, f->left + at + 4.5, f->top + f->size + 7, "end", "soft", text);
+        else
+            ct_svg_label(out, f->left + at, f->top + f->size + 17, "middle", "soft", CT_FONT_SIZE,
+                         text);
+    }
+}
+
+void ct_confusion_draw(const ct_confusion *c, ct_text *out) {
+    heat_frame f = {.c = c, .cell = cell_size(c->n_classes, 360, 6, 34), .top = 10};
+    double label = CT_FONT_SIZE * widest_label(c->names, c->n_classes);
+    double below = c->names != NULL ? label + 12 : 20;
+    f.left = 32 + label;
+    f.size = f.cell * c->n_classes;
+    double width = fmax(f.left + f.size + 14, 330), key_y = f.top + f.size + below + 34;
+    ct_svg_open(out, c->id, c->title, width, key_y + 32);
+    for (int row = 0; row < c->n_classes; row++) draw_row(&f, row, out);
+    draw_box(out, f.left, f.top, f.size, f.size);
+    letter_heat(&f, out);
+    ct_svg_label(out, f.left + f.size / 2, f.top + f.size + below + 16, "middle", "ink",
+                 CT_FONT_SIZE, "taken for");
+    draw_upright(out, 15, f.top + f.size / 2, "middle", "ink", "true class");
+    ct_svg_scale(out, c->id, width / 2 - 60, key_y, 120, "0", "100 %", "share of the true class");
+    ct_svg_close(out);
+}
