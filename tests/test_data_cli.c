@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include "ct_config.h"
-#include "data/chart.h"
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "data/sheet.h"
@@ -146,8 +145,8 @@ static void partition_draws_its_bubbles(void) {
     ct_blob svg = {0};
     scratch_open();
     CHECK(CROSSTALK("partition", "--dataset", "shapes", "--train-samples", "1000", "--agents", "4",
-                    "--alpha", "0.1", "--svg", in_scratch("p.svg"), "--png", in_scratch("p.png"),
-                    "--out", in_scratch("p.csv")) == 0);
+                    "--alpha", "0.1", "--svg", in_scratch("p.svg"), "--out",
+                    in_scratch("p.csv")) == 0);
     SAID("classes an agent");
     SAID("hash ");
     REQUIRE_OK(ct_file_read(in_scratch("p.svg"), 1 << 20, &svg));
@@ -155,33 +154,19 @@ static void partition_draws_its_bubbles(void) {
     CHECK(strstr((char *)svg.bytes, "shapes, dirichlet 0.1") != NULL);
     /* Every count is in the picture: the numbers of all titles add up to the samples. */
     long sum = 0;
-    for (const char *at = strstr((char *)svg.bytes, "<title>"); at != NULL;
-         at = strstr(at + 1, "<title>"))
+    for (const char *at = strstr((char *)svg.bytes, "<title>agent"); at != NULL;
+         at = strstr(at + 1, "<title>agent"))
         sum += strtol(strchr(at, ':') + 1, NULL, 10);
     CHECK(sum == 1000);
     ct_blob_free(&svg);
-    CHECK(ct_file_exists(in_scratch("p.png")) && ct_file_exists(in_scratch("p.csv")));
-    scratch_close();
-}
-
-static void a_bubbles_area_is_its_count(void) {
-    const uint32_t table[] = {100, 25, 0, 1};
-    ct_blob svg = {0};
-    scratch_open();
-    REQUIRE_OK(ct_chart_svg(in_scratch("c.svg"), table, 2, 2, "a < b & c"));
-    REQUIRE_OK(ct_file_read(in_scratch("c.svg"), 1 << 20, &svg));
-    const char *text = (const char *)svg.bytes;
-    CHECK(strstr(text, "a &lt; b &amp; c") != NULL);
-    CHECK(strstr(text, "r='13.44'><title>agent 0, class 0: 100<") != NULL);
-    CHECK(strstr(text, "r='6.72'><title>agent 0, class 1: 25<") != NULL);
-    CHECK(strstr(text, "agent 1, class 0") == NULL);
-    ct_blob_free(&svg);
-    CHECK_FAILS(ct_chart_svg("/nonexistent/c.svg", table, 2, 2, ""), CT_IO, "/nonexistent");
+    CHECK(ct_file_exists(in_scratch("p.csv")));
+    CHECK(CROSSTALK("partition", "--dataset", "shapes", "--train-samples", "1000", "--png",
+                    in_scratch("p.png")) == (CT_WITH_RSVG ? 0 : 2));
+    CHECK(ct_file_exists(in_scratch("p.png")) == CT_WITH_RSVG);
     scratch_close();
 }
 
 int main(void) {
-    TEST(a_bubbles_area_is_its_count);
     if (CT_PROGRAM[0] == '\0' || !CT_WITH_PNG || !CT_WITH_JPEG) {
         printf("skip no program, or built without libjpeg or libpng\n");
         test_n_skipped++;

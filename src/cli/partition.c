@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "data/chart.h"
 #include "data/dataset.h"
+#include "report/raster.h"
+#include "report/table_chart.h"
 #include "run/run.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -17,7 +18,7 @@ void ct_cli_partition_help(FILE *out) {
           "                           [--svg FILE] [--png FILE]\n\n"
           "Shows how many samples of each class every agent holds and how heterogeneous that is;\n"
           "--out writes the split as a partition file (index,agent), --svg and --png draw it: a\n"
-          "bubble for each agent and class, its area the number of samples.\n",
+          "bubble for each agent and class, its area the number of samples (PNG needs librsvg).\n",
           out);
 }
 
@@ -45,16 +46,46 @@ typedef struct charts {
     const char *svg, *png; /* files to write; NULL: none */
 } charts;
 
-static ct_status draw(const charts *to, const ct_config *c, const uint32_t *table, int n_agents,
-                      int n_classes) {
-    char title[160], skew[32] = "";
+/* "cifar10, dirichlet 0.1" */
+static void name_split(const ct_config *c, char *out, size_t size) {
+    char skew[32] = "";
     if (strcmp(c->partition, "dirichlet") == 0) snprintf(skew, sizeof skew, " %g", c->alpha);
-    snprintf(title, sizeof title, "%.60s, %.40s%s", c->dataset,
+    snprintf(out, size, "%.60s, %.40s%s", c->dataset,
              c->partition_file[0] != '\0' ? "from a file" : c->partition,
              c->partition_file[0] != '\0' ? "" : skew);
-    if (to->svg != NULL) CT_TRY(ct_chart_svg(to->svg, table, n_agents, n_classes, title));
-    if (to->png != NULL) CT_TRY(ct_chart_png(to->png, table, n_agents, n_classes));
+}
+
+/* Names of the classes, one after the other in the data set, as a list; NULL if there are none. */
+static ct_status list_names(const ct_dataset *d, char ***out) {
+    *out = NULL;
+    if (d->class_names == NULL) return CT_OK;
+    *out = ct_new(char *, (size_t)d->n_classes);
+    if (*out == NULL) return ct_fail(CT_NOMEM, "no memory for the names");
+    for (int k = 0; k < d->n_classes; k++) (*out)[k] = (char *)ct_dataset_class_name(d, k);
     return CT_OK;
+}
+
+static ct_status draw(const charts *to, const ct_config *c, const ct_dataset *d,
+                      const uint32_t *table, int n_agents) {
+    char title[160], **names = NULL;
+    ct_text svg = {0};
+    if (to->svg == NULL && to->png == NULL) return CT_OK;
+    CT_TRY(list_names(d, &names));
+    name_split(c, title, sizeof title);
+    ct_bubbles bubbles = {.id = "partition",
+                          .title = title,
+                          .heading = title,
+                          .table = table,
+                          .n_agents = n_agents,
+                          .n_classes = d->n_classes,
+                          .names = names};
+    ct_bubbles_draw(&bubbles, &svg);
+    ct_status status = ct_text_status(&svg);
+    if (status == CT_OK && to->svg != NULL) status = ct_file_write(to->svg, svg.chars, svg.n);
+    if (status == CT_OK && to->png != NULL) status = ct_raster_write(to->png, &svg, 2);
+    ct_text_free(&svg);
+    ct_free(names);
+    return status;
 }
 
 static ct_status report(const ct_config *c, const charts *to, const ct_dataset *d,
@@ -64,7 +95,7 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     if (table == NULL) return ct_fail(CT_NOMEM, "no memory for the table");
     ct_partition_measure(p, d->train.labels, d->n_classes, table, &f);
     print_table(table, p->n_agents, d->n_classes);
-    ct_status status = draw(to, c, table, p->n_agents, d->n_classes);
+    ct_status status = draw(to, c, d, table, p->n_agents);
     ct_free(table);
     if (status != CT_OK) return status;
     printf("%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
@@ -103,6 +134,7 @@ ct_status ct_cli_partition(int n_args, char **args) {
     ct_dataset d = {0};
     ct_partition p = {0};
     CT_TRY(parse(n_args, args, &c, &to));
+    if (to.png != NULL) CT_TRY(ct_raster_check());
     CT_TRY(ct_run_name_data(&c));
     ct_status status = ct_run_open_data(&c, 0, &d);
     if (status == CT_OK && d.train_numbers != NULL)
