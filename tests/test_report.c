@@ -192,6 +192,28 @@ static void every_point_of_a_curve_is_that_of_the_metrics(void) {
     remove_run("run");
 }
 
+/* What stands under "How to repeat this", as one line. */
+static void copy_command(char *out, size_t size) {
+    const char *at = strstr(page, "<pre>crosstalk ");
+    size_t n = 0;
+    if (at == NULL) return;
+    for (at += 15; *at != '<' && n + 1 < size; at++) out[n++] = strchr("\\\n", *at) ? ' ' : *at;
+    out[n] = '\0';
+}
+
+static void the_command_in_the_page_repeats_the_run(void) {
+    static char command[2048];
+    succeeds(TINY "--algorithm ccl --epochs 2 --nesterov off --seed 3");
+    REQUIRE(make_page("run"));
+    copy_command(command, sizeof command - 32);
+    snprintf(command + strlen(command), 32, " --quiet --out again");
+    succeeds(command);
+    CHECK(same_files("run/consensus.safetensors", "again/consensus.safetensors"));
+    CHECK(same_files("run/evaluation.json", "again/evaluation.json"));
+    remove_run("run");
+    remove_run("again");
+}
+
 static double sum_of(const ct_json *array) {
     double sum = 0;
     for (const ct_json *c = array != NULL ? array->child : NULL; c != NULL; c = c->next)
@@ -434,6 +456,7 @@ int main(void) {
     TEST(runs_that_differ_in_the_seed_alone_are_one_group);
     TEST(a_curve_is_the_mean_of_its_seeds_at_every_epoch);
     TEST(every_point_of_a_curve_is_that_of_the_metrics);
+    TEST(the_command_in_the_page_repeats_the_run);
     TEST(details_agree_with_the_summary);
     TEST(details_do_not_depend_on_threads);
     TEST(a_group_of_seeds_has_a_band);

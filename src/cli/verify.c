@@ -177,7 +177,7 @@ static ct_status same_file(const verify *v, const char *name, const char *file, 
 
 static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
     static const char *const files[] = {"consensus.safetensors", "agents.safetensors",
-                                        "metrics.jsonl", "evaluation.json"};
+                                        "metrics.jsonl", "evaluation.json", "setting.json"};
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         bool same = false;
         CT_TRY(same_file(v, name, files[k], &same));

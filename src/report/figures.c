@@ -1,4 +1,5 @@
 /* Every figure of a report, from the runs to SVG. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,6 +122,14 @@ static const struct curve_figure {
      {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
      CT_UNIT_SECONDS,
      CT_UNIT_SHARE},
+    {"fig-link",
+     "Accuracy against time on the simulated links",
+     "time that messages take",
+     "test accuracy",
+     "The consensus model's, over what --link-latency and --link-bandwidth make of the messages.",
+     {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
+     CT_UNIT_SECONDS,
+     CT_UNIT_SHARE},
 };
 
 static bool has_band(const ct_curve_set *set) {
@@ -131,7 +140,7 @@ static bool has_band(const ct_curve_set *set) {
 
 static ct_status add_curves(const ct_report *r, const struct curve_figure *c, ct_figures *all) {
     ct_curve_set set;
-    ct_figure *figure;
+    ct_figure *figure = NULL;
     ct_text caption = {0};
     CT_TRY(ct_curve_set_create(r, &c->spec, &set));
     ct_plot plot = {.id = c->id,
@@ -189,7 +198,7 @@ static bool is_split_drawn(const ct_report *r, int group) {
 static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
     const ct_report_run *run = first_run(r, group);
     char id[64], title[160];
-    ct_figure *figure;
+    ct_figure *figure = NULL;
     ct_text caption = {0};
     if (run->class_counts == NULL || is_split_drawn(r, group)) return CT_OK;
     int n_same = 0;
@@ -216,10 +225,24 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
     return status;
 }
 
+/* All graphs of a report have the same scale, so that shades can be compared. */
+static void measure_local(const ct_report *r, double *low, double *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (int k = 0; k < r->n_groups; k++) {
+        const ct_report_run *run = first_run(r, k);
+        for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++) {
+            if (!isfinite(run->local_accuracy[i])) continue;
+            *low = fmin(*low, run->local_accuracy[i]);
+            *high = fmax(*high, run->local_accuracy[i]);
+        }
+    }
+}
+
 static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
     const ct_report_run *run = first_run(r, group);
     char id[64], title[160];
-    ct_figure *figure;
+    ct_figure *figure = NULL;
     ct_text caption = {0};
     if (run->edges == NULL || run->n_agents > CT_MAX_DRAWN_AGENTS) return CT_OK;
     name_figure(r, group, "The agents and their graph", "fig-graph", title, id);
@@ -229,14 +252,15 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
                     .edges = (const int(*)[2])run->edges,
                     .n_edges = run->n_edges,
                     .value = run->local_accuracy};
+    measure_local(r, &g.low, &g.high);
     const char *topology = ct_report_option_of(run, "topology");
     ct_text_add(&caption, "%s, %d agents, %d edges%s", topology != NULL ? topology : "graph",
                 run->n_agents, run->n_edges,
                 run->n_edges > CT_MAX_DRAWN_EDGES ? " (too many to draw)" : "");
     if (run->local_accuracy != NULL)
         ct_text_add(&caption,
-                    "; the darker, the better the agent's own model, in percent of the test "
-                    "set below its number where there is room (epoch %ld)",
+                    "; the stronger the shade, the better the agent's own model, in percent "
+                    "of the test set below its number where there is room (epoch %ld)",
                     run->evaluated_epoch);
     if (r->groups[group].n_runs > 1)
         ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
@@ -267,7 +291,7 @@ static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int
 static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
     const ct_report_run *run = first_run(r, group);
     char id[64], title[160];
-    ct_figure *figure;
+    ct_figure *figure = NULL;
     ct_text caption = {0};
     int n_summed;
     uint32_t *sum = sum_confusion(r, &r->groups[group], &n_summed);
@@ -277,7 +301,7 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
                 run->evaluated_epoch);
     if (n_summed > 1) ct_text_add(&caption, "; %d seeds together", n_summed);
     ct_text_add(&caption, ".");
-    ct_status status = add_figure(all, id, title, false, &caption, &figure);
+    ct_status status = add_figure(all, id, title, run->n_classes > 40, &caption, &figure);
     if (status == CT_OK) {
         ct_confusion c = {.id = id,
                           .title = title,

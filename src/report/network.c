@@ -21,16 +21,10 @@ typedef struct frame {
 } frame;
 
 static void fit_scale(frame *f) {
-    const ct_network *g = f->g;
-    f->low = 1;
-    f->high = 0;
-    for (int i = 0; g->value != NULL && i < g->n_agents; i++) {
-        if (!isfinite(g->value[i])) continue;
-        f->low = fmin(f->low, g->value[i]);
-        f->high = fmax(f->high, g->value[i]);
-    }
+    f->low = f->g->low;
+    f->high = f->g->high;
     if (f->low > f->high || f->high - f->low >= SPREAD) return;
-    f->low = fmax(0, (f->low + f->high - SPREAD) / 2);
+    f->low = fmin(fmax(0, (f->low + f->high - SPREAD) / 2), 1 - SPREAD);
     f->high = f->low + SPREAD;
 }
 
@@ -40,7 +34,7 @@ static double fitting_radius(const frame *f) {
     for (int i = 0; i < f->g->n_agents; i++)
         for (int j = 0; j < i; j++)
             nearest = fmin(nearest, hypot(f->x[i] - f->x[j], f->y[i] - f->y[j]));
-    return fmax(2, fmin(19, 0.42 * nearest));
+    return fmax(2, fmin(19, 0.38 * nearest));
 }
 
 /* An edge that would run through other agents, as along the rows of a torus, makes a bow. */
@@ -132,7 +126,7 @@ static void draw_agent(const frame *f, int i, ct_text *out) {
 static void draw_all(const frame *f, ct_text *out) {
     double width = SIDE + 2 * MARGIN, key_y = SIDE + 2 * MARGIN - 6;
     char low[16], high[16];
-    bool has_scale = f->low <= f->high;
+    bool has_scale = f->g->value != NULL && f->low <= f->high;
     ct_svg_open(out, f->g->id, f->g->title, width, key_y + (has_scale ? 34 : 0));
     draw_edges(f, out);
     for (int i = 0; i < f->g->n_agents; i++) draw_agent(f, i, out);

@@ -14,6 +14,7 @@ typedef struct ct_network {
     const int (*edges)[2]; /* undirected, each once */
     int n_edges;           /* more than CT_MAX_DRAWN_EDGES are not drawn */
     const double *value;   /* [n_agents] 0 .. 1; NaN: unknown. NULL: all are */
+    double low, high;      /* values at the ends of the scale; low > high: there are none */
 } ct_network;
 
 /* Places of the agents in [0, 1] x [0, 1]: a circle if agents are joined to the next one, a grid if

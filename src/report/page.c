@@ -198,7 +198,7 @@ static void add_table(const ct_report *r, ct_text *out) {
                 "<h2 id=\"runs\">Runs</h2>\n<div class=\"wide-table\"><table id=\"run-table\">\n"
                 "<thead><tr><th>method</th><th>seed</th><th>epochs</th><th>consensus %%</th>"
                 "<th>agents' mean %%</th><th>worst %%</th><th>distance</th><th>sent by an "
-                "agent</th><th>time</th><th>state</th></tr></thead>\n<tbody>\n");
+                "agent</th><th>time</th><th class=\"word\">state</th></tr></thead>\n<tbody>\n");
     for (int g = 0; g < r->n_groups; g++)
         for (int k = 0; k < r->groups[g].n_runs; k++)
             add_run_row(r, g, &r->runs[r->groups[g].runs[k]], out);
@@ -215,7 +215,7 @@ typedef struct section {
 static const section sections[] = {
     {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
     {"Loss terms", "losses", "fig-ce fig-mv fig-dv "},
-    {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time "},
+    {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time fig-link "},
     {"Data", "data", "fig-classes "},
     {"Agents", "agents", "fig-graph "},
     {"Mistakes", "mistakes", "fig-confusion "},
@@ -224,7 +224,8 @@ static const section sections[] = {
 /* One group has one of each. */
 static const section sections_of_one[] = {
     {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
-    {"Loss, agreement and cost", "cost", "fig-ce fig-mv fig-dv fig-distance fig-bytes fig-time "},
+    {"Loss, agreement and cost", "cost",
+     "fig-ce fig-mv fig-dv fig-distance fig-bytes fig-time fig-link "},
     {"Data, agents and mistakes", "agents", "fig-classes fig-graph fig-confusion "},
     {0},
 };

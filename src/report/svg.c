@@ -21,13 +21,13 @@ static const char *const shapes[CT_N_COLOURS] = {
 };
 
 void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height) {
-    ct_text_add(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure\" role=\"img\" "
-        "viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" style=\"max-width:%.0fpx\" "
-        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-        "<title>",
-        id, width, height, width, height, 1.25 * width);
+    ct_text_add(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure\" role=\"img\" "
+                "viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+                "style=\"--natural:%.0fpx;max-width:%.0fpx\" "
+                "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
+                "<title>",
+                id, width, height, width, height, width, 1.25 * width);
     ct_markup_text(out, title);
     ct_text_add(out,
                 "</title>\n<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n",

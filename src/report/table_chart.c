@@ -92,7 +92,7 @@ static double class_y(const bubble_frame *f, int class) {
 static void letter_bubbles(const bubble_frame *f, ct_text *out) {
     const ct_bubbles *b = f->b;
     char text[80];
-    int step_x = letter_step(f->cell, 26), step_y = letter_step(f->cell, 13);
+    int step_x = letter_step(f->cell, 26), step_y = letter_step(f->cell, 17);
     for (int a = 0; a < b->n_agents; a += step_x) {
         snprintf(text, sizeof text, "%d", a);
         ct_svg_label(out, agent_x(f, a), f->top + f->height + 16, "middle", "soft", CT_FONT_SIZE,
@@ -146,7 +146,7 @@ void ct_bubbles_draw(const ct_bubbles *b, ct_text *out) {
     size_t n = (size_t)b->n_agents * (size_t)b->n_classes;
     bubble_frame f = {
         .b = b,
-        .cell = cell_size(b->n_agents > b->n_classes ? b->n_agents : b->n_classes, 880, 7, 26),
+        .cell = cell_size(b->n_agents > b->n_classes ? b->n_agents : b->n_classes, 880, 5, 26),
         .largest = largest_of(b->table, n)};
     f.left = 32 + CT_FONT_SIZE * widest_label(b->names, b->n_classes);
     f.top = b->heading[0] != '\0' ? 34 : 10;
@@ -206,7 +206,7 @@ static void draw_row(const heat_frame *f, int row, ct_text *out) {
 static void letter_heat(const heat_frame *f, ct_text *out) {
     char text[80];
     bool has_names = f->c->names != NULL;
-    int step = letter_step(f->cell, has_names ? 13 : 18);
+    int step = letter_step(f->cell, has_names ? 17 : 20);
     for (int k = 0; k < f->c->n_classes; k += step) {
         double at = (k + 0.5) * f->cell;
         class_label(f->c->names, k, text, sizeof text);
