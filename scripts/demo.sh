@@ -1,7 +1,8 @@
 #!/bin/sh
 # scripts/demo.sh: 16 agents on a ring, each with a few classes of Fashion-MNIST (Dirichlet,
 # alpha 0.01), train LeNet-5 without sharing data: first QG-DSGDm-N, then CCL. Ends with a table of
-# both and a page with their curves (demo/report.html). Sets up and builds by itself; the runs are kept in demo/ until the next call.
+# both and a page with their curves (demo/report.html). Sets up and builds by itself; the runs are
+# kept in demo/ until the next call.
 # EPOCHS=N trains longer or shorter (default 6).
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
