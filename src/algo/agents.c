@@ -74,8 +74,8 @@ static ct_status create_routes(ct_agents *a, const ct_graph *graph) {
         a->models.arrived = a->neighbours.arrived = ct_faults_arrived;
         a->models.context = a->neighbours.context = a;
     }
-    CT_TRY(ct_routes_open(a->transport, false, graph->n_weights, &a->models));
-    return ct_routes_open(a->transport, true, sums, &a->neighbours);
+    CT_TRY(ct_routes_open(a->transport, a->backend, false, graph->n_weights, &a->models));
+    return ct_routes_open(a->transport, a->backend, true, sums, &a->neighbours);
 }
 
 static ct_status create_clip(ct_agents *a) {

@@ -21,7 +21,7 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     out->routes.most_own = a->neighbours.most_own;
     out->routes.most_halo = a->neighbours.most_halo;
     out->routes.most_sent = a->neighbours.most_sent;
-    CT_TRY(ct_routes_open(a->transport, true, a->x.n, &out->routes));
+    CT_TRY(ct_routes_open(a->transport, a->backend, true, a->x.n, &out->routes));
     CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.most_halo, a->x.n, &out->bank));
     out->rows = &out->bank;
     CT_TRY(ct_sparse_create(a->n, n_rows, n_edges, &out->sent));

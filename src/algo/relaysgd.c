@@ -85,7 +85,7 @@ static ct_status create_routes(relay *r, ct_agents *a) {
         r->routes.arrived = ct_faults_arrived;
         r->routes.context = a;
     }
-    return ct_routes_open(a->transport, true, r->n, &r->routes);
+    return ct_routes_open(a->transport, a->backend, true, r->n, &r->routes);
 }
 
 static ct_status create_matrices(relay *r, const ct_agents *a) {

@@ -102,6 +102,42 @@ ct_status ct_bank_read(const ct_bank *bank, int row, size_t first, size_t n, flo
     return bank->backend->ops->bank_read(bank, row, first, n, values);
 }
 
+bool ct_backend_has_device(const ct_backend *backend) {
+    return backend->ops->stage_create != NULL;
+}
+
+ct_status ct_stage_create(ct_backend *backend, size_t n, bool on_device, float **out) {
+    if (backend->ops->stage_create != NULL)
+        return backend->ops->stage_create(backend, n, on_device, out);
+    *out = ct_new(float, n);
+    return *out != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for messages of %zu numbers", n);
+}
+
+void ct_stage_free(ct_backend *backend, bool on_device, float *stage) {
+    if (stage == NULL) return;
+    if (backend->ops->stage_free != NULL)
+        backend->ops->stage_free(backend, on_device, stage);
+    else
+        ct_free(stage);
+}
+
+ct_status ct_bank_pack(const ct_bank *bank, const int *rows, int n_rows, float *stage) {
+    if (bank->backend->ops->bank_pack != NULL)
+        return bank->backend->ops->bank_pack(bank, rows, n_rows, stage);
+    for (int i = 0; i < n_rows; i++)
+        CT_TRY(ct_bank_read(bank, rows[i], 0, bank->n, stage + (size_t)i * bank->n));
+    return CT_OK;
+}
+
+ct_status ct_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stage) {
+    bank->fresh = false;
+    if (bank->backend->ops->bank_unpack != NULL)
+        return bank->backend->ops->bank_unpack(bank, first, n_rows, stage);
+    for (int i = 0; i < n_rows; i++)
+        CT_TRY(ct_bank_write(bank, first + i, 0, bank->n, stage + (size_t)i * bank->n));
+    return CT_OK;
+}
+
 void ct_update_add(ct_update *update, ct_bank *target, const ct_term *terms, int n_terms) {
     assert(update->n_assigns < CT_MAX_ASSIGNS && n_terms <= CT_MAX_TERMS);
     ct_assign *assign = &update->assigns[update->n_assigns++];

@@ -50,6 +50,16 @@ void ct_bank_free(ct_bank *bank);
 ct_status ct_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values);
 ct_status ct_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values);
 
+/* Memory in which whole rows wait to travel, one after the other: the device's (if the backend has
+ * one, and whoever sends them can read it), or the host's, from where a device copies fast. */
+bool ct_backend_has_device(const ct_backend *backend);
+ct_status ct_stage_create(ct_backend *backend, size_t n, bool on_device, float **out);
+void ct_stage_free(ct_backend *backend, bool on_device, float *stage);
+/* Rows rows[0] .. rows[n_rows-1] to a stage, and a stage to rows first .. first+n_rows-1; done when
+ * they return. */
+ct_status ct_bank_pack(const ct_bank *bank, const int *rows, int n_rows, float *stage);
+ct_status ct_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stage);
+
 /* ---- updates ---- */
 
 #define CT_MAX_TERMS   6
@@ -130,6 +140,11 @@ typedef struct ct_backend_ops {
     void (*bank_free)(ct_bank *bank);
     ct_status (*bank_write)(ct_bank *bank, int row, size_t first, size_t n, const float *values);
     ct_status (*bank_read)(const ct_bank *bank, int row, size_t first, size_t n, float *values);
+    /* all four or none: rows are then read and written one by one, in plain memory */
+    ct_status (*stage_create)(ct_backend *backend, size_t n, bool on_device, float **out);
+    void (*stage_free)(ct_backend *backend, bool on_device, float *stage);
+    ct_status (*bank_pack)(const ct_bank *bank, const int *rows, int n_rows, float *stage);
+    ct_status (*bank_unpack)(ct_bank *bank, int first, int n_rows, const float *stage);
     ct_status (*update)(ct_backend *backend, const ct_update *update);
     ct_status (*source_create)(ct_backend *backend, const ct_images *images, const float *mean,
                                const float *std, ct_source **out);

@@ -1,7 +1,9 @@
 /* Rows between processes, by MPI (MPI-3). Requests are persistent and set up once, or whenever the
  * graph changes: one message to and one from every rank that shares an edge with ours, rows packed
- * one after the other in host memory. Nothing blocks without a limit: every wait polls until its
- * deadline and then names the peer that was waited for. MPI's types do not leave this file. */
+ * one after the other: in device memory if the library takes it (CROSSTALK_MPI_DEVICE=off: not even
+ * then), otherwise in host memory, pinned if a device copies there. Nothing blocks without a limit:
+ * every wait polls until its deadline and then names the peer that was waited for. MPI's types do
+ * not leave this file. */
 #include "transport/transport_internal.h"
 
 #include "ct_config.h"
@@ -10,8 +12,12 @@
 
 #include <limits.h>
 #include <mpi.h>
+#if defined(OPEN_MPI) && OPEN_MPI
+#include <mpi-ext.h>
+#endif
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,7 +42,9 @@ typedef struct peer {
 struct ct_channel {
     peer *sends, *receives; /* [n_ranks] */
     int n_sends, n_receives;
-    float *out, *in;       /* [most_sent][n_columns], [most_halo][n_columns] */
+    ct_backend *backend;
+    bool on_device;        /* where the stages are */
+    float *out, *in;       /* stages [most_sent][n_columns], [most_halo][n_columns] */
     int *rows;             /* [most_sent] bank rows behind `out` */
     int *scratch;          /* [messages] */
     MPI_Request *requests; /* receives, then sends */
@@ -241,7 +249,26 @@ ct_status ct_mpi_link(ct_transport *t, ct_routes *r) {
     return CT_OK;
 }
 
-ct_status ct_mpi_open(ct_transport *t, ct_routes *r) {
+/* The library sends from and receives into device memory itself. */
+static bool takes_device_memory(const ct_backend *backend) {
+    const char *wish = getenv("CROSSTALK_MPI_DEVICE");
+    if (!ct_backend_has_device(backend) || (wish != NULL && strcmp(wish, "off") == 0)) return false;
+#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+}
+
+static ct_status create_stages(const ct_routes *r, ct_backend *backend, ct_channel *c) {
+    size_t n_out = (size_t)r->most_sent * r->n_columns, n_in = (size_t)r->most_halo * r->n_columns;
+    c->backend = backend;
+    c->on_device = takes_device_memory(backend);
+    CT_TRY(ct_stage_create(backend, n_out, c->on_device, &c->out));
+    return ct_stage_create(backend, n_in, c->on_device, &c->in);
+}
+
+ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *r) {
     size_t n = (size_t)t->n_ranks;
     ct_channel *c = ct_new(ct_channel, 1);
     if (c != NULL) {
@@ -249,16 +276,17 @@ ct_status ct_mpi_open(ct_transport *t, ct_routes *r) {
         c->receives = ct_new(peer, n);
         c->requests = ct_new(MPI_Request, 2 * n);
         c->done = ct_new(int, 4 * n);
-        c->out = ct_new(float, (size_t)r->most_sent * r->n_columns);
-        c->in = ct_new(float, (size_t)r->most_halo * r->n_columns);
         c->rows = ct_new(int, (size_t)r->most_sent);
         c->scratch = ct_new(int, (size_t)r->n_room);
     }
+    ct_status status = CT_OK;
     if (c == NULL || c->sends == NULL || c->receives == NULL || c->requests == NULL ||
-        c->done == NULL || c->out == NULL || c->in == NULL || c->rows == NULL ||
-        c->scratch == NULL) {
+        c->done == NULL || c->rows == NULL || c->scratch == NULL)
+        status = ct_fail(CT_NOMEM, "no memory for the messages of %zu ranks", n);
+    if (status == CT_OK) status = create_stages(r, backend, c);
+    if (status != CT_OK) {
         if (c != NULL) ct_mpi_close(c);
-        return ct_fail(CT_NOMEM, "no memory for the messages of %zu ranks", n);
+        return status;
     }
     for (size_t k = 0; k < 2 * n; k++) c->requests[k] = MPI_REQUEST_NULL;
     c->tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
@@ -272,8 +300,8 @@ void ct_mpi_close(ct_channel *c) {
     ct_free(c->receives);
     ct_free(c->requests);
     ct_free(c->done);
-    ct_free(c->out);
-    ct_free(c->in);
+    ct_stage_free(c->backend, c->on_device, c->out);
+    ct_stage_free(c->backend, c->on_device, c->in);
     ct_free(c->rows);
     ct_free(c->scratch);
     ct_free(c);
@@ -285,8 +313,7 @@ ct_status ct_mpi_begin(ct_transport *t, ct_routes *r, const ct_bank *bank) {
     if (c->n_receives > 0) MPI_TRY(MPI_Startall(c->n_receives, c->requests));
     for (int k = 0; k < c->n_sends; k++) {
         peer *p = &c->sends[k];
-        for (int i = 0; i < p->n_rows; i++)
-            CT_TRY(ct_bank_read(bank, p->rows[i], 0, bank->n, p->values + (size_t)i * bank->n));
+        CT_TRY(ct_bank_pack(bank, p->rows, p->n_rows, p->values));
         MPI_TRY(MPI_Start(&c->requests[c->n_receives + k]));
     }
     return CT_OK;
@@ -301,8 +328,7 @@ ct_status ct_mpi_finish(ct_transport *t, ct_routes *r) {
     CT_TRY(wait_all(t, c->requests, ranks, n, c->done));
     for (int k = 0; k < c->n_receives; k++) {
         const peer *p = &c->receives[k];
-        for (int i = 0; i < p->n_rows; i++)
-            CT_TRY(ct_bank_write(bank, p->first + i, 0, bank->n, p->values + (size_t)i * bank->n));
+        CT_TRY(ct_bank_unpack(bank, p->first, p->n_rows, p->values));
     }
     return CT_OK;
 }
@@ -400,8 +426,8 @@ void ct_mpi_abort(int code) {
     (void)code;
 }
 void ct_mpi_end(void) {}
-ct_status ct_mpi_open(ct_transport *t, ct_routes *routes) {
-    (void)t, (void)routes;
+ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *routes) {
+    (void)t, (void)backend, (void)routes;
     return not_built();
 }
 ct_status ct_mpi_link(ct_transport *t, ct_routes *routes) {

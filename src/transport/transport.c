@@ -238,10 +238,11 @@ ct_status ct_routes_link(ct_transport *t, ct_routes *r) {
     return t->n_ranks > 1 ? ct_mpi_link(t, r) : CT_OK;
 }
 
-ct_status ct_routes_open(ct_transport *t, bool by_edge, size_t n_columns, ct_routes *r) {
+ct_status ct_routes_open(ct_transport *t, ct_backend *backend, bool by_edge, size_t n_columns,
+                         ct_routes *r) {
     CT_TRY(ct_routes_reserve(t, by_edge, r));
     r->n_columns = n_columns;
-    if (t->n_ranks > 1) CT_TRY(ct_mpi_open(t, r));
+    if (t->n_ranks > 1) CT_TRY(ct_mpi_open(t, backend, r));
     return ct_routes_link(t, r);
 }
 

@@ -84,9 +84,10 @@ ct_status ct_routes_create(int n, ct_routes *out);
 ct_status ct_routes_reserve(const ct_transport *transport, bool by_edge, ct_routes *routes);
 void ct_routes_reserve_any(const ct_transport *transport, bool by_edge, int degree,
                            ct_routes *routes);
-/* Makes room for the messages of now, takes all memory and links them. */
-ct_status ct_routes_open(ct_transport *transport, bool by_edge, size_t n_columns,
-                         ct_routes *routes);
+/* Makes room for the messages of now, takes all memory and links them. The banks that travel are
+ * this backend's. */
+ct_status ct_routes_open(ct_transport *transport, ct_backend *backend, bool by_edge,
+                         size_t n_columns, ct_routes *routes);
 /* After from, to and n have changed, to messages that there is room for: own items and halo rows
  * are theirs from now on, and no bank's halo rows are. An exchange that has begun is finished
  * before. */

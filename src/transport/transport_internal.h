@@ -30,7 +30,7 @@ bool ct_mpi_is_active(void);
 void ct_mpi_abort(int code);
 void ct_mpi_end(void);
 /* Room for the most messages; then those of now. */
-ct_status ct_mpi_open(ct_transport *t, ct_routes *routes);
+ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *routes);
 ct_status ct_mpi_link(ct_transport *t, ct_routes *routes);
 void ct_mpi_close(ct_channel *channel);
 ct_status ct_mpi_begin(ct_transport *t, ct_routes *routes, const ct_bank *bank);

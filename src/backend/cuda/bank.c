@@ -87,3 +87,48 @@ ct_status ct_cuda_bank_read(const ct_bank *bank, int row, size_t first, size_t n
     CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
     return CT_OK;
 }
+
+/* ---- rows that travel ---- */
+
+ct_status ct_cuda_stage_rows_create(ct_backend *base, size_t n, bool on_device, float **out) {
+    void *stage = NULL;
+    (void)base;
+    if (on_device)
+        CT_TRY(ct_cuda_alloc(n * sizeof **out, "a message", &stage));
+    else
+        CT_CUDA_TRY(cudaMallocHost(&stage, n > 0 ? n * sizeof **out : 1));
+    *out = stage;
+    return CT_OK;
+}
+
+void ct_cuda_stage_rows_free(ct_backend *base, bool on_device, float *stage) {
+    cudaStreamSynchronize(((cuda_backend *)base)->stream);
+    if (on_device)
+        cudaFree(stage);
+    else
+        cudaFreeHost(stage);
+}
+
+/* One wait for all rows; the driver knows where either end lies. */
+ct_status ct_cuda_bank_pack(const ct_bank *bank, const int *rows, int n_rows, float *stage) {
+    cuda_backend *backend = backend_of(bank);
+    CT_TRY(ct_cuda_flush(backend));
+    for (int i = 0; i < n_rows; i++)
+        CT_CUDA_TRY(cudaMemcpyAsync(stage + (size_t)i * bank->n,
+                                    bank->data + (size_t)rows[i] * bank->stride,
+                                    bank->n * sizeof *stage, cudaMemcpyDefault, backend->stream));
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    return CT_OK;
+}
+
+ct_status ct_cuda_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stage) {
+    cuda_backend *backend = backend_of(bank);
+    CT_TRY(ct_cuda_flush(backend));
+    backend->cache.bank_data = NULL;
+    CT_CUDA_TRY(cudaMemcpy2DAsync(bank->data + (size_t)first * bank->stride,
+                                  bank->stride * sizeof *stage, stage, bank->n * sizeof *stage,
+                                  bank->n * sizeof *stage, (size_t)n_rows, cudaMemcpyDefault,
+                                  backend->stream));
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    return CT_OK;
+}

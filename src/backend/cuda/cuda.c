@@ -63,6 +63,10 @@ static const ct_backend_ops cuda_ops = {
     .bank_free = ct_cuda_bank_free,
     .bank_write = ct_cuda_bank_write,
     .bank_read = ct_cuda_bank_read,
+    .stage_create = ct_cuda_stage_rows_create,
+    .stage_free = ct_cuda_stage_rows_free,
+    .bank_pack = ct_cuda_bank_pack,
+    .bank_unpack = ct_cuda_bank_unpack,
     .update = ct_cuda_run_update,
     .source_create = ct_cuda_source_create,
     .source_free = ct_cuda_source_free,
@@ -93,13 +97,27 @@ static ct_status no_device(cudaError_t error) {
                                                         : "none is installed");
 }
 
-/* A GPU this build can use, made current. */
+/* This process's number among those of its machine, as launchers tell it; 0 without one. */
+static int local_rank(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                        "SLURM_LOCALID"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *text = getenv(names[k]);
+        int64_t rank = 0;
+        if (text != NULL && ct_parse_i64(text, &rank) && rank >= 0 && rank < INT32_MAX)
+            return (int)rank;
+    }
+    return 0;
+}
+
+/* A GPU this build can use, made current: ranks of one machine take them in turn. */
 static ct_status find_device(struct cudaDeviceProp *properties) {
     int n_devices = 0;
     cudaError_t error = cudaGetDeviceCount(&n_devices);
     if (error != cudaSuccess || n_devices == 0) return no_device(error);
-    CT_CUDA_TRY(cudaSetDevice(0));
-    CT_CUDA_TRY(cudaGetDeviceProperties(properties, 0));
+    int device = local_rank() % n_devices;
+    CT_CUDA_TRY(cudaSetDevice(device));
+    CT_CUDA_TRY(cudaGetDeviceProperties(properties, device));
     if (properties->major < OLDEST_CHIP)
         return ct_fail(CT_IO, "%s has compute capability %d.%d, this build needs %d.0 or newer",
                        properties->name, properties->major, properties->minor, OLDEST_CHIP);

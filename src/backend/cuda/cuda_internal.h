@@ -192,6 +192,10 @@ void ct_cuda_forget_graphs(cuda_backend *backend);
 ct_status ct_cuda_bank_alloc(ct_bank *bank);
 void ct_cuda_bank_free(ct_bank *bank);
 ct_status ct_cuda_bank_write(ct_bank *bank, int row, size_t first, size_t n, const float *values);
+ct_status ct_cuda_stage_rows_create(ct_backend *base, size_t n, bool on_device, float **out);
+void ct_cuda_stage_rows_free(ct_backend *base, bool on_device, float *stage);
+ct_status ct_cuda_bank_pack(const ct_bank *bank, const int *rows, int n_rows, float *stage);
+ct_status ct_cuda_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stage);
 ct_status ct_cuda_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values);
 /* source.c */
 ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, const float *mean,
