@@ -16,7 +16,10 @@ void ct_cli_bench_help(FILE *out) {
     fputs("usage: crosstalk bench [--warmup N] [--repeat N] [--json] [--option value ...]\n\n"
           "Times training iterations (options are those of crosstalk train; nothing is written):\n"
           "ms per iteration (median), samples/s, GFLOP/s, the share of the machine's measured\n"
-          "multiply-add peak, and the share of the time that CCL's cross-features take.\n"
+          "multiply-add peak, and the share of the time that CCL's cross-features take. Over "
+          "several\n"
+          "ranks (mpirun), also processor time and the share of the time spent waiting for "
+          "messages.\n"
           "  --warmup N           iterations before the clock starts [5]\n"
           "  --repeat N           timed iterations [20]\n"
           "  --json               one JSON object on stdout\n"
@@ -28,16 +31,24 @@ typedef struct bench {
     int64_t n_warmup, n_repeat;
     bool as_json;
     double *ms; /* [n_repeat] */
+    /* of the timed iterations, this rank's */
+    double wall_ms, cpu_ms, waited_ms;
 } bench;
 
 typedef struct result {
     double ms, ms_min, samples_per_s, gflops, peak_gflops, overhead, overhead_counted;
+    /* of the rank that has most of it: processor time an iteration, share of the time waited */
+    double cpu_ms, wait_share;
 } result;
 
-static double now_ms(void) {
+static double clock_ms(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static double now_ms(void) {
+    return clock_ms(CLOCK_MONOTONIC);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -56,6 +67,9 @@ static ct_status time_steps(ct_run *run, bench *b, double *median, double *faste
     long iteration = 0;
     while (iteration < b->n_warmup) CT_TRY(ct_run_step(run, iteration++));
     CT_TRY(settle(run));
+    double began = now_ms(), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+    double waited_s = ct_transport_waited_s(run->transport);
+    long first = iteration;
     for (int64_t n = 0; n < b->n_repeat;) {
         double start = now_ms();
         CT_TRY(ct_run_step(run, iteration++));
@@ -63,6 +77,9 @@ static ct_status time_steps(ct_run *run, bench *b, double *median, double *faste
         b->ms[n] = now_ms() - start;
         n += run->batches[0].n == run->config.batch_size;
     }
+    b->wall_ms = now_ms() - began;
+    b->cpu_ms = (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)(iteration - first);
+    b->waited_ms = 1e3 * (ct_transport_waited_s(run->transport) - waited_s);
     qsort(b->ms, (size_t)b->n_repeat, sizeof *b->ms, by_value);
     *median = b->ms[b->n_repeat / 2];
     *fastest = b->ms[0];
@@ -98,10 +115,25 @@ static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms)
     return status;
 }
 
+/* The largest value of any rank. */
+static ct_status largest(ct_run *run, double mine, double *out) {
+    int n = run->agents.n, n_rows = run->agents.n_rows;
+    double *own = ct_new(double, (size_t)(n + n_rows));
+    if (own == NULL) return ct_fail(CT_NOMEM, "no memory for the ranks' times");
+    for (int i = 0; i < n; i++) own[i] = mine;
+    ct_status status = ct_transport_gather(run->transport, own, sizeof *own, own + n);
+    *out = mine;
+    for (int row = 0; row < n_rows && status == CT_OK; row++) *out = fmax(*out, own[n + row]);
+    ct_free(own);
+    return status;
+}
+
 static ct_status measure(const ct_config *config, bench *b, ct_run *run, result *r) {
     double own, cross, plain_ms = 0;
     count_macs(run, &own, &cross);
     CT_TRY(time_steps(run, b, &r->ms, &r->ms_min));
+    CT_TRY(largest(run, b->cpu_ms, &r->cpu_ms));
+    CT_TRY(largest(run, b->waited_ms / b->wall_ms, &r->wait_share));
     r->samples_per_s = 1e3 * run->agents.n_rows * (double)run->config.batch_size / r->ms;
     r->gflops = 2e-6 * (own + cross) / r->ms;
     r->peak_gflops = ct_peak_gflops(run->backend);
@@ -124,6 +156,11 @@ static void print(const ct_run *run, const result *r) {
         printf(", %.0f %% of the measured peak of %.0f", 100 * r->gflops / r->peak_gflops,
                r->peak_gflops);
     putchar('\n');
+    if (ct_transport_n_ranks(run->transport) > 1)
+        printf(
+            "%10.3f ms of processor time on the busiest of %d ranks, %.3f of the time waiting at "
+            "most\n",
+            r->cpu_ms, ct_transport_n_ranks(run->transport), r->wait_share);
     if (run->agents.loss.ccl)
         printf("%10.3f of the time goes to cross-features (%.3f of the arithmetic)\n", r->overhead,
                r->overhead_counted);
@@ -144,6 +181,9 @@ static ct_status print_json(const ct_run *run, const result *r) {
                   {"agents", run->agents.n_rows},
                   {"parameters", (double)run->graph.n_weights},
                   {"threads", run->backend->n_threads},
+                  {"ranks", ct_transport_n_ranks(run->transport)},
+                  {"cpu_ms_per_iteration", r->cpu_ms},
+                  {"wait_share", r->wait_share},
                   {"peak_memory_bytes", (double)ct_peak_bytes()}};
     ct_text text = {0};
     ct_text_add(&text, "{\"model\": ");

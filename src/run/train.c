@@ -37,7 +37,8 @@ typedef struct training {
     ct_evaluation *evaluations;
     long next;       /* first iteration whose losses are not read yet */
     long poll_every; /* iterations between looks at the losses, and at what other ranks wish */
-    float *own_losses, *all_losses; /* [own rows], [rows][poll_every * CT_LOSS_FIELDS] */
+    float *own_losses, *all_losses; /* [own rows], [rows][poll_every * CT_LOSS_FIELDS + 1] */
+    int wish;                       /* what anyone wanted at the last look; see wish_of */
     ct_interval schedule;
     double saved_s; /* when the last checkpoint was written */
     int stopped_by; /* the signal that ended the loop; 0 = none */
@@ -95,17 +96,41 @@ static ct_status read_world(const training *t, int world, long iteration, const 
     return CT_OK;
 }
 
-/* Everyone's losses up to an iteration, at most poll_every of them. */
+static bool is_due(const training *t, long done, bool ends_epoch) {
+    const ct_interval *s = &t->schedule;
+    if (s->every_s > 0) return ct_run_leads(t->run) && now() - t->saved_s >= s->every_s;
+    return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
+}
+
+/* After `done` iterations: 0 = to go on, 1 = a checkpoint, 2 and 3 = the end, by signal. */
+static int wish_of(const training *t, long done) {
+    if (ct_signals_seen() == SIGINT) return 3;
+    if (ct_signals_seen() == SIGTERM) return 2;
+    return is_due(t, done, done % t->run->epoch_iterations == 0);
+}
+
+/* Everyone's losses up to an iteration, at most poll_every of them, and what everyone wishes then:
+ * one talk among the ranks for both. */
 static ct_status read_until(training *t, long iteration) {
     ct_run *run = t->run;
     if (t->next > iteration) return CT_OK;
     size_t n = (size_t)(iteration + 1 - t->next) * CT_LOSS_FIELDS;
     size_t column = (size_t)(t->next % run->epoch_iterations) * CT_LOSS_FIELDS;
-    for (int i = 0; i < run->agents.n; i++)
-        CT_TRY(ct_bank_read(&run->losses, i, column, n, t->own_losses + (size_t)i * n));
-    CT_TRY(ct_transport_gather(run->transport, t->own_losses, n * sizeof(float), t->all_losses));
+    float wish = (float)wish_of(t, iteration + 1);
+    for (int i = 0; i < run->agents.n; i++) {
+        float *row = t->own_losses + (size_t)i * (n + 1);
+        CT_TRY(ct_bank_read(&run->losses, i, column, n, row));
+        row[n] = wish;
+    }
+    CT_TRY(
+        ct_transport_gather(run->transport, t->own_losses, (n + 1) * sizeof(float), t->all_losses));
+    t->wish = 0;
+    for (int row = 0; row < run->agents.n_rows; row++) {
+        int theirs = (int)t->all_losses[(size_t)row * (n + 1) + n];
+        if (theirs > t->wish) t->wish = theirs;
+    }
     for (const float *at = t->all_losses; t->next <= iteration; t->next++, at += CT_LOSS_FIELDS)
-        for (int k = 0; k < run->n_worlds; k++) CT_TRY(read_world(t, k, t->next, at, n));
+        for (int k = 0; k < run->n_worlds; k++) CT_TRY(read_world(t, k, t->next, at, n + 1));
     return CT_OK;
 }
 
@@ -220,22 +245,13 @@ static ct_status save(training *t, long done, bool must) {
     return CT_OK;
 }
 
-static bool is_due(const training *t, long done, bool ends_epoch) {
-    const ct_interval *s = &t->schedule;
-    if (s->every_s > 0) return ct_run_leads(t->run) && now() - t->saved_s >= s->every_s;
-    return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
-}
-
-/* Between iterations: does anyone want a checkpoint, or the end? Ranks ask each other only now and
- * then, and do the same thing at the same place. */
+/* Between iterations: does anyone want a checkpoint, or the end? Ranks know of each other's wishes
+ * only now and then, and do the same thing at the same place. */
 static ct_status attend(training *t, long done, bool ends_epoch) {
     ct_run *run = t->run;
-    int wish = ct_signals_seen() == SIGINT    ? 3
-               : ct_signals_seen() == SIGTERM ? 2
-                                              : is_due(t, done, ends_epoch);
     bool is_alone = ct_transport_n_ranks(run->transport) == 1;
-    if (!is_alone && !ends_epoch && done % t->poll_every != 0) return CT_OK;
-    CT_TRY(ct_transport_vote(run->transport, wish, &wish));
+    bool has_talked = ends_epoch || done % t->poll_every == 0;
+    int wish = is_alone ? wish_of(t, done) : has_talked ? t->wish : 0;
     if (wish == 0) return CT_OK;
     t->stopped_by = wish == 3 ? SIGINT : wish == 2 ? SIGTERM : 0;
     return save(t, done, t->stopped_by != 0);
@@ -285,7 +301,7 @@ static ct_status take_memory(training *t) {
     if (ct_transport_n_ranks(run->transport) > 1 && t->poll_every < RANK_POLL)
         t->poll_every = RANK_POLL;
     if (t->poll_every > run->epoch_iterations) t->poll_every = run->epoch_iterations;
-    size_t width = (size_t)t->poll_every * CT_LOSS_FIELDS;
+    size_t width = (size_t)t->poll_every * CT_LOSS_FIELDS + 1;
     t->at.tallies = ct_new(ct_tally, n);
     t->epochs = ct_new(ct_epoch, n);
     t->evaluations = ct_new(ct_evaluation, n);
