@@ -48,6 +48,8 @@ static void a_file_reads_back_what_was_written(void) {
     CHECK(file_is(path, "bye", 3));
     REQUIRE_OK(ct_file_write(path, NULL, 0));
     CHECK(file_is(path, "", 0));
+    REQUIRE_OK(ct_file_replace(path, "again", 5));
+    CHECK(file_is(path, "again", 5));
     CHECK(n_files() == 1);
     remove(path);
 }

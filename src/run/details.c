@@ -1,6 +1,8 @@
 /* Files about single agents and classes, for those who draw: setting.json, evaluation.json. */
 #include "run/output_internal.h"
+#include "util/file.h"
 #include "util/json.h"
+#include "util/memory.h"
 
 #define MAX_ENTRIES (1 << 20) /* of a table or of the edges; longer ones are left out */
 
@@ -88,7 +90,11 @@ ct_status ct_output_evaluation(const ct_run *run, int world, const ct_epoch *e) 
     ct_text_add(&text, "]");
     add_table(&text, "confusion", confusion, n_classes, n_classes);
     ct_text_add(&text, "}\n");
-    ct_status status = ct_output_write(run->worlds[world].dir, "evaluation.json", &text);
+    ct_status status = ct_text_status(&text);
+    char *path = ct_path_join(run->worlds[world].dir, "evaluation.json");
+    if (status == CT_OK && path == NULL) status = ct_fail(CT_NOMEM, "no memory for a path");
+    if (status == CT_OK) status = ct_file_replace(path, text.chars, text.n);
+    ct_free(path);
     ct_text_free(&text);
     return status;
 }

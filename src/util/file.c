@@ -175,7 +175,8 @@ void ct_blob_free(ct_blob *blob) {
 struct ct_writer {
     FILE *file;
     char *path;
-    char *part; /* the temporary name; NULL while there is no such file */
+    char *part;      /* the temporary name; NULL while there is no such file */
+    bool is_passing; /* need not outlive a crash of the machine: nobody waits for the disk */
 };
 
 /* Creates a file beside `path` that nobody else has. */
@@ -239,7 +240,7 @@ ct_status ct_writer_commit(ct_writer **writer) {
     ct_status status = CT_OK;
     if (ferror(w->file)) {
         status = ct_fail(CT_IO, "%s: an earlier write failed", w->path);
-    } else if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0) {
+    } else if (fflush(w->file) != 0 || (!w->is_passing && fsync(fileno(w->file)) != 0)) {
         status = system_failure(w->path);
     }
     if (fclose(w->file) != 0 && status == CT_OK) status = system_failure(w->path);
@@ -248,7 +249,7 @@ ct_status ct_writer_commit(ct_writer **writer) {
     if (status == CT_OK) {
         ct_free(w->part);
         w->part = NULL;
-        sync_directory(w->path);
+        if (!w->is_passing) sync_directory(w->path);
     }
     ct_writer_abandon(writer);
     return status;
@@ -265,13 +266,22 @@ void ct_writer_abandon(ct_writer **writer) {
     *writer = NULL;
 }
 
-ct_status ct_file_write(const char *path, const void *bytes, size_t n) {
+static ct_status write_whole(const char *path, const void *bytes, size_t n, bool is_passing) {
     ct_writer *writer = NULL;
     CT_TRY(ct_writer_open(path, &writer));
+    writer->is_passing = is_passing;
     ct_status status = ct_writer_add(writer, bytes, n);
     if (status == CT_OK) return ct_writer_commit(&writer);
     ct_writer_abandon(&writer);
     return status;
+}
+
+ct_status ct_file_write(const char *path, const void *bytes, size_t n) {
+    return write_whole(path, bytes, n, false);
+}
+
+ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
+    return write_whole(path, bytes, n, true);
 }
 
 ct_status ct_file_append(const char *path, const void *bytes, size_t n) {

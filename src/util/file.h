@@ -26,6 +26,10 @@ void ct_blob_free(ct_blob *blob);
  * and the temporary file is gone. */
 ct_status ct_file_write(const char *path, const void *bytes, size_t n);
 
+/* The same without waiting for the disk, for what is soon replaced again: a reader sees the old or
+ * the new file, but a crash of the machine may leave neither. */
+ct_status ct_file_replace(const char *path, const void *bytes, size_t n);
+
 /* A file written piece by piece with the same promise: open, add..., then commit or abandon. */
 typedef struct ct_writer ct_writer;
 ct_status ct_writer_open(const char *path, ct_writer **out);
