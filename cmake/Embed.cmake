@@ -12,3 +12,4 @@ endfunction()
 
 ct_embed(src/report/page.css ct_report_css)
 ct_embed(src/report/page.js ct_report_script)
+ct_embed(src/serve/live.js ct_serve_script)

@@ -72,6 +72,7 @@ look() {
     if [ "$purpose" = test ]; then
         have python3 || optional="$optional python3"
         have clang-format || have clang-format-14 || optional="$optional clang-format"
+        have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
     fi
 }

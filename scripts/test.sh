@@ -1,8 +1,9 @@
 #!/bin/sh
 # scripts/test.sh [--quick]: sets up, builds and runs every test there is.
 #   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
-#   (those named *_slow in the release build alone), each tests/test_*.sh, and a training run under
-#   valgrind. --quick: the release build alone, and no valgrind.
+#   (those named *_slow in the release build alone), each tests/test_*.sh, the pages of report and
+#   serve in a headless Chromium, and a training run under valgrind. --quick: the release build
+#   alone, and no valgrind.
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -148,6 +149,14 @@ run_check() {
     done
 }
 
+run_browser() {
+    if have python3; then
+        run_program "pages in a browser" "$root" python3 tests/browser/test_pages.py build/crosstalk
+    else
+        skip_one "pages in a browser" "python3 is not installed"
+    fi
+}
+
 run_valgrind() {
     title="valgrind: a training run leaks nothing"
     if ! have valgrind; then
@@ -166,6 +175,7 @@ fi
 run_check
 if build release; then
     run_programs release build
+    run_browser
     [ $quick -eq 1 ] || run_valgrind
 fi
 if [ $quick -eq 0 ] && build debug; then

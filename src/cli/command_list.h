@@ -6,6 +6,7 @@ COMMAND(reproduce, "reproduce", "the paper's tables and figures: run what is mis
 COMMAND(sweep, "sweep", "every combination of some options' values, best first")
 COMMAND(show, "show", "a table of finished runs")
 COMMAND(report, "report", "a page about runs: curves, costs, graph, options; figures for papers")
+COMMAND(serve, "serve", "the same pages in a browser, kept up to date while runs train")
 COMMAND(bench, "bench", "time training iterations of any model, algorithm and device")
 COMMAND(verify, "verify", "prove that ranks, threads and resuming do not change results")
 COMMAND(topology, "topology", "a graph's neighbours, mixing weights and spectrum")

@@ -69,6 +69,18 @@ typedef struct ct_report {
     int n_groups;
 } ct_report;
 
+/* Names that grow; every one is owned by the list. */
+typedef struct ct_name_list {
+    char **name;
+    int n;
+} ct_name_list;
+
+ct_status ct_name_list_add(ct_name_list *list, const char *name);
+void ct_name_list_free(ct_name_list *list);
+
+/* Paths of the runs that `name` stands for, in order. */
+ct_status ct_report_find(const char *name, ct_name_list *out);
+
 /* `names`: run directories, directories that hold runs (one or two levels below; those of --seeds
  * hold one for each seed), or metrics files (*.jsonl). A last line of metrics.jsonl that is still
  * being written is left out; anything else that cannot be read is CT_IO and names the file and the
@@ -91,6 +103,9 @@ typedef struct ct_report_options {
 
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out);
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out);
+
+/* page.css, for other pages that should look the same. */
+extern const char ct_report_css[];
 
 /* Figures, as the page has them: ids are stable, see docs/REPORTS.md. */
 typedef struct ct_figure {

@@ -4,19 +4,6 @@
 
 #include "report/report.h"
 
-/* Names that grow; every one is owned by the list. */
-typedef struct ct_name_list {
-    char **name;
-    int n;
-} ct_name_list;
-
-ct_status ct_name_list_add(ct_name_list *list, const char *name);
-void ct_name_list_free(ct_name_list *list);
-
-/* ---- find.c ---- */
-/* Paths of the runs that `name` stands for, in order. */
-ct_status ct_report_find(const char *name, ct_name_list *out);
-
 /* ---- load.c ---- */
 ct_status ct_report_read_run(const char *path, ct_report_run *out);
 void ct_report_free_run(ct_report_run *run);
@@ -29,8 +16,7 @@ ct_status ct_report_group_runs(ct_report *report);
 void ct_report_add_options(const ct_report *report, ct_text *out);
 void ct_report_add_commands(const ct_report *report, ct_text *out);
 
-/* ---- page.css and page.js, built in ---- */
-extern const char ct_report_css[];
+/* ---- page.js, built in ---- */
 extern const char ct_report_script[];
 
 #endif

@@ -1,20 +1,26 @@
 #include "serve/http.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "ct_config.h"
+#include "util/file.h"
+
+void ct_http_tag(const ct_text *body, char *out, size_t size) {
+    snprintf(out, size, "\"%08" PRIx32 "-%zx\"",
+             ct_crc32(0, body->chars != NULL ? body->chars : "", body->n), body->n);
+}
 
 #if CT_WITH_MICROHTTPD
 #include <errno.h>
-#include <inttypes.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util/file.h"
 #include "util/memory.h"
 
 struct ct_http {
@@ -91,9 +97,7 @@ static void add_headers(struct MHD_Response *response, const char *type, const c
 /* A page that the browser has already is not sent again: it asks every few seconds. */
 static enum MHD_Result send_answer(struct MHD_Connection *connection, ct_http_answer *answer) {
     char tag[32];
-    snprintf(tag, sizeof tag, "\"%08" PRIx32 "-%zx\"",
-             ct_crc32(0, answer->body.chars != NULL ? answer->body.chars : "", answer->body.n),
-             answer->body.n);
+    ct_http_tag(&answer->body, tag, sizeof tag);
     const char *known =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
     bool is_known = answer->code == MHD_HTTP_OK && known != NULL && strcmp(known, tag) == 0;

@@ -31,6 +31,8 @@ typedef struct ct_http ct_http;
  * under a name of its own. */
 ct_status ct_http_open(const char *address, int port, ct_http_handler *handler, void *context,
                        ct_http **out);
+/* What the server sends as ETag of this body. */
+void ct_http_tag(const ct_text *body, char *out, size_t size);
 int ct_http_port(const ct_http *http);
 void ct_http_close(ct_http **http); /* accepts NULL inside */
 

@@ -1,0 +1,69 @@
+/* Keeps an open page up to date: asks every other second for its main element and puts it in where
+   it has changed. What the reader has switched off or ticked stays so.
+   No ampersand and no opening angle bracket here: the page is well-formed XML too. */
+(function () {
+    'use strict';
+    var script = document.currentScript;
+    var url = script.getAttribute('data-from'), tag = script.getAttribute('data-tag');
+    var sign = null, updates = 0;
+
+    function say(word) {
+        if (!sign) {
+            sign = document.createElement('div');
+            sign.id = 'live';
+            sign.setAttribute('role', 'status');
+            sign.style.cssText = 'position:fixed;right:.8rem;bottom:.6rem;padding:.1rem .6rem;border-radius:1rem;' +
+                'font-size:.8rem;background:var(--paper);border:1px solid var(--line);color:var(--soft)';
+            document.body.appendChild(sign);
+        }
+        sign.textContent = word;
+        if (url.startsWith('/body')) {
+            var link = document.createElement('a');
+            link.href = '/';
+            link.textContent = 'all runs';
+            sign.append(' \u00b7 ', link);
+        }
+        sign.setAttribute('data-updates', updates);
+    }
+
+    function keysOf(selector, name) {
+        return Array.from(document.querySelectorAll(selector)).map(function (part) {
+            return part.getAttribute(name);
+        });
+    }
+
+    function swap(text) {
+        var off = keysOf('.entry.off', 'data-group'), ticked = keysOf('input:checked', 'value');
+        var page = new DOMParser().parseFromString(text, 'text/html');
+        var fresh = page.querySelector('main'), old = document.querySelector('main');
+        if (!fresh) return;
+        old.replaceWith(document.adoptNode(fresh));
+        document.querySelectorAll('.entry,.curve').forEach(function (part) {
+            if (off.includes(part.getAttribute('data-group'))) part.classList.add('off');
+        });
+        document.querySelectorAll('input[type=checkbox]').forEach(function (box) {
+            box.checked = ticked.includes(box.value);
+        });
+        updates += 1;
+    }
+
+    function ask() {
+        if (document.hidden) return Promise.resolve();
+        return fetch(url, { cache: 'no-store', headers: { 'If-None-Match': tag } })
+            .then(function (answer) {
+                if (answer.status === 304) return say('live');
+                if (!answer.ok) return say('these runs are gone');
+                tag = answer.headers.get('ETag');
+                return answer.text().then(function (text) {
+                    swap(text);
+                    say('live');
+                });
+            })
+            .catch(function () { say('the server does not answer'); });
+    }
+
+    function again() {
+        ask().then(function () { setTimeout(again, 2000); });
+    }
+    document.addEventListener('DOMContentLoaded', again);
+}());

@@ -1,0 +1,18 @@
+/* All runs below a directory as web pages that follow them while they train:
+ *   /                        the list
+ *   /report?run=A&run=B      the report of these runs (of all, without a name)
+ *   /body?run=A&run=B        its <main> alone, which an open page fetches every other second
+ * A run is named by its path below the directory, and only a name that the list has is looked for:
+ * no path is ever made of what was asked. */
+#ifndef CT_SERVE_SITE_H
+#define CT_SERVE_SITE_H
+
+#include "util/status.h"
+
+typedef struct ct_site ct_site;
+
+ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out);
+int ct_site_port(const ct_site *site);
+void ct_site_close(ct_site **site); /* accepts NULL inside */
+
+#endif
