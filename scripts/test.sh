@@ -150,11 +150,14 @@ run_check() {
 }
 
 run_browser() {
-    if have python3; then
-        run_program "pages in a browser" "$root" python3 tests/browser/test_pages.py build/crosstalk
-    else
-        skip_one "pages in a browser" "python3 is not installed"
-    fi
+    for script in tests/browser/test_*.py; do
+        [ -f "$script" ] || continue
+        if have python3; then
+            run_program "$script" "$root" python3 "$script" build/crosstalk
+        else
+            skip_one "$script" "python3 is not installed"
+        fi
+    done
 }
 
 run_valgrind() {
