@@ -110,7 +110,8 @@
         if (!entry) return;
         var key = '[data-group="' + entry.getAttribute('data-group') + '"]';
         var isOff = !entry.classList.contains('off');
-        document.querySelectorAll('.curve' + key + ',.entry' + key).forEach(function (part) {
+        var parts = ['.curve', '.band', '.entry'].map(function (name) { return name + key; });
+        document.querySelectorAll(parts.join(',')).forEach(function (part) {
             part.classList.toggle('off', isOff);
         });
     });

@@ -158,8 +158,10 @@ static void add_values(ct_text *out, const char *name, const double *values, int
 }
 
 static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out, "<path class=\"band fill-%d\" fill=\"%s\" fill-opacity=\"0.16\" d=\"",
-                c->style % CT_N_COLOURS, ct_style_colour(c->style));
+    ct_text_add(out,
+                "<path class=\"band fill-%d\" data-group=\"%d\" fill=\"%s\" fill-opacity=\"0.16\" "
+                "d=\"",
+                c->style % CT_N_COLOURS, c->style, ct_style_colour(c->style));
     for (int i = 0; i < c->mean.n; i++)
         ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
                     y_at(f, c->high[i]));
@@ -209,7 +211,6 @@ static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
         add_values(out, "y", c->strands[k].points.y, c->strands[k].points.n);
         ct_text_add(out, "/>\n");
     }
-    if (c->low != NULL && c->mean.n > 1) draw_band(f, c, out);
     if (c->mean.n > 1) draw_path(f, c, out);
     draw_markers(f, c, out);
     ct_text_add(out, "</g>\n");
@@ -241,6 +242,10 @@ void ct_plot_draw(const ct_plot *plot, ct_text *out) {
     add_facts(&f, out);
     draw_axes(&f, out);
     set_legend(&f, 40, out);
+    /* All bands first: none of them tints another curve. */
+    for (int k = 0; k < plot->n_curves; k++)
+        if (plot->curves[k].low != NULL && plot->curves[k].mean.n > 1)
+            draw_band(&f, &plot->curves[k], out);
     for (int k = 0; k < plot->n_curves; k++)
         if (plot->curves[k].mean.n > 0) draw_curve(&f, &plot->curves[k], out);
     ct_svg_close(out);
