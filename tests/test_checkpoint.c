@@ -294,6 +294,7 @@ static void a_full_disk_leaves_the_one_before(void) {
         ct_clear_message();
         CHECK(ct_checkpoint_write(&run, &at) == CT_IO);
         limit_file_size(RLIM_INFINITY);
+        CHECK(!ct_dir_exists("run/checkpoint/2")); /* it does not take the room of the next one */
         ct_checkpoint *newest = NULL;
         CHECK_OK(ct_checkpoint_open("run", &newest));
         CHECK(newest != NULL && ct_checkpoint_iteration(newest) == 1);

@@ -1,9 +1,31 @@
 /* Killed again and again, also while a checkpoint is being written: nothing is lost. */
 #include "resume.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
 #include "util/rng.h"
 
 #define N_KILLS 50
+
+/* The program's own calls come here: a process that is told to dies at one of them, before the
+ * system has done anything. */
+static int deadly_call; /* 0: none */
+
+static void count_call(void) {
+    if (deadly_call > 0 && --deadly_call == 0) kill(getpid(), SIGKILL);
+}
+
+int fsync(int fd) {
+    count_call();
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to) {
+    count_call();
+    return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
 
 /* A checkpoint after every epoch of 7 iterations: much of the time one is being written. */
 #define WORDS                                                                                      \
@@ -63,6 +85,45 @@ static void fifty_kills_lose_nothing(void) {
     CHECK(n_kills == N_KILLS && n_lost == 0 && n_partial > N_KILLS / 4);
 }
 
+/* Dies at the nth file operation of a training that writes checkpoints, then goes on. False: it had
+ * fewer. */
+static bool survives_call(int n, bool *was_torn) {
+    int status = 0;
+    remove_tree("run");
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        deadly_call = n;
+        _exit((int)train(SMALL "checkpoint-every=1 out=run"));
+    }
+    waitpid(pid, &status, 0);
+    if (!WIFSIGNALED(status)) return false;
+    char torn[64];
+    *was_torn = false;
+    for (int k = 7; k <= 21; k += 7) { /* begun, but without the manifest that comes last */
+        snprintf(torn, sizeof torn, "run/checkpoint/%d", k);
+        bool begun = ct_dir_exists(torn);
+        snprintf(torn, sizeof torn, "run/checkpoint/%d/manifest.json", k);
+        *was_torn = *was_torn || (begun && !ct_file_exists(torn));
+    }
+    CHECK_OK(train(can_resume() ? "resume=run quiet=on" : SMALL "force=on out=run"));
+    CHECK(same_results("short", "run"));
+    return true;
+}
+
+static void a_kill_at_every_step_of_writing_loses_nothing(void) {
+    int n_calls = 0, n_torn = 0;
+    bool was_torn = false;
+    CHECK_OK(train(SMALL "out=short"));
+    while (survives_call(n_calls + 1, &was_torn)) {
+        n_calls++;
+        n_torn += was_torn;
+    }
+    printf("    %d file operations, %d of them within a checkpoint\n", n_calls, n_torn);
+    CHECK(n_calls > 40 && n_torn > 20);
+    remove_tree("short");
+}
+
 int main(void) {
     if (!enter_folder()) return 1;
     if (train(SMALL "algorithm=relaysgd loss=ccl epochs=40 eval-every=40 out=whole") != CT_OK) {
@@ -70,6 +131,7 @@ int main(void) {
         return 1;
     }
     TEST(fifty_kills_lose_nothing);
+    TEST(a_kill_at_every_step_of_writing_loses_nothing);
     remove_tree(folder);
     return test_report();
 }

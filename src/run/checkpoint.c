@@ -278,8 +278,11 @@ ct_status ct_checkpoint_write(ct_run *run, const ct_position *p) {
     ct_status status = own != NULL && files != NULL && folder != NULL
                            ? CT_OK
                            : ct_fail(CT_NOMEM, "no memory to write a checkpoint");
-    if (status == CT_OK && p->iteration != run->resumed_at)
+    if (status == CT_OK && p->iteration != run->resumed_at) {
         status = write_all(run, p, folder, own, files);
+        /* all ranks have given up: the next one needs the room */
+        if (status != CT_OK && ct_run_leads(run)) remove_one(run->config.out, p->iteration);
+    }
     ct_free(own);
     ct_free(files);
     ct_free(folder);
