@@ -1,83 +1,17 @@
 /* The algorithms against an independent float64 computation (tests/oracle), and what they promise:
  * mixing keeps the average, relays arrive, a step takes no memory, every byte is counted. */
-#include "test.h"
+#include "oracle.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "run/run.h"
-#include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
 #include "util/rng.h"
-#include "util/safetensors.h"
 
-#define MAX_CASES  100
-#define N_STEPS    5
 #define MAX_AGENTS 32
-
-typedef struct fixture {
-    char name[64];
-    char options[CT_CONFIG_TEXT];
-    double losses[3]; /* ce, mv, dv of the last iteration, means over the agents */
-} fixture;
-
-static fixture fixtures[MAX_CASES];
-static int n_fixtures;
-
-/* Sets "--name value --name value ..." */
-static ct_status set_options(ct_config *config, const char *options) {
-    char text[2 * CT_CONFIG_TEXT], *save = NULL;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *name = strtok_r(text, " ", &save); name != NULL; name = strtok_r(NULL, " ", &save)) {
-        char *value = strtok_r(NULL, " ", &save);
-        if (value == NULL) return ct_fail(CT_INVAL, "%s has no value", name);
-        CT_TRY(ct_config_set(config, name + 2, value));
-    }
-    return CT_OK;
-}
-
-/* The run of a case of cases.txt, or of any options over the same data. */
-static ct_status create_run(const char *device, const char *options, ct_run *out) {
-    ct_config config;
-    ct_config_init(&config);
-    CT_TRY(set_options(&config, "--dataset idx --data-dir data --partition-file partition.csv "
-                                "--model mlp:8 --agents 5 --shuffle off --augment off"));
-    CT_TRY(ct_config_set(&config, "device", device));
-    CT_TRY(set_options(&config, options));
-    return ct_run_create(&config, out);
-}
-
-static void read_cases(void) {
-    ct_blob cases = {0};
-    char *save = NULL;
-    REQUIRE_OK(ct_file_read("cases.txt", 1 << 20, &cases));
-    for (char *line = strtok_r((char *)cases.bytes, "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save)) {
-        size_t n = strcspn(line, " ");
-        REQUIRE(n_fixtures < MAX_CASES && n < sizeof fixtures[0].name && line[n] == ' ');
-        fixture *f = &fixtures[n_fixtures++];
-        snprintf(f->name, sizeof f->name, "%.*s", (int)n, line);
-        snprintf(f->options, sizeof f->options, "%s", line + n + 1);
-    }
-    ct_blob_free(&cases);
-}
-
-static void read_losses(void) {
-    ct_blob expected = {0};
-    REQUIRE_OK(ct_file_read("expected.txt", 1 << 20, &expected));
-    char *at = (char *)expected.bytes;
-    for (int i = 0; i < n_fixtures; i++) {
-        int used = 0;
-        char name[64];
-        double *l = fixtures[i].losses;
-        REQUIRE(sscanf(at, "%63s %lf %lf %lf %n", name, &l[0], &l[1], &l[2], &used) == 4);
-        REQUIRE(strcmp(name, fixtures[i].name) == 0);
-        at += used;
-    }
-    CHECK(*at == '\0');
-    ct_blob_free(&expected);
-}
+/* The fixtures' images without their partition file. */
+#define PLAIN "--model mlp:8 --partition iid"
 
 static void the_fixtures_cover_every_algorithm_variant_distance_and_reduction(void) {
     static const char *const wanted[] = {
@@ -108,8 +42,7 @@ static void the_fixtures_cover_every_algorithm_variant_distance_and_reduction(vo
         "--topology chain",
         "--algorithm qg-dsgdm ",
     };
-    read_cases();
-    read_losses();
+    read_fixtures(".");
     CHECK(n_fixtures >= 40);
     for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
         bool found = false;
@@ -118,64 +51,6 @@ static void the_fixtures_cover_every_algorithm_variant_distance_and_reduction(vo
         if (!found) printf("    no case has %s\n", wanted[k]);
         CHECK(found);
     }
-}
-
-/* |got - expected| / |expected - start| of one agent; NaN if a tensor is missing. */
-static double relative_error(const ct_graph *g, const ct_tensors *expected, int agent,
-                             const float *got, const float *start) {
-    double error = 0, moved = 0;
-    for (int p = 0; p < g->n_params; p++) {
-        char name[128];
-        snprintf(name, sizeof name, "agent.%d.%s", agent, g->params[p].name);
-        const ct_tensor *t = ct_tensors_find(expected, name);
-        if (t == NULL || t->count != g->params[p].count) return NAN;
-        for (size_t k = 0; k < t->count; k++) {
-            size_t at = g->params[p].offset + k;
-            double e = (double)got[at] - (double)t->values[k];
-            double m = (double)t->values[k] - (double)start[at];
-            error += e * e;
-            moved += m * m;
-        }
-    }
-    return sqrt(error / moved);
-}
-
-static double mean_loss(const ct_run *run, int field) {
-    double sum = 0;
-    for (int i = 0; i < run->agents.n; i++) {
-        float value = 0;
-        ct_bank_read(&run->losses, i, run->agents.loss_column + (size_t)field, 1, &value);
-        sum += (double)value;
-    }
-    return sum / run->agents.n;
-}
-
-static void check_case(const char *device, const fixture *f, double tolerance) {
-    static ct_run run;
-    static float start[5][1024], got[5][1024];
-    ct_tensors expected = {0};
-    char path[128];
-    bool failed_before = test_failed;
-    test_failed = false;
-    snprintf(path, sizeof path, "expected/%s.safetensors", f->name);
-    REQUIRE_OK(ct_tensors_read(path, &expected));
-    REQUIRE_OK(create_run(device, f->options, &run));
-    size_t n = run.graph.n_weights;
-    REQUIRE(n <= 1024 && run.agents.n == 5);
-    CHECK(expected.n == 5 * (size_t)run.graph.n_params);
-    for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, start[i]));
-    for (long k = 0; k < N_STEPS; k++) CHECK_OK(ct_run_step(&run, k));
-    for (int i = 0; i < 5; i++) {
-        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got[i]));
-        CHECK_NEAR(relative_error(&run.graph, &expected, i, got[i], start[i]), 0, tolerance);
-    }
-    static const int fields[] = {CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV};
-    for (int k = 0; k < 3; k++)
-        CHECK_NEAR(mean_loss(&run, fields[k]), f->losses[k], tolerance * fabs(f->losses[k]) + 1e-7);
-    ct_run_free(&run);
-    ct_tensors_free(&expected);
-    if (test_failed) printf("    in case %s on %s\n", f->name, device);
-    test_failed = test_failed || failed_before;
 }
 
 static void five_steps_of_every_case_agree_with_the_oracle_on_ref(void) {
@@ -189,23 +64,13 @@ static void five_steps_of_every_case_agree_with_the_oracle_on_cpu(void) {
     for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
 }
 
-/* A run over the fixtures' images without their partition file. */
-static ct_status create_plain_run(const char *device, const char *options, ct_run *out) {
-    ct_config config;
-    ct_config_init(&config);
-    CT_TRY(set_options(&config, "--dataset idx --data-dir data --model mlp:8 --partition iid"));
-    CT_TRY(ct_config_set(&config, "device", device));
-    CT_TRY(set_options(&config, options));
-    return ct_run_create(&config, out);
-}
-
 static void a_single_agent_trains_like_plain_sgd(void) {
     static ct_run run;
     float x[1024], g[1024], after[1024];
-    REQUIRE_OK(create_plain_run("ref",
-                                "--agents 1 --topology chain --algorithm dsgd --loss ce --lr 0.5 "
-                                "--weight-decay 0",
-                                &run));
+    REQUIRE_OK(run_create("ref", PLAIN,
+                          "--agents 1 --topology chain --algorithm dsgd --loss ce --lr 0.5 "
+                          "--weight-decay 0",
+                          &run));
     size_t n = run.graph.n_weights;
     REQUIRE(n <= 1024);
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, x));
@@ -225,7 +90,7 @@ static void a_single_agent_trains_like_plain_sgd(void) {
 static void all_agents_start_from_the_same_values_of_the_seed(void) {
     static ct_run run;
     static float first[1024], other[1024];
-    REQUIRE_OK(create_plain_run("cpu", "--agents 5 --batch-size 8 --seed 4", &run));
+    REQUIRE_OK(run_create("cpu", PLAIN, "--agents 5 --batch-size 8 --seed 4", &run));
     size_t n = run.graph.n_weights;
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, first));
     for (int i = 1; i < 5; i++) {
@@ -233,7 +98,7 @@ static void all_agents_start_from_the_same_values_of_the_seed(void) {
         CHECK(memcmp(first, other, n * sizeof *first) == 0);
     }
     ct_run_free(&run);
-    REQUIRE_OK(create_plain_run("cpu", "--agents 5 --batch-size 8 --seed 5", &run));
+    REQUIRE_OK(run_create("cpu", PLAIN, "--agents 5 --batch-size 8 --seed 5", &run));
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, other));
     CHECK(memcmp(first, other, n * sizeof *first) != 0);
     ct_run_free(&run);
@@ -254,7 +119,7 @@ static double relay(const char *topology, const char *fill, int n_steps) {
              "--algorithm relaysgd --topology %s --relay-fill %s --lr 1e-12 --momentum 0 "
              "--weight-decay 0 --loss ce --batch-size 8 --init init-agents.safetensors",
              topology, fill);
-    if (create_run("ref", options, &run) != CT_OK) return NAN;
+    if (run_create("ref", RUN_ORACLE, options, &run) != CT_OK) return NAN;
     size_t n = run.graph.n_weights;
     memset(mean, 0, sizeof mean);
     for (int i = 0; i < 5; i++) {
@@ -307,16 +172,6 @@ static void fill_bank(ct_bank *bank, uint32_t index) {
     }
 }
 
-static double mean_of(const ct_bank *bank, size_t k) {
-    double sum = 0;
-    for (int i = 0; i < bank->n_rows; i++) {
-        float value = 0;
-        CHECK_OK(ct_bank_read(bank, i, k, 1, &value));
-        sum += (double)value;
-    }
-    return sum / bank->n_rows;
-}
-
 /* y = W x and z = x + 0.9 (W x - x) over random rows have the columns' means of x. */
 static void check_mixing(ct_backend *backend, const ct_sparse *w, int n) {
     ct_bank x = {0}, y = {0}, z = {0}, r = ct_temp(1);
@@ -332,8 +187,8 @@ static void check_mixing(ct_backend *backend, const ct_sparse *w, int n) {
     double change = 0;
     for (size_t k = 0; k < x.n; k++) {
         float before = 0, after = 0;
-        CHECK_NEAR(mean_of(&y, k), mean_of(&x, k), 1e-6);
-        CHECK_NEAR(mean_of(&z, k), mean_of(&x, k), 1e-6);
+        CHECK_NEAR(column_mean(&y, k), column_mean(&x, k), 1e-6);
+        CHECK_NEAR(column_mean(&z, k), column_mean(&x, k), 1e-6);
         CHECK_OK(ct_bank_read(&x, n - 1, k, 1, &before));
         CHECK_OK(ct_bank_read(&y, n - 1, k, 1, &after));
         change = fmax(change, fabs((double)before - (double)after));
@@ -396,7 +251,7 @@ static void check_allocations(const char *device, const char *model, const char 
         options, sizeof options,
         "--model %s --norm %s --algorithm %s --loss %s --threads 2 --batch-size 8 --shuffle on",
         model, norm, algorithm, loss);
-    REQUIRE_OK(create_run(device, options, &run));
+    REQUIRE_OK(run_create(device, RUN_ORACLE, options, &run));
     CHECK_OK(ct_run_step(&run, 0));
     uint64_t before = ct_alloc_count();
     for (long k = 1; k < 6; k++) CHECK_OK(ct_run_step(&run, k)); /* into the second epoch */
@@ -437,11 +292,11 @@ static void count_bytes(const char *options, int agent, double *parameters, doub
     ct_config config;
     ct_config_init(&config);
     *parameters = *class_sums = NAN;
-    REQUIRE_OK(set_options(&config,
+    REQUIRE_OK(run_options(&config,
                            "--dataset shapes --train-samples 40 --test-samples 10 --agents "
                            "4 --partition iid --batch-size 2 --model lenet5 --device cpu "
                            "--topology ring"));
-    REQUIRE_OK(set_options(&config, options));
+    REQUIRE_OK(run_options(&config, options));
     REQUIRE_OK(ct_run_create(&config, &run));
     CHECK(run.graph.n_weights == LENET5_PARAMETERS);
     CHECK(ct_graph_n_features(&run.graph) == LENET5_FEATURES);

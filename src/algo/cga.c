@@ -14,11 +14,9 @@
 
 typedef struct cga_state {
     ct_cross_gradients cross;
-    ct_bank *momentum;
     int most;         /* rows of the largest M */
     float *m;         /* [most][P] */
     double *gram, *v; /* [most][most], [most] */
-    ct_sparse own;    /* [n x n] 1 + v of the own gradient */
     ct_sparse others; /* [n x edges] v of the data-variant ones */
 } cga_state;
 
@@ -43,10 +41,8 @@ static ct_status create(ct_agents *a, void **state) {
     cga->v = ct_new(double, most);
     if (cga->m == NULL || cga->gram == NULL || cga->v == NULL)
         return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &cga->own));
     CT_TRY(ct_cross_gradients_create(a, &cga->cross));
-    CT_TRY(ct_sparse_create(a->n, cga->cross.taken.n_cols, a->most.arrivals, &cga->others));
-    return ct_agents_buffer(a, "momentum", a->n, &cga->momentum);
+    return ct_sparse_create(a->n, cga->cross.taken.n_cols, a->most.arrivals, &cga->others);
 }
 
 static double dot(const float *x, const float *y, size_t n) {
@@ -78,9 +74,7 @@ static ct_status project(cga_state *cga, const ct_agents *a, int i) {
             cga->gram[r * rows + s] = cga->gram[s * rows + r] =
                 dot(cga->m + (size_t)r * n, cga->m + (size_t)s * n, n);
     ct_dual_solve(cga->gram, rows, a->hyper.cga_margin, cga->v);
-    cga->own.column[i] = i;
-    cga->own.value[i] = 1 + cga->v[0];
-    cga->own.begin[i + 1] = i + 1;
+    cga->cross.own.value[i] = 1 + cga->v[0];
     for (int r = 1; r < rows; r++) {
         int e = taken->begin[i] + r - 1;
         cga->others.column[e] = taken->column[e];
@@ -92,8 +86,7 @@ static ct_status project(cga_state *cga, const ct_agents *a, int i) {
 
 static ct_status step(ct_agents *a, void *state) {
     cga_state *cga = state;
-    const double beta = a->hyper.momentum;
-    ct_bank *x = &a->x, *m = cga->momentum, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    ct_bank *x = &a->x, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
     CT_TRY(ct_agents_exchange(a, x));
     CT_TRY(ct_agents_gradient(a, x, x));
     CT_TRY(ct_cross_gradients_compute(&cga->cross, a));
@@ -101,14 +94,8 @@ static ct_status step(ct_agents *a, void *state) {
     for (int i = 0; i < a->n; i++) CT_TRY(project(cga, a, i));
 
     ct_update u = ct_agents_update(a);
-    SET(&u, &gt, {1, &a->g, &cga->own}, {1, cga->cross.rows, &cga->others});
-    SET(&u, m, {beta, m}, {1, &gt});
-    if (a->hyper.nesterov)
-        SET(&u, &d, {1, &gt}, {beta, m});
-    else
-        SET(&u, &d, {1, m});
-    SET(&u, &r, {1, x, a->w}, {-1, x});
-    SET(&u, x, {1, x}, {a->hyper.gamma, &r}, {-a->lr, &d});
+    SET(&u, &gt, {1, &a->g, &cga->cross.own}, {1, cga->cross.rows, &cga->others});
+    ct_cross_gradients_step(&cga->cross, a, &gt, &d, &r, &u);
     return ct_agents_apply(a, &u);
 }
 
@@ -117,7 +104,6 @@ static void free_cga(void *state) {
     ct_free(cga->m);
     ct_free(cga->gram);
     ct_free(cga->v);
-    ct_sparse_free(&cga->own);
     ct_sparse_free(&cga->others);
     ct_cross_gradients_free(&cga->cross);
     ct_free(cga);

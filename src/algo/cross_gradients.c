@@ -28,6 +28,12 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     CT_TRY(ct_sparse_create(a->n, n_rows, a->most.arrivals, &out->taken));
     CT_TRY(ct_sparse_create(n_edges, a->n + a->models.most_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
+    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &out->own));
+    for (int i = 0; i < a->n; i++) {
+        out->own.column[i] = i;
+        out->own.begin[i + 1] = i + 1;
+    }
+    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &out->momentum));
     out->jobs = ct_new(ct_job, (size_t)n_edges);
     return out->jobs != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
 }
@@ -38,6 +44,7 @@ void ct_cross_gradients_free(ct_cross_gradients *cross) {
     ct_sparse_free(&cross->sent);
     ct_sparse_free(&cross->taken);
     ct_sparse_free(&cross->models);
+    ct_sparse_free(&cross->own);
     ct_bank_free(&cross->losses);
     ct_free(cross->jobs);
     *cross = (ct_cross_gradients){0};
@@ -90,4 +97,17 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
 
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a) {
     return ct_transport_exchange(a->transport, &cross->routes, CT_TRAFFIC_PARAMETERS, cross->rows);
+}
+
+void ct_cross_gradients_step(const ct_cross_gradients *cross, ct_agents *a, const ct_bank *gt,
+                             ct_bank *d, ct_bank *r, ct_update *u) {
+    const double beta = a->hyper.momentum;
+    ct_bank *x = &a->x, *m = cross->momentum;
+    SET(u, m, {beta, m}, {1, gt});
+    if (a->hyper.nesterov)
+        SET(u, d, {1, gt}, {beta, m});
+    else
+        SET(u, d, {1, m});
+    SET(u, r, {1, x, a->w}, {-1, x});
+    SET(u, x, {1, x}, {a->hyper.gamma, r}, {-a->lr, d});
 }

@@ -15,8 +15,10 @@ typedef struct ct_cross_gradients {
     ct_sparse sent;   /* [n x edges] row i: 1 for every e = (i, .), model-variant for i */
     ct_sparse taken;  /* [n x edges] row j: 1 for every e = (., j), data-variant for j */
     ct_sparse models; /* [edges x n] 1 at (e, j) */
-    ct_bank losses;   /* [edges][CT_LOSS_FIELDS] of the cross jobs: nobody looks */
-    ct_job *jobs;     /* [edges] */
+    ct_sparse own;    /* [n x n] diagonal: what an agent's own gradient counts, by the algorithm */
+    ct_bank *momentum;
+    ct_bank losses; /* [edges][CT_LOSS_FIELDS] of the cross jobs: nobody looks */
+    ct_job *jobs;   /* [edges] */
 } ct_cross_gradients;
 
 /* Room for the edges that the agents were created with. Refuses batchnorm, whose running statistics
@@ -26,6 +28,10 @@ void ct_cross_gradients_free(ct_cross_gradients *cross);
 
 /* Computes rows at the models x, which have been exchanged, along this step's edges. */
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a);
+/* Appends the step with the gradients gt; d and r are temporaries:
+ *   m = beta m + gt;  d = gt + beta m (Nesterov) or m;  x+ = x + gamma (W x - x) - eta d */
+void ct_cross_gradients_step(const ct_cross_gradients *cross, ct_agents *a, const ct_bank *gt,
+                             ct_bank *d, ct_bank *r, ct_update *u);
 /* Sends every row back to the agent whose model it is about. */
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a);
 

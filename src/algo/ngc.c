@@ -11,8 +11,6 @@
 
 typedef struct ngc_state {
     ct_cross_gradients cross;
-    ct_bank *momentum;
-    ct_sparse own;     /* [n x n] 1 / (p + 1) on the diagonal, on average over both kinds */
     ct_sparse variant; /* [n x edges] (1 - a) / (p + 1) at the model-variant ones */
     ct_sparse data;    /* [n x edges] a / (p + 1) at the data-variant ones */
 } ngc_state;
@@ -23,10 +21,8 @@ static ct_status create(ct_agents *a, void **state) {
     *state = ngc;
     CT_TRY(ct_cross_gradients_create(a, &ngc->cross));
     int n_rows = ngc->cross.taken.n_cols;
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &ngc->own));
     CT_TRY(ct_sparse_create(a->n, n_rows, a->most.edges, &ngc->variant));
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.arrivals, &ngc->data));
-    return ct_agents_buffer(a, "momentum", a->n, &ngc->momentum);
+    return ct_sparse_create(a->n, n_rows, a->most.arrivals, &ngc->data);
 }
 
 /* out = share / (degree + 1) where `from` has ones, row by row */
@@ -49,17 +45,13 @@ static void set_weights(ngc_state *ngc, const ct_agents *a) {
     for (int i = 0; i < a->n; i++) {
         int n_variant = sent->begin[i + 1] - sent->begin[i];
         int n_data = taken->begin[i + 1] - taken->begin[i];
-        ngc->own.column[i] = i;
-        ngc->own.value[i] = (1 - alpha) / (n_variant + 1) + alpha / (n_data + 1);
-        ngc->own.begin[i + 1] = i + 1;
+        ngc->cross.own.value[i] = (1 - alpha) / (n_variant + 1) + alpha / (n_data + 1);
     }
 }
 
 static ct_status step(ct_agents *a, void *state) {
     ngc_state *ngc = state;
-    const double beta = a->hyper.momentum;
-    ct_bank *x = &a->x, *rows = ngc->cross.rows, *m = ngc->momentum;
-    ct_bank gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    ct_bank *x = &a->x, *rows = ngc->cross.rows, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
     CT_TRY(ct_agents_exchange(a, x));
     CT_TRY(ct_agents_gradient(a, x, x));
     CT_TRY(ct_cross_gradients_compute(&ngc->cross, a));
@@ -67,20 +59,13 @@ static ct_status step(ct_agents *a, void *state) {
     set_weights(ngc, a);
 
     ct_update u = ct_agents_update(a);
-    SET(&u, &gt, {1, &a->g, &ngc->own}, {1, rows, &ngc->variant}, {1, rows, &ngc->data});
-    SET(&u, m, {beta, m}, {1, &gt});
-    if (a->hyper.nesterov)
-        SET(&u, &d, {1, &gt}, {beta, m});
-    else
-        SET(&u, &d, {1, m});
-    SET(&u, &r, {1, x, a->w}, {-1, x});
-    SET(&u, x, {1, x}, {a->hyper.gamma, &r}, {-a->lr, &d});
+    SET(&u, &gt, {1, &a->g, &ngc->cross.own}, {1, rows, &ngc->variant}, {1, rows, &ngc->data});
+    ct_cross_gradients_step(&ngc->cross, a, &gt, &d, &r, &u);
     return ct_agents_apply(a, &u);
 }
 
 static void free_ngc(void *state) {
     ngc_state *ngc = state;
-    ct_sparse_free(&ngc->own);
     ct_sparse_free(&ngc->variant);
     ct_sparse_free(&ngc->data);
     ct_cross_gradients_free(&ngc->cross);

@@ -6,6 +6,7 @@
 
 #include "topology/schedule_internal.h"
 #include "util/memory.h"
+#include "util/registry.h"
 
 #define TOLERANCE 1e-6
 
@@ -27,10 +28,8 @@ void ct_schedule_each(void (*each)(void *context, const char *name, const char *
 }
 
 static const entry *find_entry(const char *spec) {
-    size_t n = strcspn(spec, ":");
     for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strlen(entries[i].name) == n && strncmp(entries[i].name, spec, n) == 0)
-            return &entries[i];
+        if (ct_spec_is(spec, entries[i].name)) return &entries[i];
     return NULL;
 }
 

@@ -28,10 +28,8 @@ void ct_topology_each(void (*each)(void *context, const char *name, const char *
 
 /* The entry whose name is the part of `spec` before the colon. */
 static const entry *find_entry(const char *spec) {
-    size_t n = strcspn(spec, ":");
     for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strlen(entries[i].name) == n && strncmp(entries[i].name, spec, n) == 0)
-            return &entries[i];
+        if (ct_spec_is(spec, entries[i].name)) return &entries[i];
     return NULL;
 }
 

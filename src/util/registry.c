@@ -1,6 +1,13 @@
 #include "util/registry.h"
 
+#include <string.h>
+
 #include "util/text.h"
+
+bool ct_spec_is(const char *spec, const char *name) {
+    size_t n = strcspn(spec, ":");
+    return strlen(name) == n && strncmp(name, spec, n) == 0;
+}
 
 static void add_name(void *context, const char *name, const char *text) {
     (void)text;

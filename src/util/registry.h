@@ -2,11 +2,16 @@
 #ifndef CT_UTIL_REGISTRY_H
 #define CT_UTIL_REGISTRY_H
 
+#include <stdbool.h>
+
 #include "util/status.h"
 
 /* Calls each(context, name, text) for every entry of a list, in its order. */
 typedef void (*ct_registry_each)(void (*each)(void *context, const char *name, const char *text),
                                  void *context);
+
+/* A spec is `name` or `name:argument`: is it that name's? */
+bool ct_spec_is(const char *spec, const char *name);
 
 /* CT_INVAL: "no <what> '<name>'; known: <more>, <names of the list>"; more may be NULL. */
 ct_status ct_unknown_name(const char *what, const char *name, const char *more,
