@@ -2,7 +2,7 @@
  *   y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of 4x4 pixels of y
  *   x [c_in][h][w][16]   y [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
  *   u [36][c_out/4][c_in][4]   weights transformed by winograd_weights, channels padded to 4s
- *   v [36][c_in][tiles][16], m [36][c_out][tiles][16]   a chunk of tiles, in scratch
+ *   v [tiles/4][c_in][37][4][16], m [tiles/4][c_out][37][4][16]   a chunk of tiles, in scratch
  * For every frequency the sum over i is a matrix product [c_out x c_in] * [c_in x tiles*16]; its
  * register tile is 4 output channels by COLUMNS vectors. 36 products replace 144: 4 times fewer. */
 #include "backend/cpu/kernels/winograd_internal.h"
@@ -26,18 +26,17 @@ ct_winograd_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w) {
     plan.n_across = (w + TILE - 1) / TILE;
     plan.n_tiles = plan.n_across * ((h + TILE - 1) / TILE);
     size_t tile_bytes = (size_t)N_XI * CT_LANES * sizeof(float) * (size_t)(c_in + c_out);
-    int n_chunk = (int)(CHUNK_BYTES / tile_bytes) / 4 * 4;
-    if (n_chunk < 4) n_chunk = 4;
-    plan.n_chunk = n_chunk < plan.n_tiles ? n_chunk : plan.n_tiles;
-    size_t line = (size_t)plan.n_chunk * CT_LANES;
-    plan.v_stride = odd_lines((size_t)round_up(c_in, 4) * line);
-    plan.m_stride = odd_lines((size_t)round_up(c_out, 4) * line);
+    int n_chunk = (int)(CHUNK_BYTES / tile_bytes) / GROUP * GROUP;
+    int n_all = round_up(plan.n_tiles, GROUP);
+    plan.n_chunk = n_chunk < GROUP ? GROUP : n_chunk < n_all ? n_chunk : n_all;
+    plan.v_group = (size_t)round_up(c_in, 4) * CHANNEL_STEP;
+    plan.m_group = (size_t)round_up(c_out, CO_TILE) * CHANNEL_STEP;
     return plan;
 }
 
 size_t KERNEL(winograd_scratch)(int c_in, int c_out, int h, int w) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
-    return (size_t)w * CT_LANES + N_XI * (plan.v_stride + plan.m_stride);
+    return (size_t)w * CT_LANES + (size_t)(plan.n_chunk / GROUP) * (plan.v_group + plan.m_group);
 }
 
 static size_t u_stride(int c_in, int c_out) {
@@ -102,57 +101,40 @@ void KERNEL(winograd_weights)(const float *w, int c_in, int c_out, bool flip, fl
     }
 }
 
-/* m[4][columns] (+)= u[k][4] * v[k][columns], a row of v every v_row floats. */
-INLINE void product_tile(int columns, int k, const float *u, const float *v, size_t v_row,
-                         bool accumulate, float *m, size_t m_row) {
+/* m[4][COLUMNS] (+)= u[k][4] * v[k][COLUMNS]. */
+INLINE void product_tile(int k, const float *u, const float *v, bool accumulate, float *m) {
     vf sum[CO_TILE][COLUMNS];
     for (int o = 0; o < CO_TILE; o++)
-        for (int t = 0; t < columns; t++)
-            sum[o][t] = accumulate ? vload(m + o * m_row + t * VL) : vzero();
+        for (int t = 0; t < COLUMNS; t++)
+            sum[o][t] = accumulate ? vload(m + o * CHANNEL_STEP + t * VL) : vzero();
     for (int i = 0; i < k; i++) {
         vf column[COLUMNS];
-        for (int t = 0; t < columns; t++) column[t] = vload(v + t * VL);
+        for (int t = 0; t < COLUMNS; t++) column[t] = vload(v + t * VL);
         for (int o = 0; o < CO_TILE; o++) {
             vf weight = vset(u[o]);
-            for (int t = 0; t < columns; t++) sum[o][t] = sum[o][t] + weight * column[t];
+            for (int t = 0; t < COLUMNS; t++) sum[o][t] = sum[o][t] + weight * column[t];
         }
         u += CO_TILE;
-        v += v_row;
+        v += CHANNEL_STEP;
     }
     for (int o = 0; o < CO_TILE; o++)
-        for (int t = 0; t < columns; t++) vstore(m + o * m_row + t * VL, sum[o][t]);
+        for (int t = 0; t < COLUMNS; t++) vstore(m + o * CHANNEL_STEP + t * VL, sum[o][t]);
 }
 
-/* The columns a full register tile does not cover. */
-static void product_rest(int columns, int k, const float *u, const float *v, size_t v_row,
-                         bool accumulate, float *m, size_t m_row) {
-#if COLUMNS == 4
-    if (columns == 3) {
-        product_tile(3, k, u, v, v_row, accumulate, m, m_row);
-        return;
-    }
-    if (columns == 2) {
-        product_tile(2, k, u, v, v_row, accumulate, m, m_row);
-        return;
-    }
-#endif
-    if (columns == 1) product_tile(1, k, u, v, v_row, accumulate, m, m_row);
-}
-
-/* One frequency: m [c_out][n] = u [c_out][c_in] * v [c_in][n]. */
-static void product(const ct_winograd_plan *plan, int n, const float *u, const float *v, float *m) {
-    const size_t row = (size_t)plan->n_chunk * CT_LANES;
-    const int c_in = plan->c_in, k_in = round_up(c_in, 4), n_vec = n * PARTS;
+/* One frequency of n_groups groups: m [c_out] = u [c_out][c_in] * v [c_in]. Tiles that fill up the
+ * last group are computed too, from whatever is there, and never read. */
+static void product(const ct_winograd_plan *plan, int n_groups, const float *u, const float *v,
+                    float *m) {
+    const int c_in = plan->c_in, k_in = round_up(c_in, 4);
     for (int i = 0; i < c_in; i += K_BLOCK) {
         int k = c_in - i < K_BLOCK ? c_in - i : K_BLOCK;
         for (int o = 0; o < plan->c_out; o += CO_TILE) {
             const float *u_tile = u + (size_t)o * k_in + (size_t)i * CO_TILE;
-            const float *v_tile = v + (size_t)i * row;
-            float *m_tile = m + (size_t)o * row;
-            int t = 0;
-            for (; t + COLUMNS <= n_vec; t += COLUMNS)
-                product_tile(COLUMNS, k, u_tile, v_tile + t * VL, row, i > 0, m_tile + t * VL, row);
-            product_rest(n_vec - t, k, u_tile, v_tile + t * VL, row, i > 0, m_tile + t * VL, row);
+            const float *v_tile = v + (size_t)i * CHANNEL_STEP;
+            float *m_tile = m + (size_t)o * CHANNEL_STEP;
+            for (int g = 0; g < n_groups; g++, v_tile += plan->v_group, m_tile += plan->m_group)
+                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
+                    product_tile(k, u_tile, v_tile + t, i > 0, m_tile + t);
         }
     }
 }
@@ -161,14 +143,15 @@ void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, 
                            float *y, bool accumulate, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = u_stride(c_in, c_out);
-    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
+    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
+    float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
     for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
         for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, n, u + (size_t)xi * stride, v + (size_t)xi * plan.v_stride,
-                    m + (size_t)xi * plan.m_stride);
+            product(&plan, round_up(n, GROUP) / GROUP, u + (size_t)xi * stride,
+                    v + (size_t)xi * XI_STEP, m + (size_t)xi * XI_STEP);
         KERNEL(winograd_output)(&plan, m, first, n, accumulate, y);
     }
 }

@@ -14,9 +14,10 @@
  *         0  2 -1 -2  1  0        1/24 -1/12  1/6
  *         0  4  0 -5  0  1         0    0     1
  *
- * Data of one block of 16 samples: x [c][h][w][16], transformed v [36][c][tiles][16], where the
- * stride between frequencies is an odd number of cache lines: a power of two would put the 36
- * lines that one tile writes into one set of the cache. */
+ * Data of one block of 16 samples: x [c][h][w][16], transformed v [tiles/4][c][37][4][16]: the 36
+ * frequencies of four tiles of a channel lie side by side, at distances the compiler knows, in the
+ * order in which the transforms go through memory. The 37th keeps the same frequency of all
+ * channels, which a product reads, from falling into a few sets of the cache. */
 #ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 #define CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 
@@ -26,13 +27,20 @@
 #define N_XI    36
 #define TILE    4               /* output pixels of a tile in one direction */
 #define CO_TILE 4               /* output channels of a register tile */
+#define GROUP   4               /* tiles side by side */
 #define PARTS   (CT_LANES / VL) /* vectors of a pixel */
 
-/* How a convolution is cut: tiles in row-major order, n_chunk of them transformed at a time. */
+enum {
+    XI_STEP = GROUP * CT_LANES,          /* floats from frequency to frequency of a group */
+    CHANNEL_STEP = (N_XI + 1) * XI_STEP, /* and from channel to channel */
+};
+
+/* How a convolution is cut: tiles in row-major order, n_chunk of them (whole groups) transformed at
+ * a time. */
 typedef struct ct_winograd_plan {
     int c_in, c_out, h, w;
     int n_across, n_tiles, n_chunk;
-    size_t v_stride, m_stride; /* floats between frequencies: input side, output side */
+    size_t v_group, m_group; /* floats from group to group: input side, output side */
 } ct_winograd_plan;
 
 INLINE int round_up(int n, int to) {
@@ -82,13 +90,19 @@ INLINE void input_store(const vf d[6], float *v, size_t stride) {
 
 ct_winograd_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w);
 
-/* v[36][c][n] of the n tiles from `first` on; zeros is a row of w black pixels. */
+/* Tile t of a chunk, channel c, frequency 0. */
+INLINE size_t tile_at(size_t group_step, int c, int t) {
+    return (size_t)(t / GROUP) * group_step + (size_t)c * CHANNEL_STEP +
+           (size_t)(t % GROUP) * CT_LANES;
+}
+
+/* v of the n tiles from `first` on, a multiple of GROUP; zeros is a row of w black pixels. */
 void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
                             const float *zeros, float *v);
-/* y of those tiles from m[36][c_out][n]. */
+/* y of those tiles from m. */
 void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
                              bool accumulate, float *y);
-/* m[36][c_out][n] = A dy A^T. */
+/* m = A dy A^T. */
 void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *dy, int first, int n,
                                float *m);
 

@@ -14,11 +14,10 @@ INLINE pair input_column(int pass, const float *const row[6], int k, int w) {
 }
 
 /* Two of the six rows of n neighbouring tiles, the first of them being tile tx of its row. */
-INLINE void input_pass(int pass, const float *const row[6], int tx, int n, int w, float *v,
-                       size_t stride) {
+INLINE void input_pass(int pass, const float *const row[6], int tx, int n, int w, float *v) {
     const int first_row = pass == ROWS_12 ? 1 : pass == ROWS_34 ? 3 : 0;
     const int second_row = pass == ROWS_12 ? 2 : pass == ROWS_34 ? 4 : 5;
-    float *v_a = v + (size_t)first_row * 6 * stride, *v_b = v + (size_t)second_row * 6 * stride;
+    float *v_a = v + first_row * 6 * XI_STEP, *v_b = v + second_row * 6 * XI_STEP;
     vf a[6], b[6];
     pair left = input_column(pass, row, TILE * tx - 1, w);
     pair right = input_column(pass, row, TILE * tx, w);
@@ -37,12 +36,12 @@ INLINE void input_pass(int pass, const float *const row[6], int tx, int n, int w
                 a[2 + i] = p.a, b[2 + i] = p.b;
             }
         }
-        input_store(a, v_a + (size_t)t * CT_LANES, stride);
-        input_store(b, v_b + (size_t)t * CT_LANES, stride);
+        input_store(a, v_a + (size_t)t * CT_LANES, XI_STEP);
+        input_store(b, v_b + (size_t)t * CT_LANES, XI_STEP);
     }
 }
 
-/* n tiles of tile row ty of one channel. */
+/* n tiles of tile row ty of one channel, all of one group. */
 static void input_tiles(const ct_winograd_plan *plan, const float *x, int ty, int tx, int n,
                         const float *zeros, float *v) {
     const float *row[6];
@@ -53,15 +52,16 @@ static void input_tiles(const ct_winograd_plan *plan, const float *x, int ty, in
             row[i] = line + part * VL;
         }
         float *to = v + part * VL;
-        input_pass(ROWS_12, row, tx, n, plan->w, to, plan->v_stride);
-        input_pass(ROWS_34, row, tx, n, plan->w, to, plan->v_stride);
-        input_pass(ROWS_05, row, tx, n, plan->w, to, plan->v_stride);
+        input_pass(ROWS_12, row, tx, n, plan->w, to);
+        input_pass(ROWS_34, row, tx, n, plan->w, to);
+        input_pass(ROWS_05, row, tx, n, plan->w, to);
     }
 }
 
-/* How many of the n tiles from `tile` on lie in one row of tiles. */
+/* How many of the n tiles from `tile` on lie in one row of tiles and one group. */
 INLINE int tiles_in_row(const ct_winograd_plan *plan, int tile, int n) {
-    int to_end = plan->n_across - tile % plan->n_across;
+    int to_end = plan->n_across - tile % plan->n_across, in_group = GROUP - tile % GROUP;
+    if (in_group < n) n = in_group;
     return to_end < n ? to_end : n;
 }
 
@@ -69,25 +69,24 @@ void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int fi
                             const float *zeros, float *v) {
     for (int c = 0; c < plan->c_in; c++) {
         const float *image = x + (size_t)c * plan->h * plan->w * CT_LANES;
-        float *to = v + (size_t)c * plan->n_chunk * CT_LANES;
         for (int t = 0, run; t < n; t += run) {
             int tile = first + t;
             run = tiles_in_row(plan, tile, n - t);
             input_tiles(plan, image, tile / plan->n_across, tile % plan->n_across, run, zeros,
-                        to + (size_t)t * CT_LANES);
+                        v + tile_at(plan->v_group, c, t));
         }
     }
 }
 
 /* One column of A^T m, z [4]. */
-INLINE void output_column(const float *m, size_t stride, vf z[4]) {
-    vf m1 = vload(m + 6 * stride), m2 = vload(m + 12 * stride);
-    vf m3 = vload(m + 18 * stride), m4 = vload(m + 24 * stride);
+INLINE void output_column(const float *m, vf z[4]) {
+    vf m1 = vload(m + 6 * XI_STEP), m2 = vload(m + 12 * XI_STEP);
+    vf m3 = vload(m + 18 * XI_STEP), m4 = vload(m + 24 * XI_STEP);
     vf s1 = m1 + m2, d1 = m1 - m2, s2 = m3 + m4, d2 = m3 - m4;
     z[0] = vload(m) + s1 + s2;
     z[1] = d1 + 2.0f * d2;
     z[2] = s1 + 4.0f * s2;
-    z[3] = d1 + 8.0f * d2 + vload(m + 30 * stride);
+    z[3] = d1 + 8.0f * d2 + vload(m + 30 * XI_STEP);
 }
 
 INLINE void put(float *y, bool accumulate, vf a) {
@@ -95,13 +94,13 @@ INLINE void put(float *y, bool accumulate, vf a) {
 }
 
 /* y [4][4] (+)= A^T m A of one tile, rows of y `row` floats apart. */
-INLINE void output_tile(const float *m, size_t stride, bool accumulate, float *y, size_t row) {
+INLINE void output_tile(const float *m, bool accumulate, float *y, size_t row) {
     vf s1[4], d1[4], p[4], q[4], first[4], last[4];
-    output_column(m + stride, stride, p);
-    output_column(m + 2 * stride, stride, q);
+    output_column(m + XI_STEP, p);
+    output_column(m + 2 * XI_STEP, q);
     for (int i = 0; i < 4; i++) s1[i] = p[i] + q[i], d1[i] = p[i] - q[i];
-    output_column(m + 3 * stride, stride, p);
-    output_column(m + 4 * stride, stride, q);
+    output_column(m + 3 * XI_STEP, p);
+    output_column(m + 4 * XI_STEP, q);
     for (int i = 0; i < 4; i++) {
         vf s2 = p[i] + q[i], d2 = p[i] - q[i];
         first[i] = s1[i] + s2;
@@ -109,17 +108,17 @@ INLINE void output_tile(const float *m, size_t stride, bool accumulate, float *y
         put(y + i * row + CT_LANES, accumulate, d1[i] + 2.0f * d2);
         put(y + i * row + 2 * CT_LANES, accumulate, s1[i] + 4.0f * s2);
     }
-    output_column(m, stride, p);
+    output_column(m, p);
     for (int i = 0; i < 4; i++) put(y + i * row, accumulate, first[i] + p[i]);
-    output_column(m + 5 * stride, stride, q);
+    output_column(m + 5 * XI_STEP, q);
     for (int i = 0; i < 4; i++) put(y + i * row + 3 * CT_LANES, accumulate, last[i] + q[i]);
 }
 
 /* A tile of which only n_rows by n_columns pixels are in the image. */
-static void output_edge(const float *m, size_t stride, bool accumulate, int n_rows, int n_columns,
-                        float *y, size_t row) {
+static void output_edge(const float *m, bool accumulate, int n_rows, int n_columns, float *y,
+                        size_t row) {
     _Alignas(64) float tile[TILE * TILE * CT_LANES];
-    output_tile(m, stride, false, tile, TILE * CT_LANES);
+    output_tile(m, false, tile, TILE * CT_LANES);
     for (int i = 0; i < n_rows; i++)
         for (int j = 0; j < n_columns; j++)
             put(y + i * row + j * CT_LANES, accumulate, vload(tile + (TILE * i + j) * CT_LANES));
@@ -128,16 +127,15 @@ static void output_edge(const float *m, size_t stride, bool accumulate, int n_ro
 /* n tiles of one channel and row of tiles; y is the first one's corner, (i, j) in the image. */
 INLINE void output_tiles(const ct_winograd_plan *plan, const float *m, int i, int j, int n,
                          bool accumulate, float *y) {
-    const size_t row = (size_t)plan->w * CT_LANES, stride = plan->m_stride;
+    const size_t row = (size_t)plan->w * CT_LANES;
     const int n_rows = plan->h - i < TILE ? plan->h - i : TILE;
     for (int t = 0; t < n; t++) {
         int left = plan->w - j - TILE * t;
         for (int part = 0; part < CT_LANES; part += VL) {
             if (n_rows == TILE && left >= TILE)
-                output_tile(m + part, stride, accumulate, y + part, row);
+                output_tile(m + part, accumulate, y + part, row);
             else
-                output_edge(m + part, stride, accumulate, n_rows, left < TILE ? left : TILE,
-                            y + part, row);
+                output_edge(m + part, accumulate, n_rows, left < TILE ? left : TILE, y + part, row);
         }
         m += CT_LANES;
         y += TILE * CT_LANES;
@@ -147,61 +145,60 @@ INLINE void output_tiles(const ct_winograd_plan *plan, const float *m, int i, in
 void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
                              bool accumulate, float *y) {
     for (int c = 0; c < plan->c_out; c++) {
-        const float *from = m + (size_t)c * plan->n_chunk * CT_LANES;
         for (int t = 0, run; t < n; t += run) {
             int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
             float *to = y + (((size_t)c * plan->h + i) * plan->w + j) * CT_LANES;
+            const float *from = m + tile_at(plan->m_group, c, t);
             run = tiles_in_row(plan, first + t, n - t);
             if (accumulate)
-                output_tiles(plan, from + (size_t)t * CT_LANES, i, j, run, true, to);
+                output_tiles(plan, from, i, j, run, true, to);
             else
-                output_tiles(plan, from + (size_t)t * CT_LANES, i, j, run, false, to);
+                output_tiles(plan, from, i, j, run, false, to);
         }
     }
 }
 
 /* One row d A^T, six frequencies. */
-INLINE void gradient_store(const vf d[4], float *m, size_t stride) {
+INLINE void gradient_store(const vf d[4], float *m) {
     vf even = d[0] + d[2], odd = d[1] + d[3];
     vstore(m, d[0]);
-    vstore(m + stride, even + odd);
-    vstore(m + 2 * stride, even - odd);
+    vstore(m + XI_STEP, even + odd);
+    vstore(m + 2 * XI_STEP, even - odd);
     even = d[0] + 4.0f * d[2];
     odd = d[1] + 4.0f * d[3];
-    vstore(m + 3 * stride, even + 2.0f * odd);
-    vstore(m + 4 * stride, even - 2.0f * odd);
-    vstore(m + 5 * stride, d[3]);
+    vstore(m + 3 * XI_STEP, even + 2.0f * odd);
+    vstore(m + 4 * XI_STEP, even - 2.0f * odd);
+    vstore(m + 5 * XI_STEP, d[3]);
 }
 
 /* A d A^T of one tile, rows of d `row` floats apart. */
-INLINE void gradient_tile(const float *d, size_t row, float *m, size_t stride) {
+INLINE void gradient_tile(const float *d, size_t row, float *m) {
     vf a[4], b[4];
     for (int j = 0; j < 4; j++) {
         const float *p = d + j * CT_LANES;
         vf even = vload(p) + vload(p + 2 * row), odd = vload(p + row) + vload(p + 3 * row);
         a[j] = even + odd, b[j] = even - odd;
     }
-    gradient_store(a, m + 6 * stride, stride);
-    gradient_store(b, m + 12 * stride, stride);
+    gradient_store(a, m + 6 * XI_STEP);
+    gradient_store(b, m + 12 * XI_STEP);
     for (int j = 0; j < 4; j++) {
         const float *p = d + j * CT_LANES;
         vf even = vload(p) + 4.0f * vload(p + 2 * row);
         vf odd = vload(p + row) + 4.0f * vload(p + 3 * row);
         a[j] = even + 2.0f * odd, b[j] = even - 2.0f * odd;
     }
-    gradient_store(a, m + 18 * stride, stride);
-    gradient_store(b, m + 24 * stride, stride);
+    gradient_store(a, m + 18 * XI_STEP);
+    gradient_store(b, m + 24 * XI_STEP);
     for (int j = 0; j < 4; j++) {
         a[j] = vload(d + j * CT_LANES);
         b[j] = vload(d + 3 * row + j * CT_LANES);
     }
-    gradient_store(a, m, stride);
-    gradient_store(b, m + 30 * stride, stride);
+    gradient_store(a, m);
+    gradient_store(b, m + 30 * XI_STEP);
 }
 
 /* A tile of which only n_rows by n_columns pixels are in the image; the others count as 0. */
-static void gradient_edge(const float *d, size_t row, int n_rows, int n_columns, float *m,
-                          size_t stride) {
+static void gradient_edge(const float *d, size_t row, int n_rows, int n_columns, float *m) {
     _Alignas(64) float tile[TILE * TILE * CT_LANES];
     for (int i = 0; i < TILE; i++) {
         for (int j = 0; j < TILE; j++) {
@@ -210,21 +207,21 @@ static void gradient_edge(const float *d, size_t row, int n_rows, int n_columns,
                    inside ? vload(d + i * row + j * CT_LANES) : vzero());
         }
     }
-    gradient_tile(tile, TILE * CT_LANES, m, stride);
+    gradient_tile(tile, TILE * CT_LANES, m);
 }
 
 /* n tiles of one channel and row of tiles; d is the first one's corner, (i, j) in the image. */
 static void gradient_tiles(const ct_winograd_plan *plan, const float *d, int i, int j, int n,
                            float *m) {
-    const size_t row = (size_t)plan->w * CT_LANES, stride = plan->m_stride;
+    const size_t row = (size_t)plan->w * CT_LANES;
     const int n_rows = plan->h - i < TILE ? plan->h - i : TILE;
     for (int t = 0; t < n; t++) {
         int left = plan->w - j - TILE * t;
         for (int part = 0; part < CT_LANES; part += VL) {
             if (n_rows == TILE && left >= TILE)
-                gradient_tile(d + part, row, m + part, stride);
+                gradient_tile(d + part, row, m + part);
             else
-                gradient_edge(d + part, row, n_rows, left, m + part, stride);
+                gradient_edge(d + part, row, n_rows, left, m + part);
         }
         d += TILE * CT_LANES;
         m += CT_LANES;
@@ -234,12 +231,11 @@ static void gradient_tiles(const ct_winograd_plan *plan, const float *d, int i, 
 void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *dy, int first, int n,
                                float *m) {
     for (int c = 0; c < plan->c_out; c++) {
-        float *to = m + (size_t)c * plan->n_chunk * CT_LANES;
         for (int t = 0, run; t < n; t += run) {
             int i = (first + t) / plan->n_across * TILE, j = (first + t) % plan->n_across * TILE;
             const float *from = dy + (((size_t)c * plan->h + i) * plan->w + j) * CT_LANES;
             run = tiles_in_row(plan, first + t, n - t);
-            gradient_tiles(plan, from, i, j, run, to + (size_t)t * CT_LANES);
+            gradient_tiles(plan, from, i, j, run, m + tile_at(plan->m_group, c, t));
         }
     }
 }

@@ -75,29 +75,36 @@ INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
 }
 #endif
 
-/* acc[4][CI_TILE] += m [4][n] * v [CI_TILE][n]^T, n vectors in a row, rows `row` floats apart. */
-INLINE void product_tile(int n, const float *m, const float *v, size_t row, float *acc) {
-    vf sum[TILE_SUMS];
-    for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
+/* sum[4][CI_TILE] += m [4][n] * v [CI_TILE][n]^T, n vectors in a row. */
+INLINE void product_group(int n, const float *m, const float *v, vf sum[TILE_SUMS]) {
     for (int t = 0; t < n; t++) {
         vf x[CI_TILE];
-        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + i * row + t * VL);
+        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + i * CHANNEL_STEP + t * VL);
         for (int o = 0; o < CO_TILE; o++) {
-            vf g = vload(m + o * row + t * VL);
+            vf g = vload(m + o * CHANNEL_STEP + t * VL);
             for (int i = 0; i < CI_TILE; i++)
                 sum[o * CI_TILE + i] = sum[o * CI_TILE + i] + g * x[i];
         }
     }
+}
+
+/* acc[4][CI_TILE] += the sum over n tiles. */
+INLINE void product_tile(const ct_winograd_plan *plan, int n, const float *m, const float *v,
+                         float *acc) {
+    vf sum[TILE_SUMS];
+    for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
+    for (; n >= GROUP; n -= GROUP, m += plan->m_group, v += plan->v_group)
+        product_group(GROUP * PARTS, m, v, sum);
+    product_group(n * PARTS, m, v, sum);
     reduce(sum, acc);
 }
 
 /* One frequency. */
 static void product(const ct_winograd_plan *plan, int n, const float *m, const float *v,
                     float *acc) {
-    const size_t row = (size_t)plan->n_chunk * CT_LANES;
     for (int o = 0; o < plan->c_out; o += CO_TILE) {
         for (int i = 0; i < plan->c_in; i += CI_TILE) {
-            product_tile(n * PARTS, m + (size_t)o * row, v + (size_t)i * row, row, acc);
+            product_tile(plan, n, m + (size_t)o * CHANNEL_STEP, v + (size_t)i * CHANNEL_STEP, acc);
             acc += TILE_SUMS;
         }
     }
@@ -105,11 +112,9 @@ static void product(const ct_winograd_plan *plan, int n, const float *m, const f
 
 /* The rows of absent channels, which a register tile reads beside the others. */
 static void clear_absent(const ct_winograd_plan *plan, float *v, float *m) {
-    const size_t row = (size_t)plan->n_chunk * CT_LANES;
-    for (int xi = 0; xi < N_XI; xi++) {
-        float *a = v + (size_t)xi * plan->v_stride, *b = m + (size_t)xi * plan->m_stride;
-        for (size_t k = plan->c_in * row; k < round_up(plan->c_in, 4) * row; k++) a[k] = 0.0f;
-        for (size_t k = plan->c_out * row; k < round_up(plan->c_out, 4) * row; k++) b[k] = 0.0f;
+    for (int g = 0; g < plan->n_chunk / GROUP; g++, v += plan->v_group, m += plan->m_group) {
+        for (size_t k = (size_t)plan->c_in * CHANNEL_STEP; k < plan->v_group; k++) v[k] = 0.0f;
+        for (size_t k = (size_t)plan->c_out * CHANNEL_STEP; k < plan->m_group; k++) m[k] = 0.0f;
     }
 }
 
@@ -117,7 +122,8 @@ void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c
                                 float *acc, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = acc_stride(c_in, c_out);
-    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES, *m = v + N_XI * plan.v_stride;
+    float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
+    float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
     clear_absent(&plan, v, m);
     for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
@@ -125,7 +131,7 @@ void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
         KERNEL(winograd_gradient)(&plan, dy, first, n, m);
         for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, n, m + (size_t)xi * plan.m_stride, v + (size_t)xi * plan.v_stride,
+            product(&plan, n, m + (size_t)xi * XI_STEP, v + (size_t)xi * XI_STEP,
                     acc + (size_t)xi * stride);
     }
 }

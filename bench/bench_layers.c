@@ -1,0 +1,152 @@
+/* Where a job's time goes: processor time of every step of a network, forward and backward, best of
+ * many jobs on one core, beside the multiply-adds of direct convolutions. Processor time, so that
+ * what else the machine does counts as little as it can.
+ *   bench_layers [model, default resnet20] [jobs, default 20] */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/cpu/cpu_internal.h"
+#include "util/memory.h"
+#include "util/rng.h"
+#include "util/text.h"
+
+enum { BATCH = 32 };
+
+typedef struct times {
+    double features, forward, backward; /* ms */
+} times;
+
+static double cpu_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static void keep_least(double *least, double start) {
+    double taken = cpu_ms() - start;
+    if (taken < *least) *least = taken;
+}
+
+static void fill(float *x, size_t n, double scale) {
+    ct_rng rng;
+    ct_rng_init(&rng, 1, CT_RNG_TEST, 0, 0, 0);
+    for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
+}
+
+/* One job with nothing but its steps. */
+static void run_job(cpu_call c, cpu_mode mode, const float *pictures, times *steps) {
+    const cpu_plan *plan = c.plan;
+    const ct_graph *g = plan->base.graph;
+    c.mode = mode;
+    c.layout = mode == CPU_TRAIN ? &plan->train : &plan->forward;
+    c.value_at = c.layout->value;
+    const size_t n_pixels = 2 * cpu_tensor_floats(g->nodes[0].shape);
+    memcpy(cpu_value(&c, 0), pictures, n_pixels * sizeof *pictures);
+    const int n = mode == CPU_TRAIN ? plan->n_steps : plan->n_feature_steps;
+    for (int s = 0; s < n; s++) {
+        double start = cpu_ms();
+        ct_cpu_step_forward(&c, &plan->steps[s]);
+        keep_least(mode == CPU_TRAIN ? &steps[s].forward : &steps[s].features, start);
+    }
+    if (mode != CPU_TRAIN) return;
+    memset(c.worker->has_grad, 0, (size_t)g->n_nodes * sizeof *c.worker->has_grad);
+    fill(cpu_grad(&c, g->logits), (size_t)g->n_classes * BATCH, 1e-3);
+    c.worker->has_grad[plan->root[g->logits]] = true;
+    c.value_at = c.layout->again;
+    for (int s = plan->n_steps - 1; s >= 0; s--) {
+        double start = cpu_ms();
+        ct_cpu_step_backward(&c, &plan->steps[s]);
+        keep_least(&steps[s].backward, start);
+    }
+}
+
+static double macs_of(const cpu_step *step) {
+    const ct_node *node = step->node;
+    const double from = (double)ct_shape_size(step->from), to = (double)ct_shape_size(step->to);
+    if (step->op == CT_OP_LINEAR) return from * to;
+    if (step->op != CT_OP_CONV) return 0;
+    return to * step->from.c / node->groups * node->kernel * node->kernel;
+}
+
+static const char *kind_of(const cpu_step *step) {
+    static const char *names[CT_N_OPS] = {
+        [CT_OP_CONV] = "conv",           [CT_OP_LINEAR] = "linear",
+        [CT_OP_RELU] = "relu",           [CT_OP_MAXPOOL] = "maxpool",
+        [CT_OP_AVGPOOL] = "avgpool",     [CT_OP_ADD] = "add",
+        [CT_OP_EVONORM] = "evonorm",     [CT_OP_EVONORM_S0] = "evonorm-s0",
+        [CT_OP_GROUPNORM] = "groupnorm", [CT_OP_BATCHNORM] = "batchnorm"};
+    if (step->op != CT_OP_CONV) return names[step->op];
+    return step->winograd || step->winograd5  ? "winograd"
+           : step->node->groups == step->to.c ? "depthwise"
+                                              : "conv";
+}
+
+static double rate(double flops, double ms) {
+    return ms > 0 && isfinite(ms) ? 1e-6 * flops / ms : 0;
+}
+
+static void print_steps(const cpu_plan *plan, const times *steps) {
+    times all = {0};
+    printf("%-10s %14s %14s k/s | %8s %8s %8s ms | %6s %6s GFLOP/s\n", "step", "from", "to",
+           "features", "forward", "backward", "fwd", "back");
+    for (int s = 0; s < plan->n_steps; s++) {
+        const cpu_step *step = &plan->steps[s];
+        const times *t = &steps[s];
+        const double flops = 2 * BATCH * macs_of(step);
+        printf(
+            "%-10s %4d x %2d x %2d  %4d x %2d x %2d  %d/%d | %8.3f %8.3f %8.3f    | %6.0f %6.0f\n",
+            kind_of(step), step->from.c, step->from.h, step->from.w, step->to.c, step->to.h,
+            step->to.w, step->node->kernel, step->node->stride,
+            isfinite(t->features) ? t->features : 0, t->forward, t->backward,
+            rate(flops, t->forward), rate((step->in == 0 ? 1 : 2) * flops, t->backward));
+        if (isfinite(t->features)) all.features += t->features;
+        all.forward += t->forward;
+        all.backward += t->backward;
+    }
+    printf("%-44s | %8.3f %8.3f %8.3f\n", "sum", all.features, all.forward, all.backward);
+}
+
+static ct_status bench(const char *model, int64_t n_jobs) {
+    ct_graph graph;
+    ct_backend *backend;
+    ct_plan *base;
+    ct_model_spec spec = {.name = model, .n_classes = 10};
+    CT_TRY(ct_model_usual_input(model, &spec.input));
+    CT_TRY(ct_graph_create(&spec, &graph));
+    CT_TRY(ct_backend_create("cpu", &(ct_backend_options){.n_threads = 1}, &backend));
+    CT_TRY(ct_plan_create(backend, &graph, BATCH, &base));
+    const cpu_plan *plan = (const cpu_plan *)base;
+    const size_t n_pixels = BATCH * ct_shape_size(spec.input);
+    float *params = ct_new(float, graph.n_weights), *dparams = ct_new(float, graph.n_weights);
+    float *pictures = ct_new(float, n_pixels);
+    times *steps = ct_new(times, (size_t)plan->n_steps);
+    if (params == NULL || dparams == NULL || pictures == NULL || steps == NULL)
+        return ct_fail(CT_NOMEM, "no memory for %s", model);
+    for (int s = 0; s < plan->n_steps; s++) steps[s] = (times){INFINITY, INFINITY, INFINITY};
+    ct_init_params(&graph, 1, params);
+    fill(pictures, n_pixels, 1);
+    const cpu_call call = {.plan = plan,
+                           .k = ((const cpu_backend *)backend)->kernels,
+                           .worker = plan->workers,
+                           .n = BATCH,
+                           .n_blocks = BATCH / CT_LANES,
+                           .params = params,
+                           .dparams = dparams};
+    for (int64_t i = 0; i < n_jobs; i++) {
+        run_job(call, CPU_FEATURES, pictures, steps);
+        run_job(call, CPU_TRAIN, pictures, steps);
+    }
+    print_steps(plan, steps);
+    return CT_OK;
+}
+
+int main(int n_args, char **args) {
+    int64_t n_jobs = 20;
+    if (n_args > 2 && (!ct_parse_i64(args[2], &n_jobs) || n_jobs < 1)) {
+        fprintf(stderr, "usage: bench_layers [model] [jobs]\n");
+        return 2;
+    }
+    return bench(n_args > 1 ? args[1] : "resnet20", n_jobs) == CT_OK ? 0 : 1;
+}
