@@ -203,7 +203,7 @@ static ct_status clip(ct_agents *a) {
 }
 
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
-    ct_objective objective = {.loss = a->loss};
+    ct_objective objective = {.loss = a->loss, .weight_decay = a->hyper.weight_decay};
     ct_work work = ct_agents_work(a, at, a->own_jobs, a->n);
     objective.loss.ccl = ct_agents_contrasts(a);
     if (objective.loss.ccl) CT_TRY(ct_agents_exchange_features(a, shared, &objective));
@@ -211,12 +211,6 @@ ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
     a->samples.n_steps++;
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
     if (objective.loss.ccl && a->economy.adaptive_share > 0) CT_TRY(ct_agents_update_means(a));
-    if (a->hyper.weight_decay > 0) {
-        ct_update u = ct_agents_update(a);
-        SET(&u, &a->g, {1, &a->g}, {a->hyper.weight_decay, at});
-        /* rows of neighbours may still be on their way */
-        CT_TRY(ct_update_run(a->backend, &u));
-    }
     return a->hyper.clip_norm > 0 ? clip(a) : CT_OK;
 }
 

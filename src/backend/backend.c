@@ -184,7 +184,12 @@ ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_
 
 ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                       ct_bank *gradient, ct_bank *losses, size_t column) {
-    return plan->backend->ops->gradient(plan, work, objective, gradient, losses, column);
+    ct_backend *backend = plan->backend;
+    CT_TRY(backend->ops->gradient(plan, work, objective, gradient, losses, column));
+    if (objective->weight_decay == 0 || backend->ops->adds_decay) return CT_OK;
+    ct_update u = {.n_rows = gradient->n_own};
+    SET(&u, gradient, {1, gradient}, {objective->weight_decay, work->params});
+    return ct_update_run(backend, &u);
 }
 
 ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions) {

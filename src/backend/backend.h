@@ -121,6 +121,7 @@ typedef struct ct_objective {
     const int *cross_begin; /* [n_jobs + 1] job k's rows of `cross` are cross_begin[k] .. */
     const ct_bank *lambdas; /* [job.out][2] lambda_m, lambda_d instead of the loss'; may be NULL */
     const ct_bank *class_sums; /* [job.out][C * (r + 1)] neighbours' sums about the job's model */
+    double weight_decay;       /* so much of the parameters is added; then job.model is job.out */
 } ct_objective;
 
 /* One job's losses in a loss bank: CT_LOSS_FIELDS columns from `column` on. */
@@ -164,6 +165,7 @@ typedef struct ct_backend_ops {
     ct_status (*step_begin)(ct_backend *backend);
     ct_status (*step_end)(ct_backend *backend);
     double (*peak_gflops)(ct_backend *backend); /* measured; may be NULL */
+    bool adds_decay; /* `gradient` adds the weight decay itself, while the row is in the cache */
 } ct_backend_ops;
 
 struct ct_backend {

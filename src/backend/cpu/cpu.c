@@ -77,6 +77,7 @@ static const ct_backend_ops cpu_ops = {
     .gradient = ct_cpu_gradient,
     .evaluate = ct_cpu_evaluate,
     .peak_gflops = ct_cpu_peak_gflops,
+    .adds_decay = true,
 };
 
 ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **out) {

@@ -106,6 +106,13 @@ static void contrast(const cpu_call *c, const ct_objective *o, int k, int out, f
     gradient_to_lanes(c, g->logits, c->worker->dlogits);
 }
 
+/* g += decay * x, as an update would do it, while the row is in the cache. */
+static void add_decay(const cpu_call *c, const ct_bank *gradient, double decay) {
+    const float coefs[] = {1, (float)decay};
+    const float *terms[] = {c->dparams, c->params};
+    if (decay != 0) c->k->lincomb(cpu_round(gradient->n), 2, coefs, terms, c->dparams);
+}
+
 static void gradient_job(const task *t, int k, int worker) {
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
@@ -125,6 +132,7 @@ static void gradient_job(const task *t, int k, int worker) {
     if (t->objective->loss.ccl) contrast(&c, t->objective, k, job->out, loss);
     c.value_at = c.layout->again;
     for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
+    add_decay(&c, t->out, t->objective->weight_decay);
 }
 
 /* Jobs that move the same running statistics run one after the other, on the first one's worker. */

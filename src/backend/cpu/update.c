@@ -1,5 +1,7 @@
 /* Updates: every task runs the whole program on one block of columns over all rows, so that banks
- * are read and written once and temporaries never leave the cache. */
+ * are read and written once and temporaries never leave the cache. Within it, assignments that do
+ * not look at other rows of each other's targets run row by row: what one leaves is still in the
+ * first-level cache when the next one reads it. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "util/memory.h"
@@ -43,6 +45,36 @@ static int list_terms(const columns *c, const ct_assign *assign, int row) {
     return n;
 }
 
+static bool mixes(const ct_assign *assign, const ct_bank *bank) {
+    for (int t = 0; t < assign->n_terms; t++) {
+        const ct_bank *read = assign->terms[t].bank;
+        bool is_same = bank->temp > 0 ? read->temp == bank->temp : read->data == bank->data;
+        if (assign->terms[t].matrix != NULL && is_same) return true;
+    }
+    return false;
+}
+
+static int n_rows_of(const ct_update *update, const ct_assign *assign) {
+    return assign->target->temp > 0 ? update->n_rows : assign->target->n_own;
+}
+
+/* The end of the assignments from `first` on that can run row by row. */
+static int end_of_run(const ct_update *update, int first) {
+    const ct_assign *all = update->assigns;
+    for (int end = first + 1; end < update->n_assigns; end++) {
+        if (n_rows_of(update, &all[end]) != n_rows_of(update, &all[first])) return end;
+        for (int a = first; a < end; a++)
+            if (mixes(&all[a], all[end].target) || mixes(&all[end], all[a].target)) return end;
+    }
+    return update->n_assigns;
+}
+
+static void run_assign(const columns *c, const ct_assign *assign, int row) {
+    int n_terms = list_terms(c, assign, row);
+    c->run->backend->kernels->lincomb(c->n, n_terms, c->coefs, c->terms,
+                                      row_of(c, assign->target, row));
+}
+
 static void update_task(void *context, int task, int worker) {
     const update_run *run = context;
     cpu_backend *b = run->backend;
@@ -54,13 +86,11 @@ static void update_task(void *context, int task, int worker) {
                  .first = (size_t)task * CPU_UPDATE_COLUMNS};
     size_t left = run->n_columns - c.first;
     c.n = cpu_round(left < CPU_UPDATE_COLUMNS ? left : CPU_UPDATE_COLUMNS);
-    for (int a = 0; a < run->update->n_assigns; a++) {
-        const ct_assign *assign = &run->update->assigns[a];
-        int n_rows = assign->target->temp > 0 ? run->update->n_rows : assign->target->n_own;
-        for (int row = 0; row < n_rows; row++) {
-            int n_terms = list_terms(&c, assign, row);
-            b->kernels->lincomb(c.n, n_terms, c.coefs, c.terms, row_of(&c, assign->target, row));
-        }
+    const ct_update *u = run->update;
+    for (int first = 0, end; first < u->n_assigns; first = end) {
+        end = end_of_run(u, first);
+        for (int row = 0; row < n_rows_of(u, &u->assigns[first]); row++)
+            for (int a = first; a < end; a++) run_assign(&c, &u->assigns[a], row);
     }
 }
 
