@@ -24,8 +24,7 @@ static double cpu_ms(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static void keep_least(double *least, double start) {
-    double taken = cpu_ms() - start;
+static void keep_least(double *least, double taken) {
     if (taken < *least) *least = taken;
 }
 
@@ -35,30 +34,59 @@ static void fill(float *x, size_t n, double scale) {
     for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
 }
 
-/* One job with nothing but its steps. */
-static void run_job(cpu_call c, cpu_mode mode, const float *pictures, times *steps) {
+static cpu_call pass_of(cpu_call c, cpu_mode mode, int pass) {
     const cpu_plan *plan = c.plan;
-    const ct_graph *g = plan->base.graph;
     c.mode = mode;
     c.layout = mode == CPU_TRAIN ? &plan->train : &plan->forward;
     c.value_at = c.layout->value;
-    const size_t n_pixels = 2 * cpu_tensor_floats(g->nodes[0].shape);
-    memcpy(cpu_value(&c, 0), pictures, n_pixels * sizeof *pictures);
-    const int n = mode == CPU_TRAIN ? plan->n_steps : plan->n_feature_steps;
+    c.n = plan->pass_samples;
+    c.n_blocks = c.n / CT_LANES;
+    c.arena = c.worker->arena + (mode == CPU_TRAIN ? (size_t)pass * c.layout->n_floats : 0);
+    return c;
+}
+
+static void forward_pass(const cpu_call *c, const float *pictures, times *taken) {
+    const size_t n_pixels = (size_t)c->n_blocks * cpu_tensor_floats(c->plan->steps[0].from);
+    memcpy(cpu_value(c, 0), pictures, n_pixels * sizeof *pictures);
+    const int n = c->mode == CPU_TRAIN ? c->plan->n_steps : c->plan->n_feature_steps;
     for (int s = 0; s < n; s++) {
         double start = cpu_ms();
-        ct_cpu_step_forward(&c, &plan->steps[s]);
-        keep_least(mode == CPU_TRAIN ? &steps[s].forward : &steps[s].features, start);
+        ct_cpu_step_forward(c, &c->plan->steps[s]);
+        *(c->mode == CPU_TRAIN ? &taken[s].forward : &taken[s].features) += cpu_ms() - start;
     }
-    if (mode != CPU_TRAIN) return;
+}
+
+static void backward_pass(cpu_call c, times *taken) {
+    const ct_graph *g = c.plan->base.graph;
     memset(c.worker->has_grad, 0, (size_t)g->n_nodes * sizeof *c.worker->has_grad);
-    fill(cpu_grad(&c, g->logits), (size_t)g->n_classes * BATCH, 1e-3);
-    c.worker->has_grad[plan->root[g->logits]] = true;
+    fill(cpu_grad(&c, g->logits), (size_t)(g->n_classes * c.n), 1e-3);
+    c.worker->has_grad[c.plan->root[g->logits]] = true;
     c.value_at = c.layout->again;
-    for (int s = plan->n_steps - 1; s >= 0; s--) {
+    for (int s = c.plan->n_steps - 1; s >= 0; s--) {
         double start = cpu_ms();
-        ct_cpu_step_backward(&c, &plan->steps[s]);
-        keep_least(&steps[s].backward, start);
+        ct_cpu_step_backward(&c, &c.plan->steps[s]);
+        taken[s].backward += cpu_ms() - start;
+    }
+}
+
+/* A job forward only, and one for a gradient, with nothing but their steps. */
+static void run_jobs(cpu_call call, const float *pictures, times *taken, times *least) {
+    const int n_steps = call.plan->n_steps, n_passes = BATCH / call.plan->pass_samples;
+    memset(taken, 0, (size_t)n_steps * sizeof *taken);
+    for (int pass = 0; pass < n_passes; pass++) {
+        cpu_call c = pass_of(call, CPU_FEATURES, pass);
+        forward_pass(&c, pictures, taken);
+    }
+    for (int pass = 0; pass < n_passes; pass++) {
+        cpu_call c = pass_of(call, CPU_TRAIN, pass);
+        forward_pass(&c, pictures, taken);
+    }
+    for (int pass = n_passes - 1; pass >= 0; pass--)
+        backward_pass(pass_of(call, CPU_TRAIN, pass), taken);
+    for (int s = 0; s < n_steps; s++) {
+        keep_least(&least[s].features, taken[s].features);
+        keep_least(&least[s].forward, taken[s].forward);
+        keep_least(&least[s].backward, taken[s].backward);
     }
 }
 
@@ -84,7 +112,7 @@ static const char *kind_of(const cpu_step *step) {
 }
 
 static double rate(double flops, double ms) {
-    return ms > 0 && isfinite(ms) ? 1e-6 * flops / ms : 0;
+    return ms > 0 ? 1e-6 * flops / ms : 0;
 }
 
 static void print_steps(const cpu_plan *plan, const times *steps) {
@@ -98,10 +126,10 @@ static void print_steps(const cpu_plan *plan, const times *steps) {
         printf(
             "%-10s %4d x %2d x %2d  %4d x %2d x %2d  %d/%d | %8.3f %8.3f %8.3f    | %6.0f %6.0f\n",
             kind_of(step), step->from.c, step->from.h, step->from.w, step->to.c, step->to.h,
-            step->to.w, step->node->kernel, step->node->stride,
-            isfinite(t->features) ? t->features : 0, t->forward, t->backward,
-            rate(flops, t->forward), rate((step->in == 0 ? 1 : 2) * flops, t->backward));
-        if (isfinite(t->features)) all.features += t->features;
+            step->to.w, step->node->kernel, step->node->stride, t->features, t->forward,
+            t->backward, rate(flops, t->forward),
+            rate((step->in == 0 ? 1 : 2) * flops, t->backward));
+        all.features += t->features;
         all.forward += t->forward;
         all.backward += t->backward;
     }
@@ -121,7 +149,7 @@ static ct_status bench(const char *model, int64_t n_jobs) {
     const size_t n_pixels = BATCH * ct_shape_size(spec.input);
     float *params = ct_new(float, graph.n_weights), *dparams = ct_new(float, graph.n_weights);
     float *pictures = ct_new(float, n_pixels);
-    times *steps = ct_new(times, (size_t)plan->n_steps);
+    times *steps = ct_new(times, 2 * (size_t)plan->n_steps);
     if (params == NULL || dparams == NULL || pictures == NULL || steps == NULL)
         return ct_fail(CT_NOMEM, "no memory for %s", model);
     for (int s = 0; s < plan->n_steps; s++) steps[s] = (times){INFINITY, INFINITY, INFINITY};
@@ -130,14 +158,9 @@ static ct_status bench(const char *model, int64_t n_jobs) {
     const cpu_call call = {.plan = plan,
                            .k = ((const cpu_backend *)backend)->kernels,
                            .worker = plan->workers,
-                           .n = BATCH,
-                           .n_blocks = BATCH / CT_LANES,
                            .params = params,
                            .dparams = dparams};
-    for (int64_t i = 0; i < n_jobs; i++) {
-        run_job(call, CPU_FEATURES, pictures, steps);
-        run_job(call, CPU_TRAIN, pictures, steps);
-    }
+    for (int64_t i = 0; i < n_jobs; i++) run_jobs(call, pictures, steps + plan->n_steps, steps);
     print_steps(plan, steps);
     return CT_OK;
 }

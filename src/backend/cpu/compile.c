@@ -70,6 +70,40 @@ static void forget_norms(cpu_plan *plan) {
     }
 }
 
+static int n_step_readers(const cpu_plan *plan, int node) {
+    int n = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        n += (plan->steps[s].in == node) + (plan->steps[s].residual == node);
+    return n;
+}
+
+/* A 1x1 convolution copies a few pixels of all channels side by side before it multiplies them, a
+ * depthwise one goes channel by channel (separable.c): an EvoNorm that they alone read is applied
+ * on the way, and its output is never stored. */
+static void delay_norms(cpu_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    for (int s = 0; s < plan->n_steps; s++) plan->steps[s].norm = -1;
+    for (int s = 0; s < plan->n_steps; s++) {
+        cpu_step *norm = &plan->steps[s];
+        bool is_evonorm = norm->op == CT_OP_EVONORM || norm->op == CT_OP_EVONORM_S0;
+        if (!is_evonorm || norm->residual >= 0 || norm->out == g->features) continue;
+        if (n_step_readers(plan, norm->out) != 1 || n_step_readers(plan, norm->in) != 1) continue;
+        for (int r = s + 1; r < plan->n_steps; r++) {
+            cpu_step *reader = &plan->steps[r];
+            bool applies = ct_cpu_is_pointwise(reader) || ct_cpu_is_depthwise(reader);
+            if (reader->in != norm->out || !applies) continue;
+            norm->is_lazy = true;
+            norm->is_idle = ct_cpu_is_depthwise(reader);
+            reader->norm = s;
+            reader->remake = -1;
+        }
+    }
+}
+
+int ct_cpu_source(const cpu_plan *plan, const cpu_step *step) {
+    return step->norm >= 0 ? plan->steps[step->norm].in : step->in;
+}
+
 /* And those of 2x2, each of them one window of the pooling, for kernels of 5x5. */
 static bool suits_winograd5(const ct_node *node, ct_shape from) {
     return node->kernel == 5 && node->stride == 1 && node->pad == 0 && from.c >= 4 &&
@@ -106,5 +140,6 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
     forget_norms(plan);
+    delay_norms(plan);
     return CT_OK;
 }

@@ -14,12 +14,6 @@ static bool is_pointwise(const cpu_step *step) {
     return step->node->kernel == 1 && step->node->pad == 0 && step->node->groups == 1;
 }
 
-static bool is_depthwise(const cpu_step *step) {
-    const ct_node *node = step->node;
-    return node->kernel == 3 && node->pad == 1 && node->stride <= 2 && node->groups > 1 &&
-           node->groups == step->from.c && node->groups == step->to.c;
-}
-
 /* ---- the input as a kernel reads it ---- */
 
 /* Pads columns (and rows for the kernel that pools; others skip rows outside the picture), or keeps
@@ -80,7 +74,7 @@ static ct_shape pooled(ct_shape s) {
 }
 
 static uint8_t *winners(const cpu_call *c, const cpu_step *step) {
-    return (uint8_t *)(c->worker->arena + c->layout->stats[step->out]);
+    return (uint8_t *)cpu_stats(c, step->out);
 }
 
 static void pool_forward(const cpu_call *c, const cpu_step *step) {
@@ -159,9 +153,9 @@ void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
         winograd5_forward(c, step);
     else if (step->pool)
         pool_forward(c, step);
-    else if (is_depthwise(step))
+    else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_forward(c, step);
-    else if (is_pointwise(step) && step->node->stride == 1)
+    else if (ct_cpu_is_pointwise(step))
         ct_cpu_pointwise_forward(c, step);
     else
         direct_forward(c, step);
@@ -346,7 +340,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
         winograd_weight_gradient(c, step);
-    else if (is_depthwise(step))
+    else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_weights(c, step);
     else if (is_pointwise(step))
         ct_cpu_pointwise_weights(c, step);
@@ -359,9 +353,9 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     if (step->in == 0) return;
     if (step->winograd)
         winograd_data_gradient(c, step, *has_grad);
-    else if (is_depthwise(step))
+    else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_data(c, step, *has_grad);
-    else if (is_pointwise(step) && node->stride == 1)
+    else if (ct_cpu_is_pointwise(step))
         ct_cpu_pointwise_data(c, step, *has_grad);
     else if (!step->winograd5) /* which has written both */
         direct_data_gradient(c, step, *has_grad);
@@ -383,12 +377,12 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
         return larger(u, acc) + larger(k->winograd_scratch(c_in, c_out, h, w),
                                        k->winograd_scratch(c_out, c_in, h, w));
     }
-    if (is_depthwise(step)) return 0;
+    if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(plan, step);
     if (step->winograd5) {
         const ct_winograd5_geometry g = geometry5(step);
         return larger(k->winograd5_pool_scratch(&g), k->winograd5_backward_scratch(&g));
     }
-    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    const size_t n_blocks = cpu_pass_blocks(plan);
     const source s = source_of(step);
     const ct_padding pad = gradient_padding(step);
     size_t weights = cpu_round(plan->base.graph->params[step->node->weight].count);

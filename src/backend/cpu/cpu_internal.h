@@ -35,7 +35,10 @@ typedef struct cpu_step {
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     bool winograd;       /* F(4x4,3x3) */
     bool winograd5;      /* F(2x2,5x5), always with pool */
-    int remake; /* step whose output the backward pass computes again before this one; -1: none */
+    int remake;   /* step whose output the backward pass computes again before this one; -1: none */
+    int norm;     /* step whose output this one makes of that step's input as it reads; -1: none */
+    bool is_lazy; /* the output is made by the step that reads it */
+    bool is_idle; /* and so are the statistics */
     ct_shape from, to;
 } cpu_step;
 
@@ -49,9 +52,10 @@ typedef struct cpu_layout {
 } cpu_layout;
 
 typedef struct cpu_worker {
-    float *arena;   /* the layout's tensors */
+    float *arena;   /* the layout's tensors, those of every pass */
     float *scratch; /* of one kernel call */
     float *spare;   /* a gradient before it is added to what is there */
+    float *dparams; /* [n_weights] gradients of a pass before they are added to the others' */
     bool *has_grad; /* [n_nodes] by root */
     int32_t *labels;
     float *features, *dfeatures; /* [max_batch][r] */
@@ -65,6 +69,7 @@ typedef struct cpu_plan {
     int n_steps, n_feature_steps; /* steps that lead to the features */
     int *root;                    /* [n_nodes] node whose gradient's place is used */
     cpu_layout train, forward;
+    int pass_samples; /* a job runs so many samples at a time from the first step to the last */
     size_t scratch_floats, spare_floats;
     cpu_worker *workers; /* [n_threads] */
     float *block;        /* what the workers' floats point into */
@@ -74,18 +79,26 @@ typedef struct cpu_plan {
 
 typedef enum cpu_mode { CPU_TRAIN, CPU_FEATURES, CPU_EVALUATE } cpu_mode;
 
-/* A job on its worker. */
+/* A job's pass on its worker. */
 typedef struct cpu_call {
     const cpu_plan *plan;
     const ct_kernels *k;
     const cpu_layout *layout;
     const size_t *value_at; /* the layout's value; in the backward pass again */
     cpu_worker *worker;
+    float *arena; /* the pass' tensors */
     cpu_mode mode;
-    int n, n_blocks;
+    int first, n, n_blocks; /* samples first .. first+n-1 of the batch */
     const float *params;
     float *dparams, *buffers;
 } cpu_call;
+
+/* Some pixels of some channels of a tensor's block. */
+typedef struct cpu_part {
+    size_t block;
+    int channel, n_channels;
+    int pixel, n_pixels;
+} cpu_part;
 
 static inline size_t cpu_tensor_floats(ct_shape s) {
     return ct_shape_size(s) * CT_LANES;
@@ -94,10 +107,20 @@ static inline size_t cpu_round(size_t n) {
     return (n + 15) / 16 * 16;
 }
 static inline float *cpu_value(const cpu_call *c, int node) {
-    return c->worker->arena + c->value_at[node];
+    return c->arena + c->value_at[node];
 }
 static inline float *cpu_grad(const cpu_call *c, int node) {
-    return c->worker->arena + c->layout->grad[node];
+    return c->arena + c->layout->grad[node];
+}
+static inline float *cpu_stats(const cpu_call *c, int node) {
+    return c->arena + c->layout->stats[node];
+}
+/* Blocks of a pass, passes of a batch. */
+static inline size_t cpu_pass_blocks(const cpu_plan *plan) {
+    return (size_t)(plan->pass_samples + CT_LANES - 1) / CT_LANES;
+}
+static inline int cpu_n_passes(const cpu_plan *plan, int n) {
+    return (n + plan->pass_samples - 1) / plan->pass_samples;
 }
 static inline const float *cpu_param(const cpu_call *c, int param) {
     return param == CT_NO_PARAM ? NULL : c->params + c->plan->base.graph->params[param].offset;
@@ -110,6 +133,8 @@ static inline float *cpu_dparam(const cpu_call *c, int param) {
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv);
 /* Whether the backward pass of a step reads the value of its input. */
 bool ct_cpu_reads_input(const cpu_step *step);
+/* The node whose value a step reads: its input, or that of the norm it applies to it. */
+int ct_cpu_source(const cpu_plan *plan, const cpu_step *step);
 /* layout.c */
 ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out);
 void ct_cpu_layout_free(cpu_layout *layout);
@@ -125,6 +150,17 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
 void ct_cpu_conv_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_conv_backward(const cpu_call *call, const cpu_step *step);
 /* separable.c: 1x1 convolutions of stride 1 (the weight gradient: of any) and depthwise 3x3 ones */
+static inline bool ct_cpu_is_pointwise(const cpu_step *step) {
+    const ct_node *node = step->node;
+    return step->op == CT_OP_CONV && node->kernel == 1 && node->stride == 1 && node->pad == 0 &&
+           node->groups == 1;
+}
+static inline bool ct_cpu_is_depthwise(const cpu_step *step) {
+    const ct_node *node = step->node;
+    return step->op == CT_OP_CONV && node->kernel == 3 && node->pad == 1 && node->stride <= 2 &&
+           node->groups > 1 && node->groups == step->from.c && node->groups == step->to.c;
+}
+size_t ct_cpu_depthwise_scratch(const cpu_plan *plan, const cpu_step *step);
 size_t ct_cpu_pointwise_scratch(const cpu_step *step);
 void ct_cpu_pointwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_pointwise_data(const cpu_call *call, const cpu_step *step, bool accumulate);
@@ -134,6 +170,11 @@ void ct_cpu_depthwise_data(const cpu_call *call, const cpu_step *step, bool accu
 void ct_cpu_depthwise_weights(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_again(const cpu_call *call, const cpu_step *step);
+/* Statistics of one group of an idle norm, all blocks. */
+void ct_cpu_norm_group(const cpu_call *call, const cpu_step *step, int group);
+/* Part of a lazy norm's output, channels `row` floats apart. */
+void ct_cpu_norm_pixels(const cpu_call *call, const cpu_step *step, const cpu_part *part,
+                        float *out, size_t row);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
 /* input.c: the pictures of a batch in lanes */
 void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float *x);

@@ -40,9 +40,9 @@ static bool is_remade(const cpu_plan *plan, int node) {
 static void keep_for_backward(const lives *all, const cpu_step *step, int time) {
     bool reads_out =
         (step->relu && !step->pool) || step->op == CT_OP_RELU || step->op == CT_OP_MAXPOOL;
+    const int source = ct_cpu_source(all->plan, step);
     if (ct_cpu_reads_input(step))
-        use_at(is_remade(all->plan, step->in) ? &all->again[step->in] : &all->value[step->in],
-               time);
+        use_at(is_remade(all->plan, source) ? &all->again[source] : &all->value[source], time);
     if (reads_out) use_at(&all->value[step->out], time);
     if (step->pool) use_at(&all->grad[step->inner], time);
     use_at(&all->stats[step->out], time);
@@ -60,9 +60,10 @@ static void find_lives(const lives *all) {
     for (int s = 0; s < plan->n_steps; s++) {
         const cpu_step *step = &plan->steps[s];
         int back = 2 * loss - s;
-        use_at(&all->value[step->in], s);
-        use_at(&all->value[step->out], s);
+        use_at(&all->value[ct_cpu_source(plan, step)], s);
+        if (!step->is_lazy) use_at(&all->value[step->out], s);
         use_at(&all->stats[step->out], s);
+        if (step->norm >= 0) use_at(&all->stats[step->in], s);
         if (step->residual >= 0) use_at(&all->value[step->residual], s);
         if (!all->train) continue;
         keep_for_backward(all, step, back);
@@ -76,7 +77,7 @@ static size_t stats_floats(const cpu_plan *plan, int out) {
     for (int s = 0; s < plan->n_steps; s++) {
         const cpu_step *step = &plan->steps[s];
         if (step->out != out) continue;
-        size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+        size_t n_blocks = cpu_pass_blocks(plan);
         if (step->pool) /* a byte per pooled value */
             return cpu_round(n_blocks * cpu_tensor_floats(step->to) / 4 / sizeof(float));
         if (step->op == CT_OP_BATCHNORM) return cpu_round(2 * (size_t)step->to.c);
@@ -94,7 +95,8 @@ static bool works_in_place(const lives *all, const cpu_step *step) {
     bool is_pointwise = step->op == CT_OP_RELU || step->op == CT_OP_EVONORM ||
                         step->op == CT_OP_EVONORM_S0 || step->op == CT_OP_GROUPNORM ||
                         step->op == CT_OP_BATCHNORM;
-    if (!is_pointwise || step->in == 0 || step->in == g->features || step->in == g->logits)
+    if (!is_pointwise || step->is_lazy || step->in == 0 || step->in == g->features ||
+        step->in == g->logits)
         return false;
     int n_readers = 0;
     for (int s = 0; s < plan->n_steps; s++)
@@ -158,7 +160,7 @@ static ct_status take(const cpu_plan *plan, const lives *all, cpu_layout *out) {
 ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
     const ct_graph *g = plan->base.graph;
     int n = g->n_nodes;
-    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    size_t n_blocks = cpu_pass_blocks(plan);
     life *block = ct_new(life, N_KINDS * (size_t)n);
     if (block == NULL) return ct_fail(CT_NOMEM, "no memory for the layout of %s", g->model);
     lives all = {plan, block, block + n, block + 2 * n, block + 3 * n, train};

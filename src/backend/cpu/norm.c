@@ -27,7 +27,7 @@ static void batchnorm_forward(const cpu_call *c, const cpu_step *step) {
     if (c->mode == CPU_EVALUATE) {
         stats = c->buffers + step->node->buffer;
     } else {
-        float *batch = c->worker->arena + c->layout->stats[step->out];
+        float *batch = cpu_stats(c, step->out);
         c->k->batch_moments(x, size, c->n, &g, batch);
         if (c->mode == CPU_TRAIN && c->buffers != NULL)
             move_running(c->buffers + step->node->buffer, batch, g.c,
@@ -48,17 +48,19 @@ static void group_forward(const cpu_call *c, const cpu_step *step, bool has_stat
     const float *w = cpu_param(c, step->node->weight), *bias = cpu_param(c, step->node->bias);
     const float *x = cpu_value(c, step->in);
     const float *residual = step->residual >= 0 ? cpu_value(c, step->residual) : NULL;
-    float *y = cpu_value(c, step->out), *stats = c->worker->arena + c->layout->stats[step->out];
-    for (int b = 0; b < c->n_blocks; b++, x += size, y += size, stats += per_block) {
+    float *y = step->is_lazy ? NULL : cpu_value(c, step->out), *stats = cpu_stats(c, step->out);
+    for (int b = 0; b < c->n_blocks; b++, x += size, stats += per_block) {
         if (step->op == CT_OP_GROUPNORM)
             c->k->groupnorm(x, &g, w, bias, residual, stats, y);
         else
             c->k->evonorm(x, &g, w, bias, cpu_param(c, step->node->slope), residual, stats, y);
         if (residual != NULL) residual += size;
+        if (y != NULL) y += size;
     }
 }
 
 void ct_cpu_norm_forward(const cpu_call *c, const cpu_step *step) {
+    if (step->is_idle) return;
     if (step->op == CT_OP_BATCHNORM)
         batchnorm_forward(c, step);
     else
@@ -70,12 +72,36 @@ void ct_cpu_norm_again(const cpu_call *c, const cpu_step *step) {
     group_forward(c, step, true);
 }
 
+void ct_cpu_norm_group(const cpu_call *c, const cpu_step *step, int group) {
+    ct_norm_geometry g = geometry(step);
+    const size_t size = cpu_tensor_floats(step->to), per_block = (size_t)g.groups * 2 * CT_LANES;
+    g.c /= g.groups;
+    g.groups = 1;
+    const float *x = cpu_value(c, step->in) + (size_t)(group * g.c) * g.n_pixels * CT_LANES;
+    float *stats = cpu_stats(c, step->out) + group * 2 * CT_LANES;
+    for (int b = 0; b < c->n_blocks; b++, x += size, stats += per_block)
+        c->k->evonorm(x, &g, NULL, NULL, NULL, NULL, stats, NULL);
+}
+
+void ct_cpu_norm_pixels(const cpu_call *c, const cpu_step *step, const cpu_part *part, float *out,
+                        size_t row) {
+    const ct_norm_geometry g = geometry(step);
+    const size_t channel = g.n_pixels * CT_LANES;
+    const float *x = cpu_value(c, step->in) + part->block * cpu_tensor_floats(step->to);
+    const float *v = cpu_param(c, step->node->slope);
+    c->k->evonorm_pixels(
+        x + (size_t)part->channel * channel + part->pixel * CT_LANES, channel, &g, part->channel,
+        part->n_channels, part->n_pixels, cpu_param(c, step->node->weight) + part->channel,
+        cpu_param(c, step->node->bias) + part->channel, v != NULL ? v + part->channel : NULL,
+        cpu_stats(c, step->out) + part->block * (size_t)g.groups * 2 * CT_LANES, out, row);
+}
+
 void ct_cpu_norm_backward(const cpu_call *c, const cpu_step *step) {
     const ct_norm_geometry g = geometry(step);
     const size_t size = cpu_tensor_floats(step->to), per_block = (size_t)g.groups * 2 * CT_LANES;
     const float *w = cpu_param(c, step->node->weight), *v = cpu_param(c, step->node->slope);
     const float *x = cpu_value(c, step->in), *dy = cpu_grad(c, step->out);
-    const float *stats = c->worker->arena + c->layout->stats[step->out];
+    const float *stats = cpu_stats(c, step->out);
     float *dw = cpu_dparam(c, step->node->weight), *db = cpu_dparam(c, step->node->bias);
     float *dv = cpu_dparam(c, step->node->slope);
     /* the pictures' gradient has no place of its own, and a norm writes one in any case */

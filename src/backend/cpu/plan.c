@@ -5,6 +5,8 @@
 
 #include "util/memory.h"
 
+enum { LARGE_TENSOR = 4 << 20 }; /* bytes of a block of 16 samples */
+
 /* Last step in which a node is read: the first one backward that writes its gradient. */
 static int last_reader(const cpu_plan *plan, int node) {
     for (int s = plan->n_steps - 1; s >= 0; s--)
@@ -57,22 +59,36 @@ void ct_cpu_plan_free(ct_plan *base) {
     ct_free(plan);
 }
 
+/* Tensors of a batch in training must leave the second-level cache for blocks to pay one by one:
+ * preparing the weights once more costs little then, and what a step leaves is still near when the
+ * next one reads it. Batchnorm needs the whole batch at every step. */
+static int choose_pass(const ct_graph *g, int max_batch) {
+    size_t largest = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        if (g->nodes[i].op == CT_OP_BATCHNORM) return max_batch;
+        size_t bytes = cpu_tensor_floats(g->nodes[i].shape) * sizeof(float);
+        if (bytes > largest) largest = bytes;
+    }
+    return largest < LARGE_TENSOR ? max_batch : CT_LANES;
+}
+
 typedef struct sizes {
-    size_t arena, scratch, spare, features, logits, loss, total;
+    size_t arena, scratch, spare, dparams, features, logits, loss, total;
 } sizes;
 
 static sizes workspace_sizes(const cpu_plan *plan) {
     const ct_graph *g = plan->base.graph;
     size_t batch = (size_t)plan->base.max_batch, r = ct_graph_n_features(g);
-    sizes s = {.arena = cpu_round(plan->train.n_floats > plan->forward.n_floats
-                                      ? plan->train.n_floats
-                                      : plan->forward.n_floats),
+    const size_t n_passes = (size_t)cpu_n_passes(plan, plan->base.max_batch);
+    const size_t train = n_passes * plan->train.n_floats;
+    sizes s = {.arena = cpu_round(train > plan->forward.n_floats ? train : plan->forward.n_floats),
                .scratch = cpu_round(plan->scratch_floats),
                .spare = cpu_round(plan->spare_floats),
+               .dparams = n_passes > 1 ? cpu_round(g->n_weights) : 0,
                .features = cpu_round(batch * r),
                .logits = cpu_round(batch * (size_t)g->n_classes),
                .loss = cpu_round(ct_ccl_scratch(r, g->n_classes))};
-    s.total = s.arena + s.scratch + s.spare + 2 * s.features + 2 * s.logits + s.loss;
+    s.total = s.arena + s.scratch + s.spare + s.dparams + 2 * s.features + 2 * s.logits + s.loss;
     return s;
 }
 
@@ -99,6 +115,7 @@ static ct_status take_workspaces(cpu_plan *plan, int n_workers) {
         w->arena = cut(&at, s.arena);
         w->scratch = cut(&at, s.scratch);
         w->spare = cut(&at, s.spare);
+        w->dparams = cut(&at, s.dparams);
         w->features = cut(&at, s.features);
         w->dfeatures = cut(&at, s.features);
         w->logits = cut(&at, s.logits);
@@ -113,7 +130,7 @@ static ct_status take_workspaces(cpu_plan *plan, int n_workers) {
 
 /* A gradient that is added to another one comes from some step's input. */
 static void find_spare(cpu_plan *plan) {
-    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
+    const size_t n_blocks = cpu_pass_blocks(plan);
     for (int s = 0; s < plan->n_steps; s++) {
         const cpu_step *step = &plan->steps[s];
         bool adds_itself = step->op == CT_OP_CONV || step->op == CT_OP_LINEAR;
@@ -132,6 +149,7 @@ ct_status ct_cpu_plan_create(ct_backend *base, const ct_graph *graph, int max_ba
     cpu_plan *plan = ct_new(cpu_plan, 1);
     if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
     plan->base = (ct_plan){.backend = base, .graph = graph, .max_batch = max_batch};
+    plan->pass_samples = choose_pass(graph, max_batch);
     plan->root = ct_new(int, (size_t)graph->n_nodes);
     if (plan->root == NULL) {
         status = ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);

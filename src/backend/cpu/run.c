@@ -1,6 +1,8 @@
-/* Jobs: one agent's model on one batch, each on one worker from the pictures to the result. */
+/* Jobs: one agent's model on one batch, each on one worker from the pictures to the result, in one
+ * pass or, where tensors are large, block by block. */
 #include "backend/cpu/cpu_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct task {
@@ -45,94 +47,143 @@ static void gradient_to_lanes(const cpu_call *c, int node, const float *values) 
 
 /* ---- one job ---- */
 
-static cpu_call begin_job(const task *t, const ct_job *job, int worker, cpu_mode mode) {
-    const ct_batch *batch = &t->work->batches[job->batch];
+/* Passes that are trained keep their tensors side by side; others follow each other in one place.
+ */
+static cpu_call pass_of(const task *t, const ct_job *job, int worker, cpu_mode mode, int pass) {
+    const int n = t->work->batches[job->batch].n, first = pass * t->plan->pass_samples;
     cpu_call c = {.plan = t->plan,
                   .k = backend_of(t->plan)->kernels,
                   .layout = mode == CPU_TRAIN ? &t->plan->train : &t->plan->forward,
                   .worker = &t->plan->workers[worker],
                   .mode = mode,
-                  .n = batch->n,
-                  .n_blocks = (batch->n + CT_LANES - 1) / CT_LANES,
+                  .first = first,
+                  .n = n - first < t->plan->pass_samples ? n - first : t->plan->pass_samples,
                   .params = ct_host_row(t->work->params, job->model)};
+    c.n_blocks = (c.n + CT_LANES - 1) / CT_LANES;
+    c.arena = c.worker->arena + (mode == CPU_TRAIN ? (size_t)pass * c.layout->n_floats : 0);
     c.value_at = c.layout->value;
     if (t->work->buffers != NULL) c.buffers = ct_host_row(t->work->buffers, job->model);
-    ct_cpu_load_pictures(t->work->source, batch, cpu_value(&c, 0));
-    ct_host_labels(t->work->source, batch, c.worker->labels);
     return c;
 }
 
-static void forward(const cpu_call *c, int n_steps) {
+static void forward(const task *t, const ct_job *job, const cpu_call *c, int n_steps) {
+    ct_batch part = t->work->batches[job->batch];
+    part.n = c->n;
+    part.index += c->first;
+    if (part.crop != NULL) part.crop += c->first;
+    ct_cpu_load_pictures(t->work->source, &part, cpu_value(c, 0));
     for (int s = 0; s < n_steps; s++) ct_cpu_step_forward(c, &c->plan->steps[s]);
+}
+
+/* All passes, forward only: the values of `node`, [n][r]. */
+static void forward_job(const task *t, const ct_job *job, int worker, cpu_mode mode, int n_steps,
+                        int node, float *out) {
+    const ct_batch *batch = &t->work->batches[job->batch];
+    const size_t r = ct_shape_size(t->plan->base.graph->nodes[node].shape);
+    for (int pass = 0; pass < cpu_n_passes(t->plan, batch->n); pass++) {
+        const cpu_call c = pass_of(t, job, worker, mode, pass);
+        forward(t, job, &c, n_steps);
+        from_lanes(&c, node, out + (size_t)c.first * r);
+    }
+    ct_host_labels(t->work->source, batch, t->plan->workers[worker].labels);
 }
 
 static void features_task(void *context, int k, int worker) {
     const task *t = context;
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
-    cpu_call c = begin_job(t, job, worker, CPU_FEATURES);
-    forward(&c, t->plan->n_feature_steps);
     float *row = ct_host_row(t->out, job->out);
-    from_lanes(&c, g->features, row);
-    ct_class_sums(row, c.worker->labels, c.n, ct_graph_n_features(g), g->n_classes,
-                  ct_host_row(t->class_sums, job->out));
+    forward_job(t, job, worker, CPU_FEATURES, t->plan->n_feature_steps, g->features, row);
+    ct_class_sums(row, t->plan->workers[worker].labels, t->work->batches[job->batch].n,
+                  ct_graph_n_features(g), g->n_classes, ct_host_row(t->class_sums, job->out));
 }
 
-/* The contrastive terms' gradient at the features. */
-static void contrast(const cpu_call *c, const ct_objective *o, int k, int out, float *losses) {
-    const ct_graph *g = c->plan->base.graph;
+/* The contrastive terms, and their gradient at the features of the whole batch. */
+static void contrast(const task *t, int k, int worker, float *losses) {
+    const ct_objective *o = t->objective;
+    const ct_graph *g = t->plan->base.graph;
+    const ct_job *job = &t->work->jobs[k];
+    const cpu_worker *w = &t->plan->workers[worker];
     double mv, dv;
-    ct_ccl_batch batch = {.z = c->worker->features,
-                          .labels = c->worker->labels,
-                          .n = c->n,
+    ct_ccl_batch batch = {.z = w->features,
+                          .labels = w->labels,
+                          .n = t->work->batches[job->batch].n,
                           .r = ct_graph_n_features(g),
                           .n_classes = g->n_classes,
                           .cross = ct_host_row(o->cross, o->cross_begin[k]),
                           .cross_stride = o->cross->stride,
                           .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
-                          .received = ct_host_row(o->class_sums, out)};
-    from_lanes(c, g->features, c->worker->features);
-    ct_loss_spec spec = ct_host_loss(o, out);
-    ct_ccl(&spec, &batch, c->worker->loss_scratch, c->worker->dfeatures, &mv, &dv);
+                          .received = ct_host_row(o->class_sums, job->out)};
+    ct_loss_spec spec = ct_host_loss(o, job->out);
+    ct_ccl(&spec, &batch, w->loss_scratch, w->dfeatures, &mv, &dv);
     losses[CT_LOSS_MV] = (float)mv;
     losses[CT_LOSS_DV] = (float)dv;
-    if (g->features == 0) return; /* the pictures have no gradient */
-    if (g->features != g->logits) {
-        gradient_to_lanes(c, g->features, c->worker->dfeatures);
-        return;
-    }
-    size_t count = (size_t)c->n * (size_t)g->n_classes;
-    for (size_t i = 0; i < count; i++) c->worker->dlogits[i] += c->worker->dfeatures[i];
-    gradient_to_lanes(c, g->logits, c->worker->dlogits);
+    if (g->features != g->logits) return;
+    const size_t count = (size_t)batch.n * (size_t)g->n_classes;
+    for (size_t i = 0; i < count; i++) w->dlogits[i] += w->dfeatures[i];
+}
+
+/* The losses, and their gradients at the logits and the features. */
+static void compute_losses(const task *t, int k, int worker) {
+    const ct_job *job = &t->work->jobs[k];
+    const ct_batch *batch = &t->work->batches[job->batch];
+    const cpu_worker *w = &t->plan->workers[worker];
+    float *loss = ct_host_row(t->losses, job->out) + t->column;
+    int n_correct = 0;
+    ct_host_labels(t->work->source, batch, w->labels);
+    loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(
+        t->objective->loss.label_smoothing, w->logits, w->labels, batch->n,
+        t->plan->base.graph->n_classes, w->dlogits, &n_correct);
+    loss[CT_LOSS_CORRECT] = (float)n_correct;
+    loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
+    if (t->objective->loss.ccl) contrast(t, k, worker, loss);
+}
+
+static void forward_pass(const task *t, const ct_job *job, int worker, int pass) {
+    const ct_graph *g = t->plan->base.graph;
+    const cpu_call c = pass_of(t, job, worker, CPU_TRAIN, pass);
+    forward(t, job, &c, t->plan->n_steps);
+    from_lanes(&c, g->logits, c.worker->logits + (size_t)(c.first * g->n_classes));
+    if (t->objective->loss.ccl)
+        from_lanes(&c, g->features, c.worker->features + (size_t)c.first * ct_graph_n_features(g));
+}
+
+/* Leaves the gradient of this pass' samples in dparams. */
+static void backward_pass(const task *t, const ct_job *job, int worker, int pass, float *dparams) {
+    const ct_graph *g = t->plan->base.graph;
+    cpu_call c = pass_of(t, job, worker, CPU_TRAIN, pass);
+    const cpu_worker *w = c.worker;
+    c.dparams = dparams;
+    memset(w->has_grad, 0, (size_t)g->n_nodes * sizeof *w->has_grad);
+    gradient_to_lanes(&c, g->logits, w->dlogits + (size_t)(c.first * g->n_classes));
+    if (t->objective->loss.ccl && g->features != g->logits && g->features != 0)
+        gradient_to_lanes(&c, g->features, w->dfeatures + (size_t)c.first * ct_graph_n_features(g));
+    c.value_at = c.layout->again;
+    for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
 }
 
 /* g += decay * x, as an update would do it, while the row is in the cache. */
-static void add_decay(const cpu_call *c, const ct_bank *gradient, double decay) {
-    const float coefs[] = {1, (float)decay};
-    const float *terms[] = {c->dparams, c->params};
-    if (decay != 0) c->k->lincomb(cpu_round(gradient->n), 2, coefs, terms, c->dparams);
+static void add_decay(const task *t, const ct_job *job, float *g) {
+    const float coefs[] = {1, (float)t->objective->weight_decay};
+    const float *terms[] = {g, ct_host_row(t->work->params, job->model)};
+    if (t->objective->weight_decay != 0)
+        backend_of(t->plan)->kernels->lincomb(cpu_round(t->out->n), 2, coefs, terms, g);
 }
 
+/* Backward the last pass comes first: its tensors are still in the cache. */
 static void gradient_job(const task *t, int k, int worker) {
-    const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
-    cpu_call c = begin_job(t, job, worker, CPU_TRAIN);
-    float *loss = ct_host_row(t->losses, job->out) + t->column;
-    int n_correct = 0;
-    c.dparams = ct_host_row(t->out, job->out);
-    memset(c.worker->has_grad, 0, (size_t)g->n_nodes * sizeof *c.worker->has_grad);
-    forward(&c, t->plan->n_steps);
-    from_lanes(&c, g->logits, c.worker->logits);
-    loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(t->objective->loss.label_smoothing,
-                                                      c.worker->logits, c.worker->labels, c.n,
-                                                      g->n_classes, c.worker->dlogits, &n_correct);
-    loss[CT_LOSS_CORRECT] = (float)n_correct;
-    loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
-    gradient_to_lanes(&c, g->logits, c.worker->dlogits);
-    if (t->objective->loss.ccl) contrast(&c, t->objective, k, job->out, loss);
-    c.value_at = c.layout->again;
-    for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
-    add_decay(&c, t->out, t->objective->weight_decay);
+    const int n_passes = cpu_n_passes(t->plan, t->work->batches[job->batch].n);
+    assert(n_passes > 0);
+    float *g = ct_host_row(t->out, job->out), *other = t->plan->workers[worker].dparams;
+    for (int pass = 0; pass < n_passes; pass++) forward_pass(t, job, worker, pass);
+    compute_losses(t, k, worker);
+    backward_pass(t, job, worker, n_passes - 1, g);
+    for (int pass = n_passes - 2; pass >= 0; pass--) {
+        backward_pass(t, job, worker, pass, other);
+        backend_of(t->plan)->kernels->add(g, other, cpu_round(t->out->n), g);
+    }
+    add_decay(t, job, g);
 }
 
 /* Jobs that move the same running statistics run one after the other, on the first one's worker. */
@@ -152,16 +203,16 @@ static void gradient_task(void *context, int k, int worker) {
 static void evaluate_task(void *context, int k, int worker) {
     const task *t = context;
     const ct_graph *g = t->plan->base.graph;
-    cpu_call c = begin_job(t, &t->work->jobs[k], worker, CPU_EVALUATE);
-    forward(&c, t->plan->n_steps);
-    from_lanes(&c, g->logits, c.worker->logits);
+    const ct_job *job = &t->work->jobs[k];
+    const cpu_worker *w = &t->plan->workers[worker];
+    forward_job(t, job, worker, CPU_EVALUATE, t->plan->n_steps, g->logits, w->logits);
     ct_score *score = &t->scores[k];
     int *predictions = NULL;
     if (t->predictions != NULL)
         predictions = t->predictions + (size_t)k * (size_t)t->plan->base.max_batch;
-    score->n = c.n;
-    score->loss_sum = c.n * ct_cross_entropy(c.worker->logits, c.worker->labels, c.n, g->n_classes,
-                                             NULL, &score->n_correct, predictions);
+    score->n = t->work->batches[job->batch].n;
+    score->loss_sum = score->n * ct_cross_entropy(w->logits, w->labels, score->n, g->n_classes,
+                                                  NULL, &score->n_correct, predictions);
 }
 
 /* ---- all jobs ---- */

@@ -1,6 +1,7 @@
 /* 1x1 and depthwise convolutions: MobileNet's layers. Planes of 32x32 or 16x16 pixels are powers of
  * two apart, so that one pixel of all channels would fall into a few sets of the cache: a few
- * pixels of all channels are copied side by side before the product reads them c_out times. */
+ * pixels of all channels are copied side by side before the product reads them c_out times. A norm
+ * that only the convolution reads is applied on the way. */
 #include "backend/cpu/cpu_internal.h"
 
 #include <string.h>
@@ -31,21 +32,46 @@ static void copy_pixels(const float *x, int c, size_t channel, int n, size_t row
         memcpy(out + (size_t)i * row, x + (size_t)i * channel, (size_t)(n * CT_LANES) * sizeof *x);
 }
 
+/* What a product reads: block b of a tensor, or of a norm's output that is not stored. */
+typedef struct operand {
+    const float *x;       /* the block */
+    const cpu_step *norm; /* NULL: x is what is read */
+    size_t b;
+    int c;
+    size_t channel;
+} operand;
+
+static void read_pixels(const cpu_call *call, const operand *o, int first, int n, size_t row,
+                        float *out) {
+    if (o->norm != NULL)
+        ct_cpu_norm_pixels(call, o->norm, &(cpu_part){o->b, 0, o->c, first, n}, out, row);
+    else
+        copy_pixels(o->x + first * CT_LANES, o->c, o->channel, n, row, out);
+}
+
+/* The input of a convolution. */
+static operand input_of(const cpu_call *c, const cpu_step *step, size_t b) {
+    const cpu_step *norm = step->norm >= 0 ? &c->plan->steps[step->norm] : NULL;
+    return (operand){norm == NULL ? cpu_value(c, step->in) + b * cpu_tensor_floats(step->from)
+                                  : NULL,
+                     norm, b, step->from.c, plane(step->from)};
+}
+
 /* y = w x for all pixels of one block. */
-static void multiply(const cpu_call *c, ct_linear_geometry g, const float *w, const float *x,
-                     size_t x_channel, int n_pixels, const float *bias, int flags, float *y) {
+static void multiply(const cpu_call *c, ct_linear_geometry g, const float *w, const operand *x,
+                     int n_pixels, const float *bias, int flags, float *y) {
     const int most = panel_pixels(g.n_in);
     g.x_column = g.y_column = CT_LANES;
-    if (g.n_out <= FEW_OUTPUTS) {
-        g.x_row = x_channel;
+    if (g.n_out <= FEW_OUTPUTS && x->norm == NULL) {
+        g.x_row = x->channel;
         g.n_columns = n_pixels;
-        c->k->linear(&g, w, x, bias, flags, y);
+        c->k->linear(&g, w, x->x, bias, flags, y);
         return;
     }
     g.x_row = panel_row(g.n_in);
     for (int p = 0; p < n_pixels; p += most) {
         g.n_columns = n_pixels - p < most ? n_pixels - p : most;
-        copy_pixels(x + p * CT_LANES, g.n_in, x_channel, g.n_columns, g.x_row, c->worker->scratch);
+        read_pixels(c, x, p, g.n_columns, g.x_row, c->worker->scratch);
         c->k->linear(&g, w, c->worker->scratch, bias, flags, y + p * CT_LANES);
     }
 }
@@ -56,11 +82,12 @@ void ct_cpu_pointwise_forward(const cpu_call *c, const cpu_step *step) {
                                   .out_step = (size_t)step->from.c,
                                   .in_step = 1,
                                   .y_row = plane(step->to)};
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        multiply(c, g, cpu_param(c, step->node->weight),
-                 cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), plane(step->from),
-                 step->to.h * step->to.w, cpu_param(c, step->node->bias), step->relu ? CT_RELU : 0,
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const operand x = input_of(c, step, b);
+        multiply(c, g, cpu_param(c, step->node->weight), &x, step->to.h * step->to.w,
+                 cpu_param(c, step->node->bias), step->relu ? CT_RELU : 0,
                  cpu_value(c, step->out) + b * cpu_tensor_floats(step->to));
+    }
 }
 
 void ct_cpu_pointwise_data(const cpu_call *c, const cpu_step *step, bool accumulate) {
@@ -69,11 +96,14 @@ void ct_cpu_pointwise_data(const cpu_call *c, const cpu_step *step, bool accumul
                                   .out_step = 1,
                                   .in_step = (size_t)step->from.c,
                                   .y_row = plane(step->from)};
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        multiply(c, g, cpu_param(c, step->node->weight),
-                 cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), plane(step->to),
-                 step->to.h * step->to.w, NULL, accumulate ? CT_ACCUMULATE : 0,
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const operand dy = {.x = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to),
+                            .c = step->to.c,
+                            .channel = plane(step->to)};
+        multiply(c, g, cpu_param(c, step->node->weight), &dy, step->to.h * step->to.w, NULL,
+                 accumulate ? CT_ACCUMULATE : 0,
                  cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from));
+    }
 }
 
 /* A 1x1 kernel's weight gradient is a product of matrices over samples and pixels. */
@@ -82,18 +112,20 @@ void ct_cpu_pointwise_weights(const cpu_call *c, const cpu_step *step) {
     const size_t channel = plane(step->to), row = cpu_round((size_t)c_in);
     const ct_padding none = {0};
     float *turned = c->worker->scratch, *side = turned + CHUNK * CT_LANES * row;
-    float *copy = side + CHUNK_ROW * (size_t)c_out;
+    float *panel = side + CHUNK_ROW * (size_t)c_out, *copy = panel + CHUNK_ROW * (size_t)c_in;
     bool accumulate = false;
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
+        operand x = input_of(c, step, b);
         const float *dy = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to);
         if (step->node->stride > 1) { /* only the pixels that are read */
-            c->k->pad(x, c_in, step->from.h, step->from.w, step->node->stride, &none, copy);
-            x = copy;
+            c->k->pad(x.x, c_in, step->from.h, step->from.w, step->node->stride, &none, copy);
+            x.x = copy;
+            x.channel = channel;
         }
         for (int p = 0; p < n_pixels; p += CHUNK) {
             const int n = n_pixels - p < CHUNK ? n_pixels - p : CHUNK;
-            c->k->transpose(x + p * CT_LANES, channel, c_in, n, turned, row);
+            read_pixels(c, &x, p, n, CHUNK_ROW, panel);
+            c->k->transpose(panel, CHUNK_ROW, c_in, n, turned, row);
             copy_pixels(dy + p * CT_LANES, c_out, channel, n, CHUNK_ROW, side);
             c->k->outer(c_out, c_in, 1, n * CT_LANES, side, CHUNK_ROW, 0, turned, row, accumulate,
                         cpu_dparam(c, step->node->weight), (size_t)c_in);
@@ -107,7 +139,7 @@ size_t ct_cpu_pointwise_scratch(const cpu_step *step) {
     const size_t forward = c_in * panel_row(step->from.c), data = c_out * panel_row(step->to.c);
     const size_t panel = forward > data ? forward : data;
     const size_t products =
-        CHUNK * CT_LANES * cpu_round(c_in) + CHUNK_ROW * c_out + c_in * plane(step->to);
+        CHUNK * CT_LANES * cpu_round(c_in) + CHUNK_ROW * (c_out + c_in) + c_in * plane(step->to);
     return panel > products ? panel : products;
 }
 
@@ -118,13 +150,64 @@ static ct_depthwise_geometry depthwise(const cpu_step *step) {
                                    step->to.h,   step->to.w,   step->node->stride};
 }
 
-void ct_cpu_depthwise_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_depthwise_geometry g = depthwise(step);
+/* Channels of a norm's output made at a time: 64 KiB of a block, to be read while they are near. */
+static int n_together(const cpu_step *step) {
+    const int n = (int)((64 << 10) / sizeof(float) / plane(step->from));
+    return n < 1 ? 1 : n < step->from.c ? n : step->from.c;
+}
+
+size_t ct_cpu_depthwise_scratch(const cpu_plan *plan, const cpu_step *step) {
+    if (step->norm < 0) return 0;
+    return cpu_pass_blocks(plan) * (size_t)n_together(step) * plane(step->from);
+}
+
+/* Channels first .. first+n-1 of all blocks of the input; *x_block is where the next one is. */
+static const float *depthwise_input(const cpu_call *c, const cpu_step *step, int first, int n,
+                                    size_t *x_block) {
+    const size_t channel = plane(step->from);
+    if (step->norm < 0) {
+        *x_block = cpu_tensor_floats(step->from);
+        return cpu_value(c, step->in) + (size_t)first * channel;
+    }
+    *x_block = (size_t)n * channel;
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const cpu_part part = {b, first, n, 0, step->from.h * step->from.w};
+        ct_cpu_norm_pixels(c, &c->plan->steps[step->norm], &part, c->worker->scratch + b * *x_block,
+                           channel);
+    }
+    return c->worker->scratch;
+}
+
+/* Channels first .. first+n-1. */
+static void depthwise_some(const cpu_call *c, const cpu_step *step, int first, int n) {
+    ct_depthwise_geometry g = depthwise(step);
+    const float *bias = cpu_param(c, step->node->bias);
+    size_t x_block;
+    g.c = n;
+    const float *x = depthwise_input(c, step, first, n, &x_block);
+    float *y = cpu_value(c, step->out) + (size_t)first * plane(step->to);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->depthwise(&g, cpu_value(c, step->in) + b * cpu_tensor_floats(step->from),
-                        cpu_param(c, step->node->weight), false, cpu_param(c, step->node->bias),
-                        step->relu ? CT_RELU : 0,
-                        cpu_value(c, step->out) + b * cpu_tensor_floats(step->to));
+        c->k->depthwise(&g, x + b * x_block, cpu_param(c, step->node->weight) + 9 * first, false,
+                        bias != NULL ? bias + first : NULL, step->relu ? CT_RELU : 0,
+                        y + b * cpu_tensor_floats(step->to));
+}
+
+/* Group by group of the norm: what its statistics were taken of is still near when it is applied.
+ */
+void ct_cpu_depthwise_forward(const cpu_call *c, const cpu_step *step) {
+    if (step->norm < 0) {
+        depthwise_some(c, step, 0, step->from.c);
+        return;
+    }
+    const cpu_step *norm = &c->plan->steps[step->norm];
+    const int n_groups = norm->node->groups, per_group = step->from.c / n_groups;
+    const int most = n_together(step);
+    for (int group = 0; group < n_groups; group++) {
+        ct_cpu_norm_group(c, norm, group);
+        for (int k = 0; k < per_group; k += most)
+            depthwise_some(c, step, group * per_group + k,
+                           per_group - k < most ? per_group - k : most);
+    }
 }
 
 void ct_cpu_depthwise_data(const cpu_call *c, const cpu_step *step, bool accumulate) {
@@ -136,8 +219,15 @@ void ct_cpu_depthwise_data(const cpu_call *c, const cpu_step *step, bool accumul
 }
 
 void ct_cpu_depthwise_weights(const cpu_call *c, const cpu_step *step) {
-    const ct_depthwise_geometry g = depthwise(step);
-    c->k->depthwise_weights(&g, cpu_value(c, step->in), cpu_tensor_floats(step->from),
-                            cpu_grad(c, step->out), cpu_tensor_floats(step->to), c->n_blocks,
-                            cpu_dparam(c, step->node->weight));
+    ct_depthwise_geometry g = depthwise(step);
+    const int most = step->norm < 0 ? step->from.c : n_together(step);
+    for (int first = 0; first < step->from.c; first += most) {
+        size_t x_block;
+        g.c = step->from.c - first < most ? step->from.c - first : most;
+        const float *x = depthwise_input(c, step, first, g.c, &x_block);
+        c->k->depthwise_weights(&g, x, x_block,
+                                cpu_grad(c, step->out) + (size_t)first * plane(step->to),
+                                cpu_tensor_floats(step->to), c->n_blocks,
+                                cpu_dparam(c, step->node->weight) + 9 * first);
+    }
 }

@@ -20,8 +20,7 @@ void ct_cpu_end_grad(const cpu_call *c, int node) {
 /* ---- linear ---- */
 
 static size_t linear_scratch(const cpu_plan *plan, const cpu_step *step) {
-    size_t n_blocks = (size_t)(plan->base.max_batch + CT_LANES - 1) / CT_LANES;
-    return n_blocks * CT_LANES * cpu_round(ct_shape_size(step->from));
+    return cpu_pass_blocks(plan) * CT_LANES * cpu_round(ct_shape_size(step->from));
 }
 
 static void linear_forward(const cpu_call *c, const cpu_step *step) {

@@ -67,7 +67,7 @@ INLINE void forward(const float *x, const ct_norm_geometry *g, const float *w, c
                 vstore(at_rho, 1.0f / vsqrt(var + g->epsilon));
             }
             const vf rho = vload(at_rho);
-            for (int k = 0; k < per_group; k++) {
+            for (int k = 0; k < per_group && y != NULL; k++) {
                 const int c = group * per_group + k;
                 const size_t at = (size_t)c * plane + (size_t)part;
                 forward_channel(x + at, g->n_pixels, S0 ? vset(v[c]) : vzero(), rho * w[c],
@@ -82,6 +82,27 @@ void KERNEL(evonorm)(const float *x, const ct_norm_geometry *g, const float *w, 
         forward(x, g, w, b, v, residual, stats, y, true);
     else
         forward(x, g, w, b, v, residual, stats, y, false);
+}
+
+INLINE void pixels(const float *x, size_t channel, const ct_norm_geometry *g, int first, int n,
+                   int n_pixels, const float *w, const float *b, const float *v, const float *stats,
+                   float *y, size_t row, const bool S0) {
+    const int per_group = g->c / g->groups;
+    for (int c = 0; c < n; c++, x += channel, y += row)
+        for (int part = 0; part < CT_LANES; part += VL) {
+            const vf rho = vload(stats + ((first + c) / per_group * 2 + 1) * CT_LANES + part);
+            forward_channel(x + part, (size_t)n_pixels, S0 ? vset(v[c]) : vzero(), rho * w[c],
+                            vset(b[c]), NULL, y + part, S0);
+        }
+}
+
+void KERNEL(evonorm_pixels)(const float *x, size_t channel, const ct_norm_geometry *g, int first,
+                            int n, int n_pixels, const float *w, const float *b, const float *v,
+                            const float *stats, float *y, size_t row) {
+    if (v != NULL)
+        pixels(x, channel, g, first, n, n_pixels, w, b, v, stats, y, row, true);
+    else
+        pixels(x, channel, g, first, n, n_pixels, w, b, v, stats, y, row, false);
 }
 
 /* Sums of one channel: dy x s, dy, and dy x^2 s (1 - s). */

@@ -112,10 +112,17 @@ KERNEL_FN(void, lincomb,
 
 /* --- norms; stats [groups][2][16]: mean and 1 / sigma per sample, written forward, read backward.
  * dw, db and dv (v's) are added to. --- */
-/* v == NULL: hard sigmoid; residual (may be NULL) is added to y. */
+/* v == NULL: hard sigmoid; residual (may be NULL) is added to y; y == NULL: the statistics alone.
+ */
 KERNEL_FN(void, evonorm,
           (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
            const float *v, const float *residual, float *stats, float *y))
+/* The output of n_pixels pixels of channels first .. first+n-1, where x, w, b and v begin; channels
+ * of x are `channel` floats apart, those of y `row`. */
+KERNEL_FN(void, evonorm_pixels,
+          (const float *x, size_t channel, const ct_norm_geometry *g, int first, int n,
+           int n_pixels, const float *w, const float *b, const float *v, const float *stats,
+           float *y, size_t row))
 KERNEL_FN(void, evonorm_backward,
           (const float *x, const float *dy, const ct_norm_geometry *g, const float *w,
            const float *v, const float *stats, float *dx, float *dw, float *db, float *dv))
