@@ -343,7 +343,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_weights(c, step);
     else if (is_pointwise(step))
-        ct_cpu_pointwise_weights(c, step);
+        ct_cpu_pointwise_backward(c, step, *has_grad);
     else
         direct_weight_gradient(c, step);
     if (node->bias != CT_NO_PARAM)
@@ -355,9 +355,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         winograd_data_gradient(c, step, *has_grad);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_data(c, step, *has_grad);
-    else if (ct_cpu_is_pointwise(step))
-        ct_cpu_pointwise_data(c, step, *has_grad);
-    else if (!step->winograd5) /* which has written both */
+    else if (!step->winograd5 && !ct_cpu_is_pointwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
 }

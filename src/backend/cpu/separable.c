@@ -19,9 +19,9 @@ static size_t panel_row(int c_in) {
 
 /* So few outputs read the input so few times that a copy does not pay. */
 enum { FEW_OUTPUTS = 36 };
-/* Pixels of the weight gradient's products: 2 KiB of each channel, and 256 channels stay in the
- * second-level cache. */
-enum { CHUNK = 32, CHUNK_ROW = CHUNK * CT_LANES + CT_LANES };
+/* Pixels of the gradients' products: 2 KiB of each channel, and 256 channels stay in the
+ * second-level cache; half as many where dy has more channels. */
+enum { CHUNK = 32, CHUNK_ROW = CHUNK * CT_LANES + CT_LANES, MANY_OUTPUTS = 256 };
 
 static size_t plane(ct_shape s) {
     return (size_t)s.h * (size_t)s.w * CT_LANES;
@@ -90,57 +90,81 @@ void ct_cpu_pointwise_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
-void ct_cpu_pointwise_data(const cpu_call *c, const cpu_step *step, bool accumulate) {
+/* What the backward pass cuts from the scratch. */
+typedef struct products {
+    float *turned; /* [pixels and samples][c_in] */
+    float *dy;     /* [c_out][CHUNK_ROW] */
+    float *x;      /* [c_in][CHUNK_ROW] */
+    float *copy;   /* of a stride: the pixels that are read */
+} products;
+
+static products cut_products(const cpu_call *c, const cpu_step *step) {
+    products s = {.turned = c->worker->scratch};
+    s.dy = s.turned + CHUNK * CT_LANES * cpu_round((size_t)step->from.c);
+    s.x = s.dy + CHUNK_ROW * (size_t)step->to.c;
+    s.copy = s.x + CHUNK_ROW * (size_t)step->from.c;
+    return s;
+}
+
+/* The weight gradient is a product of matrices over samples and pixels: dw (+)= dy x^T. */
+static void chunk_weights(const cpu_call *c, const cpu_step *step, const products *s, int n,
+                          bool accumulate) {
+    const size_t row = cpu_round((size_t)step->from.c);
+    c->k->transpose(s->x, CHUNK_ROW, step->from.c, n, s->turned, row);
+    c->k->outer(step->to.c, step->from.c, 1, n * CT_LANES, s->dy, CHUNK_ROW, 0, s->turned, row,
+                accumulate, cpu_dparam(c, step->node->weight), (size_t)step->from.c);
+}
+
+/* dx (+)= w^T dy */
+static void chunk_data(const cpu_call *c, const cpu_step *step, const products *s, int n,
+                       bool accumulate, float *dx) {
     const ct_linear_geometry g = {.n_out = step->from.c,
                                   .n_in = step->to.c,
                                   .out_step = 1,
                                   .in_step = (size_t)step->from.c,
-                                  .y_row = plane(step->from)};
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const operand dy = {.x = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to),
-                            .c = step->to.c,
-                            .channel = plane(step->to)};
-        multiply(c, g, cpu_param(c, step->node->weight), &dy, step->to.h * step->to.w, NULL,
-                 accumulate ? CT_ACCUMULATE : 0,
-                 cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from));
-    }
+                                  .n_columns = n,
+                                  .x_row = CHUNK_ROW,
+                                  .x_column = CT_LANES,
+                                  .y_row = plane(step->from),
+                                  .y_column = CT_LANES};
+    c->k->linear(&g, cpu_param(c, step->node->weight), s->dy, NULL, accumulate ? CT_ACCUMULATE : 0,
+                 dx);
 }
 
-/* A 1x1 kernel's weight gradient is a product of matrices over samples and pixels. */
-void ct_cpu_pointwise_weights(const cpu_call *c, const cpu_step *step) {
-    const int n_pixels = step->to.h * step->to.w, c_in = step->from.c, c_out = step->to.c;
-    const size_t channel = plane(step->to), row = cpu_round((size_t)c_in);
+/* A few pixels of dy are copied side by side once and serve both gradients. */
+void ct_cpu_pointwise_backward(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const int n_pixels = step->to.h * step->to.w;
+    const int most = step->to.c > MANY_OUTPUTS ? CHUNK / 2 : CHUNK;
+    const bool wants_data = step->in != 0 && step->node->stride == 1;
     const ct_padding none = {0};
-    float *turned = c->worker->scratch, *side = turned + CHUNK * CT_LANES * row;
-    float *panel = side + CHUNK_ROW * (size_t)c_out, *copy = panel + CHUNK_ROW * (size_t)c_in;
-    bool accumulate = false;
+    const products s = cut_products(c, step);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
         operand x = input_of(c, step, b);
         const float *dy = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to);
-        if (step->node->stride > 1) { /* only the pixels that are read */
-            c->k->pad(x.x, c_in, step->from.h, step->from.w, step->node->stride, &none, copy);
-            x.x = copy;
-            x.channel = channel;
+        if (step->node->stride > 1) {
+            c->k->pad(x.x, x.c, step->from.h, step->from.w, step->node->stride, &none, s.copy);
+            x.x = s.copy;
+            x.channel = plane(step->to);
         }
-        for (int p = 0; p < n_pixels; p += CHUNK) {
-            const int n = n_pixels - p < CHUNK ? n_pixels - p : CHUNK;
-            read_pixels(c, &x, p, n, CHUNK_ROW, panel);
-            c->k->transpose(panel, CHUNK_ROW, c_in, n, turned, row);
-            copy_pixels(dy + p * CT_LANES, c_out, channel, n, CHUNK_ROW, side);
-            c->k->outer(c_out, c_in, 1, n * CT_LANES, side, CHUNK_ROW, 0, turned, row, accumulate,
-                        cpu_dparam(c, step->node->weight), (size_t)c_in);
-            accumulate = true;
+        for (int p = 0; p < n_pixels; p += most) {
+            const int n = n_pixels - p < most ? n_pixels - p : most;
+            copy_pixels(dy + p * CT_LANES, step->to.c, plane(step->to), n, CHUNK_ROW, s.dy);
+            read_pixels(c, &x, p, n, CHUNK_ROW, s.x);
+            chunk_weights(c, step, &s, n, b > 0 || p > 0);
+            if (wants_data)
+                chunk_data(c, step, &s, n, accumulate,
+                           cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from) +
+                               p * CT_LANES);
         }
     }
 }
 
 size_t ct_cpu_pointwise_scratch(const cpu_step *step) {
     const size_t c_in = (size_t)step->from.c, c_out = (size_t)step->to.c;
-    const size_t forward = c_in * panel_row(step->from.c), data = c_out * panel_row(step->to.c);
-    const size_t panel = forward > data ? forward : data;
-    const size_t products =
-        CHUNK * CT_LANES * cpu_round(c_in) + CHUNK_ROW * (c_out + c_in) + c_in * plane(step->to);
-    return panel > products ? panel : products;
+    const size_t panel = c_in * panel_row(step->from.c);
+    size_t backward = CHUNK * CT_LANES * cpu_round(c_in) + CHUNK_ROW * (c_out + c_in);
+    if (step->node->stride > 1) backward += c_in * plane(step->to);
+    return panel > backward ? panel : backward;
 }
 
 /* ---- depthwise ---- */
