@@ -24,12 +24,21 @@ static void load_row(const uint8_t *row, int width, const ct_crop *crop, const f
     for (int x = begin; x < end; x++, from++) out[x * CT_LANES] = table[*from];
 }
 
+/* The samples of a batch lie anywhere: asks for all of a block's before the first is waited for. */
+static void fetch_block(const ct_images *images, const ct_batch *batch, int first, size_t size) {
+    for (int lane = 0; lane < CT_LANES && first + lane < batch->n; lane++) {
+        const uint8_t *pixels = images->pixels + batch->index[first + lane] * size;
+        for (size_t k = 0; k < size; k += 64) __builtin_prefetch(pixels + k);
+    }
+}
+
 static void load_block(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
     const ct_images *images = source->images;
     const int height = images->height, width = images->width;
     const size_t plane = (size_t)height * (size_t)width;
     const size_t size = plane * (size_t)images->channels;
     const ct_crop none = {0};
+    fetch_block(images, batch, first, size);
     for (int c = 0; c < images->channels; c++)
         for (int y = 0; y < height; y++, x += width * CT_LANES)
             for (int lane = 0; lane < CT_LANES; lane++) {

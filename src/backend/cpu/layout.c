@@ -53,6 +53,7 @@ static void find_lives(const lives *all) {
     const ct_graph *g = plan->base.graph;
     int loss = plan->n_steps;
     use_at(&all->value[0], 0);
+    if (!all->train) use_at(&all->value[0], loss); /* the next job may be about the same pictures */
     use_at(&all->value[g->features], loss);
     use_at(&all->value[g->logits], loss);
     use_at(&all->grad[plan->root[g->logits]], loss);

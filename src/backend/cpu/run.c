@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { RUNS_PER_THREAD = 4 };
+
 typedef struct task {
     cpu_plan *plan;
     const ct_work *work;
@@ -66,36 +68,68 @@ static cpu_call pass_of(const task *t, const ct_job *job, int worker, cpu_mode m
     return c;
 }
 
-static void forward(const task *t, const ct_job *job, const cpu_call *c, int n_steps) {
+static void load(const task *t, const ct_job *job, const cpu_call *c) {
     ct_batch part = t->work->batches[job->batch];
     part.n = c->n;
     part.index += c->first;
     if (part.crop != NULL) part.crop += c->first;
     ct_cpu_load_pictures(t->work->source, &part, cpu_value(c, 0));
+}
+
+static void forward(const cpu_call *c, int n_steps) {
     for (int s = 0; s < n_steps; s++) ct_cpu_step_forward(c, &c->plan->steps[s]);
 }
 
 /* All passes, forward only: the values of `node`, [n][r]. */
 static void forward_job(const task *t, const ct_job *job, int worker, cpu_mode mode, int n_steps,
-                        int node, float *out) {
+                        int node, bool is_loaded, float *out) {
     const ct_batch *batch = &t->work->batches[job->batch];
     const size_t r = ct_shape_size(t->plan->base.graph->nodes[node].shape);
     for (int pass = 0; pass < cpu_n_passes(t->plan, batch->n); pass++) {
         const cpu_call c = pass_of(t, job, worker, mode, pass);
-        forward(t, job, &c, n_steps);
+        if (!is_loaded) load(t, job, &c);
+        forward(&c, n_steps);
         from_lanes(&c, node, out + (size_t)c.first * r);
     }
     ct_host_labels(t->work->source, batch, t->plan->workers[worker].labels);
 }
 
-static void features_task(void *context, int k, int worker) {
-    const task *t = context;
+/* Jobs from k on that are about the same pictures. */
+static int end_of_run(const ct_work *work, int k) {
+    int end = k + 1;
+    while (end < work->n_jobs && work->jobs[end].batch == work->jobs[k].batch) end++;
+    return end;
+}
+
+static int n_runs(const ct_work *work) {
+    int n = 0;
+    for (int k = 0; k < work->n_jobs; k = end_of_run(work, k)) n++;
+    return n;
+}
+
+static void features_job(const task *t, int k, int worker, bool is_loaded) {
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
     float *row = ct_host_row(t->out, job->out);
-    forward_job(t, job, worker, CPU_FEATURES, t->plan->n_feature_steps, g->features, row);
+    forward_job(t, job, worker, CPU_FEATURES, t->plan->n_feature_steps, g->features, is_loaded,
+                row);
     ct_class_sums(row, t->plan->workers[worker].labels, t->work->batches[job->batch].n,
                   ct_graph_n_features(g), g->n_classes, ct_host_row(t->class_sums, job->out));
+}
+
+static void features_task(void *context, int k, int worker) {
+    features_job(context, k, worker, false);
+}
+
+/* A neighbourhood's models on the same batch: the pictures are loaded once. */
+static void features_run_task(void *context, int run, int worker) {
+    const task *t = context;
+    int first = 0;
+    for (; run > 0; run--) first = end_of_run(t->work, first);
+    const bool is_one_pass =
+        t->work->batches[t->work->jobs[first].batch].n <= t->plan->pass_samples;
+    for (int k = first; k < end_of_run(t->work, first); k++)
+        features_job(t, k, worker, k > first && is_one_pass);
 }
 
 /* The contrastive terms, and their gradient at the features of the whole batch. */
@@ -142,7 +176,8 @@ static void compute_losses(const task *t, int k, int worker) {
 static void forward_pass(const task *t, const ct_job *job, int worker, int pass) {
     const ct_graph *g = t->plan->base.graph;
     const cpu_call c = pass_of(t, job, worker, CPU_TRAIN, pass);
-    forward(t, job, &c, t->plan->n_steps);
+    load(t, job, &c);
+    forward(&c, t->plan->n_steps);
     from_lanes(&c, g->logits, c.worker->logits + (size_t)(c.first * g->n_classes));
     if (t->objective->loss.ccl)
         from_lanes(&c, g->features, c.worker->features + (size_t)c.first * ct_graph_n_features(g));
@@ -205,7 +240,7 @@ static void evaluate_task(void *context, int k, int worker) {
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
     const cpu_worker *w = &t->plan->workers[worker];
-    forward_job(t, job, worker, CPU_EVALUATE, t->plan->n_steps, g->logits, w->logits);
+    forward_job(t, job, worker, CPU_EVALUATE, t->plan->n_steps, g->logits, false, w->logits);
     ct_score *score = &t->scores[k];
     int *predictions = NULL;
     if (t->predictions != NULL)
@@ -220,7 +255,12 @@ static void evaluate_task(void *context, int k, int worker) {
 ct_status ct_cpu_features(ct_plan *base, const ct_work *work, ct_bank *features,
                           ct_bank *class_sums) {
     task t = {.plan = (cpu_plan *)base, .work = work, .out = features, .class_sums = class_sums};
-    ct_pool_run(backend_of(t.plan)->pool, work->n_jobs, features_task, &t);
+    ct_pool *pool = backend_of(t.plan)->pool;
+    const int n = n_runs(work);
+    if (n >= RUNS_PER_THREAD * ct_pool_size(pool)) /* else threads would wait for the longest */
+        ct_pool_run(pool, n, features_run_task, &t);
+    else
+        ct_pool_run(pool, work->n_jobs, features_task, &t);
     return CT_OK;
 }
 
