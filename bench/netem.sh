@@ -43,7 +43,7 @@ for tool in ip mpirun python3; do
     command -v $tool >/dev/null 2>&1 || give_up "there is no $tool here"
 done
 for space in $a $b; do
-    ip netns add $space 2>"$scratch/why" || give_up "no namespaces: $(cat "$scratch/why")"
+    ip netns add "$space" 2>"$scratch/why" || give_up "no namespaces: $(cat "$scratch/why")"
 done
 
 link_of_the_kernel() {

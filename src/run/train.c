@@ -374,6 +374,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
 static ct_status train_from(const ct_config *config, const ct_checkpoint *checkpoint) {
     ct_run run;
     CT_TRY(ct_run_create(config, &run));
+    ct_transport_reset_wait(run.transport); /* the clock of the training starts now */
     training t = {.run = &run,
                   .saved_s = now(),
                   .progress = {.is_quiet = run.config.quiet || !ct_run_leads(&run),

@@ -113,6 +113,10 @@ double ct_transport_waited_s(const ct_transport *t) {
     return t->waited_s;
 }
 
+void ct_transport_reset_wait(ct_transport *t) {
+    t->waited_s = 0;
+}
+
 /* ---- routes ---- */
 
 ct_status ct_routes_create(int n, ct_routes *out) {

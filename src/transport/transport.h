@@ -151,7 +151,8 @@ void ct_ledger_delay(ct_transport *transport, int agent, double seconds);
 /* [n_worlds] so far; may be set (a resumed run) */
 double *ct_ledger_link_seconds(ct_transport *transport);
 
-/* Seconds this rank has waited for messages. */
+/* Seconds this rank has waited for messages, since the last reset. */
 double ct_transport_waited_s(const ct_transport *transport);
+void ct_transport_reset_wait(ct_transport *transport);
 
 #endif
