@@ -26,14 +26,21 @@ static cuda_gate gate_of(const pass *p, const cuda_step *step) {
     return (cuda_gate){.scale_dev = cuda_tensor(p->run, p->w, at), .bias = norm->norm_shape.bias};
 }
 
+static cuda_wgrad wgrad_of(const pass *p, const cuda_step *step, const float *d) {
+    return (cuda_wgrad){.x = value(p, cuda_value_in(p->plan, step)),
+                        .d = d,
+                        .weight = p->plan->base.graph->params[step->node->weight].offset};
+}
+
 static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d) {
-    const float *x = value(p, cuda_value_in(p->plan, step));
+    cuda_wgrad layer = wgrad_of(p, step, d);
+    const float *x = layer.x;
+    size_t weight = layer.weight;
     cuda_gate gate = gate_of(p, step);
-    size_t weight = p->plan->base.graph->params[step->node->weight].offset;
     switch (step->wgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->run, &step->conv, x, d, weight);
     case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->run, &step->conv, x, d, weight);
-    case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, &layer, 1);
     case CUDA_MMA: return ct_cuda_mma_wgrad(p->run, &step->conv, &gate, x, d, weight);
     case CUDA_DEPTHWISE:
         return ct_cuda_depthwise_backward(p->run, &step->conv, &gate, x, d, weight, step->add_in,
@@ -53,7 +60,7 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
         return ct_cuda_linear_dgrad(p->run, c->ci, c->co, d, step->backward, step->add_in, dx);
     case CUDA_NARROW:
         return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, step->backward, CUDA_NO_PARAM,
-                                   false, step->add_in, dx);
+                                   false, step->add_in, dx, NULL);
     case CUDA_TILE: return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, dx);
     case CUDA_MMA:
         return ct_cuda_mma_conv(p->run, &tile, &(cuda_gate){0}, d, step->backward,
@@ -86,7 +93,7 @@ static ct_status run_conv(const pass *p, const cuda_step *step) {
             CT_TRY(ct_cuda_evonorm_backward(p->run, norm, x, stats, d, step->sums, inner));
         return conv_backward(p, step, inner);
     }
-    if (step->relu)
+    if (step->relu && !step->masked)
         CT_TRY(
             ct_cuda_relu_backward(p->run, size_of(p, step->out), value(p, step->out), d, false, d));
     return conv_backward(p, step, d);
@@ -124,7 +131,7 @@ static ct_status run_pool(const pass *p, const cuda_step *step) {
         return ct_cuda_avgpool_backward(p->run, from.c, from.h * from.w, grad(p, step->out),
                                         step->add_in, grad(p, step->in));
     return ct_cuda_maxpool_backward(p->run, &window, value(p, step->in), grad(p, step->out),
-                                    step->add_in, grad(p, step->in));
+                                    step->add_in, step->masked, grad(p, step->in));
 }
 
 /* The residual's share of the sum's gradient, unless both lie in the same place. */
@@ -161,7 +168,10 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
 static ct_status run_chain(const pass *p, const cuda_step *steps) {
     int n = steps[0].chain;
     size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
-    cuda_chain chain = {.n_links = n, .d = grad(p, steps[n - 1].out), .dx = grad(p, steps[0].in)};
+    int begin = steps[0].in == 0 ? 1 : 0; /* a picture's convolution has a shape of its own */
+    cuda_chain chain = {.n_links = n, .d = grad(p, steps[n - 1].out)};
+    if (begin == 1) chain.n_colours = steps[0].conv.ci;
+    if (begin == 0) chain.dx = grad(p, steps[0].in);
     if (steps[0].residual > 0) chain.dresidual = grad(p, steps[0].residual);
     for (int k = 0; k < n; k++) {
         const cuda_step *step = &steps[k];
@@ -175,8 +185,10 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
                         .add = step->residual > 0};
     }
     CT_TRY(ct_cuda_chain_backward(p->run, steps[0].conv.co, &chain));
-    for (int k = n - 1; k >= 0; k--) CT_TRY(conv_wgrad(p, &steps[k], grad(p, steps[k].inner)));
-    return CT_OK;
+    cuda_wgrad layers[CUDA_MAX_CHAIN];
+    for (int k = 0; k < n; k++) layers[k] = wgrad_of(p, &steps[k], grad(p, steps[k].inner));
+    CT_TRY(ct_cuda_tile_wgrad(p->run, &steps[begin].conv, layers + begin, n - begin));
+    return begin == 1 ? ct_cuda_tile_wgrad(p->run, &steps[0].conv, layers, 1) : CT_OK;
 }
 
 ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w) {

@@ -1,14 +1,20 @@
 /* A chain of residual blocks in one launch: convolution 3x3 + EvoNorm (+ addition), again and
  * again, with the samples in shared memory and what is added in registers (chain.cuh says how).
- * Grid: x over groups of samples (16 Ki values a block), y = job; one block on a multiprocessor.
- * From memory: 4 bytes a value of the first input and 4 of the last output; training also writes 8
- * bytes a value and layer (before and after the norm). Weights (4 C C 9 bytes a layer) come from
- * the caches once a block. 2 flops a product. Limits: tf32, C = 16, 32 or 64 channels of 32, 16 or
- * 8 squared pixels, CUDA_MAX_CHAIN layers. */
-/* 8 warps of 8 tiles: 287, 184 and 140 us for 1024 samples of 16, 32 and 64 channels on an H200; 16
- * of 4 take 310, 178 and 158. */
-#define CHAIN_TILES 8
+ * Grid: x over groups of samples (16 Ki values a block), y = job; two blocks on a multiprocessor,
+ * so that one multiplies while the other is at its norm. From memory: 4 bytes a value of the first
+ * input and 4 of the last output; training also writes 8 bytes a value and layer (before and after
+ * the norm). What is added is read from there, or from the last output's place, out of the caches.
+ * Weights (4 C C 9 bytes a layer) come from the caches once a block. 2 flops a product. Limits:
+ * tf32, C = 16, 32 or 64 channels of 32, 16 or 8 squared pixels, CUDA_MAX_CHAIN layers. */
+/* 8 warps of 8 tiles: 234, 166 and 140 us for 1024 samples of 16, 32 and 64 channels on an H200; 16
+ * of 4, one block at a time, take 310, 178 and 158. 64 channels want registers more than company.
+ */
+#define CHAIN_TILES  8
+#define BLOCKS_OF(C) ((C) == 64 ? 1 : 2)
 #include "backend/cuda/chain.cuh"
+
+enum { IMAGE_DEPTH = 8 };
+enum { AHEAD = 4 }; /* quads on their way at a time */
 
 typedef struct forward_call {
     const cuda_job *jobs;
@@ -34,7 +40,21 @@ static __device__ __forceinline__ void load_tile(const float *x, int n_there, ch
     for (int k = 0; k < EACH; k++) {
         int i = (int)threadIdx.x + k * THREADS, p = i / QUADS;
         int pixel = p / W * (W + 1) + p % W + 1; /* samples follow each other without a gap */
-        *(float4 *)(tile + byte_of<C>(pixel, i % QUADS)) = round_quad(v[k]);
+        *(float4 *)(tile + byte_of<C>(pixel, i % QUADS)) = near_quad(v[k]);
+    }
+}
+
+/* The block's picture of a few colours, as the first 8 of 16 channels. */
+static __device__ __forceinline__ void load_image(const float *x, int n_colours, char *tile) {
+    CHAIN_SHAPE(16);
+    for (int p = (int)threadIdx.x; p < W * W; p += THREADS) {
+        float v[IMAGE_DEPTH];
+#pragma unroll
+        for (int k = 0; k < IMAGE_DEPTH; k++)
+            v[k] = k < n_colours ? near_tf32(x[p * n_colours + k]) : 0.0f;
+        int pixel = p / W * (W + 1) + p % W + 1;
+        *(float4 *)(tile + byte_of<16>(pixel, 0)) = make_float4(v[0], v[1], v[2], v[3]);
+        *(float4 *)(tile + byte_of<16>(pixel, 1)) = make_float4(v[4], v[5], v[6], v[7]);
     }
 }
 
@@ -94,7 +114,7 @@ static __device__ __forceinline__ void measure(const spot &s, const float sums[T
 }
 
 static __device__ __forceinline__ float gate(float x) {
-    return x * fminf(fmaxf(fmaf(x, 1.0f / 6.0f, 0.5f), 0.0f), 1.0f);
+    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
 }
 
 /* Mean and 1/sigma to memory, by the first lanes of the first warp that has the sample. */
@@ -115,37 +135,45 @@ static __device__ __forceinline__ void write_stats(const spot &s, const float me
 }
 
 /* EvoNorm and what follows it: the values before and after to memory, and after also to the tile,
- * for the next layer. */
+ * for the next layer. What is added (this thread's own quads of `kept`) comes from memory, where
+ * the thread itself has put it. */
 template <int C, bool TRAIN>
 static __device__ __forceinline__ void finish(const spot &s, const cuda_link &link, size_t first,
                                               int n_there, const float sums[TILES][2][4],
-                                              const float inv[2], float4 w, float4 b,
-                                              float4 kept[TILES][2], char *tile) {
+                                              const float inv[2], const float *params,
+                                              const float *kept, char *tile) {
     CHAIN_SHAPE(C);
-    int lane = threadIdx.x & 31;
+    int quad = s.column * 4 + (int)(threadIdx.x & 3);
+    const float *pw = params + link.weight + quad * 4, *pb = params + link.bias + quad * 4;
+    float w[4] = {pw[0], pw[1], pw[2], pw[3]}, b[4] = {pb[0], pb[1], pb[2], pb[3]};
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float i0 = inv[part_of<C>(0, h)], i1 = inv[part_of<C>(1, h)];
-        float4 scale = make_float4(w.x * i0, w.y * i0, w.z * i1, w.w * i1);
+    for (int k = 0; k < 2 * TILES; k += AHEAD) {
+        int h = k / TILES, i0 = k % TILES;
+        float left = inv[part_of<C>(0, h)], right = inv[part_of<C>(1, h)];
         bool there = is_there<C>(s, h, n_there);
+        size_t at = first + (size_t)(s.from + h * s.half_floats + i0 * W * C);
+        float4 r[AHEAD];
 #pragma unroll
-        for (int i = 0; i < TILES; i++) {
-            size_t at = first + (size_t)(s.from + i * W * C + h * s.half_floats);
-            float4 x = quad_of(sums[i], h);
-            float4 y = make_float4(fmaf(gate(x.x), scale.x, b.x), fmaf(gate(x.y), scale.y, b.y),
-                                   fmaf(gate(x.z), scale.z, b.z), fmaf(gate(x.w), scale.w, b.w));
-            if (link.add) kept[i][h] = y = add_quads(y, kept[i][h]);
-            if (TRAIN && there) *(float4 *)(link.pre + at) = x;
-            if (there && link.y != NULL) *(float4 *)(link.y + at) = y;
-            int pixel = s.pixel + i * (W + 1) + h * s.half_pixels;
-            *(float4 *)(tile + byte_of<C>(pixel, s.column * 4 + (lane & 3))) = round_quad(y);
+        for (int i = 0; i < AHEAD; i++)
+            r[i] = link.add && there ? *(const float4 *)(kept + at + i * W * C)
+                                     : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            float4 x = quad_of(sums[i0 + i], h), y;
+            y.x = fmaf(gate(x.x), w[0] * left, b[0]) + r[i].x;
+            y.y = fmaf(gate(x.y), w[1] * left, b[1]) + r[i].y;
+            y.z = fmaf(gate(x.z), w[2] * right, b[2]) + r[i].z;
+            y.w = fmaf(gate(x.w), w[3] * right, b[3]) + r[i].w;
+            if (TRAIN && there) *(float4 *)(link.pre + at + i * W * C) = x;
+            if (there && link.y != NULL) *(float4 *)(link.y + at + i * W * C) = y;
+            int pixel = s.pixel + (i0 + i) * (W + 1) + h * s.half_pixels;
+            *(float4 *)(tile + byte_of<C>(pixel, quad)) = near_quad(y);
         }
     }
 }
 
-/* check: long because a chain's state lives in registers from its beginning to its end */
 template <int C, bool TRAIN>
-static __global__ void __launch_bounds__(THREADS, 1)
+static __global__ void __launch_bounds__(THREADS, BLOCKS_OF(C))
     forward_kernel(const __grid_constant__ forward_call c) {
     CHAIN_SHAPE(C);
     extern __shared__ __align__(256) char shared[]; /* samples, two chunks of weights */
@@ -158,35 +186,41 @@ static __global__ void __launch_bounds__(THREADS, 1)
     const float *params = c.params + job.model * c.params_stride;
     float *chunks = (float *)(shared + TILE_BYTES);
     uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
-    fetch_chunk<C, false>(packed + c.chain.links[0].packed, 0, chunks);
+    bool is_image = C == 16 && c.chain.n_colours > 0;
+    if (is_image)
+        fetch_chunk<16, IMAGE_DEPTH, false>(packed + c.chain.links[0].packed, 0, chunks);
+    else
+        fetch_chunk<C, C, false>(packed + c.chain.links[0].packed, 0, chunks);
     asm volatile("cp.async.commit_group;");
     spot s = spot_of<C>();
-    int channel = s.column * 16 + (int)(threadIdx.x & 3) * 4;
     clear_border<C>(shared);
-    load_tile<C>(c.chain.x + first, n_there, shared);
-    float4 kept[TILES][2];
-    load_quads<C>(s, c.chain.residual + first, n_there, kept);
+    if (is_image)
+        load_image(c.chain.x + sample * W * W * c.chain.n_colours, c.chain.n_colours, shared);
+    else
+        load_tile<C>(c.chain.x + first, n_there, shared);
+    const float *kept = c.chain.residual;
     int n_done = 0; /* chunks */
     for (int k = 0; k < n_layers; k++) {
         const cuda_link &link = c.chain.links[k];
-        const float *pw = params + link.weight + channel, *pb = params + link.bias + channel;
-        float4 w = make_float4(pw[0], pw[1], pw[2], pw[3]);
-        float4 b = make_float4(pb[0], pb[1], pb[2], pb[3]);
         float sums[TILES][2][4] = {}, mean[2], inv[2];
         for (int part = 0; part < N_CHUNKS; part++, n_done++) {
             asm volatile("cp.async.wait_group 0;");
             __syncthreads(); /* chunk and samples are there, the other chunk is not read any more */
             int next = part + 1 < N_CHUNKS ? k : k + 1;
             if (next < n_layers)
-                fetch_chunk<C, false>(packed + c.chain.links[next].packed, (part + 1) % N_CHUNKS,
-                                      chunks + (n_done + 1) % 2 * CHUNK_QUADS * 4);
+                fetch_chunk<C, C, false>(packed + c.chain.links[next].packed, (part + 1) % N_CHUNKS,
+                                         chunks + (n_done + 1) % 2 * CHUNK_QUADS * 4);
             asm volatile("cp.async.commit_group;");
-            multiply_chunk<C>(s, tile, part,
-                              (const float4 *)(chunks + n_done % 2 * CHUNK_QUADS * 4), sums);
+            const float4 *weights = (const float4 *)(chunks + n_done % 2 * CHUNK_QUADS * 4);
+            if (is_image && k == 0)
+                multiply_chunk<16, IMAGE_DEPTH>(s, tile, part, weights, sums);
+            else
+                multiply_chunk<C, C>(s, tile, part, weights, sums);
         }
         measure<C>(s, sums, scratch, mean, inv);
         if (TRAIN) write_stats<C>(s, mean, inv, n_there, link.stats + sample * 2 * GROUPS);
-        finish<C, TRAIN>(s, link, first, n_there, sums, inv, w, b, kept, shared);
+        finish<C, TRAIN>(s, link, first, n_there, sums, inv, params, kept, shared);
+        if (link.add || (is_image && k == 0)) kept = link.y;
     }
 }
 
@@ -195,6 +229,12 @@ bool ct_cuda_chain_fits(const cuda_conv *v, size_t shared_limit) {
     return is_known && v->groups == 1 && v->ci == v->co && v->kh == 3 && v->kw == 3 &&
            v->stride == 1 && v->pad == 1 && v->hi == 512 / v->co && v->wi == v->hi &&
            shared_limit >= CUDA_CHAIN_BYTES;
+}
+
+bool ct_cuda_chain_begins(const cuda_conv *v, size_t shared_limit) {
+    cuda_conv same = *v;
+    same.ci = v->co;
+    return v->co == 16 && v->ci <= IMAGE_DEPTH && ct_cuda_chain_fits(&same, shared_limit);
 }
 
 template <int C, bool TRAIN> static ct_status launch(const cuda_run *run, const forward_call *c) {

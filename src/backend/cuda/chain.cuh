@@ -17,17 +17,21 @@ enum { BLOCK_FLOATS = 16384 };
 
 /* Samples lie in shared memory as rows of W pixels with one of zeros before each (which also ends
  * the row above), and one at the end. Weights come in chunks: all of a layer's, or those of one
- * column of taps, or of half of its input channels; one is in use while the next is on its way. */
+ * column of taps, or of half of its input channels; one is in use while the next is on its
+ * way. */
 #define CHAIN_SHAPE(C)                                                                             \
     constexpr int W = 512 / (C), COLS = (C) / 16, SAMPLES = (C) / 16, SPAN = W * (W + 1);          \
-    constexpr int STEPS = (C) / 8, ROW_WARPS = W / TILES, TAP_COLS = (C) == 16 ? 3 : 1;            \
-    constexpr int K_PARTS = (C) == 64 ? 2 : 1, K_STEPS = STEPS / K_PARTS;                          \
-    constexpr int N_CHUNKS = 3 / TAP_COLS * K_PARTS, RUN = K_STEPS * COLS * 32;                    \
-    constexpr int CHUNK_QUADS = TAP_COLS * 3 * RUN, PARTS = (C) == 32 ? 1 : 2;                     \
+    constexpr int ROW_WARPS = W / TILES, TAP_COLS = (C) == 16 ? 3 : 1, PARTS = (C) == 32 ? 1 : 2;  \
+    constexpr int K_PARTS = (C) == 64 ? 2 : 1, N_CHUNKS = 3 / TAP_COLS * K_PARTS;                  \
+    constexpr int CHUNK_QUADS = TAP_COLS * 3 * ((C) / 8 / K_PARTS) * COLS * 32;                    \
     constexpr int TILE_BYTES = (SAMPLES * SPAN + 2) * (C)*4 / 256 * 256 + 256;                     \
-    (void)W, (void)COLS, (void)SAMPLES, (void)SPAN, (void)STEPS, (void)ROW_WARPS;                  \
-    (void)TAP_COLS, (void)K_PARTS, (void)K_STEPS, (void)N_CHUNKS, (void)RUN, (void)CHUNK_QUADS;    \
-    (void)PARTS, (void)TILE_BYTES
+    (void)W, (void)COLS, (void)SAMPLES, (void)SPAN, (void)ROW_WARPS, (void)TAP_COLS, (void)PARTS;  \
+    (void)K_PARTS, (void)N_CHUNKS, (void)CHUNK_QUADS, (void)TILE_BYTES
+/* Of a layer of DEPTH input channels: steps of 8 of them, of a tap and in a chunk; quads of a tap.
+ */
+#define DEPTH_SHAPE(DEPTH)                                                                         \
+    constexpr int STEPS = (DEPTH) / 8, K_STEPS = STEPS / K_PARTS, RUN = K_STEPS * COLS * 32;       \
+    (void)STEPS, (void)K_STEPS, (void)RUN
 
 /* Where a thread works. */
 typedef struct spot {
@@ -82,11 +86,12 @@ static __device__ __forceinline__ void copy_async(float *to, const float *from) 
 
 /* Starts the copy of chunk `part` of a layer's packed weights. Data gradients (FLIP) meet the taps
  * in the opposite order. */
-template <int C, bool FLIP>
+template <int C, int DEPTH, bool FLIP>
 static __device__ __forceinline__ void fetch_chunk(const float *packed, int part, float *to) {
     CHAIN_SHAPE(C);
+    DEPTH_SHAPE(DEPTH);
 #pragma unroll
-    for (int i = (int)threadIdx.x; i < CHUNK_QUADS; i += THREADS) {
+    for (int i = (int)threadIdx.x; i < TAP_COLS * 3 * RUN; i += THREADS) {
         int run = i / RUN, q = part / K_PARTS * TAP_COLS + run / 3, tap = run % 3 * 3 + q;
         if (FLIP) tap = 8 - tap;
         int first = (tap * STEPS + part % K_PARTS * K_STEPS) * COLS * 32;
@@ -105,11 +110,12 @@ static __device__ __forceinline__ void load_rows(float a[4], uint32_t address) {
 }
 
 /* Adds the products of one chunk of weights to this warp's sums[tile][column half]. */
-template <int C>
+template <int C, int DEPTH>
 static __device__ __forceinline__ void multiply_chunk(const spot &s, uint32_t tile, int part,
                                                       const float4 *weights,
                                                       float sums[TILES][2][4]) {
     CHAIN_SHAPE(C);
+    DEPTH_SHAPE(DEPTH);
     int lane = threadIdx.x & 31;
     bool is_top = s.row == 0, is_bottom = s.row + TILES == W;
 #pragma unroll 1
@@ -149,26 +155,12 @@ static __device__ __forceinline__ float4 quad_of(const float sums[2][4], int hal
                        sums[1][2 * half + 1]);
 }
 
-static __device__ __forceinline__ float4 round_quad(float4 v) {
-    return make_float4(to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w));
+static __device__ __forceinline__ float4 near_quad(float4 v) {
+    return make_float4(near_tf32(v.x), near_tf32(v.y), near_tf32(v.z), near_tf32(v.w));
 }
 
 static __device__ __forceinline__ float4 add_quads(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
-
-/* This thread's quads of a tensor whose block begins at x; zero where there is no sample. */
-template <int C>
-static __device__ __forceinline__ void load_quads(const spot &s, const float *x, int n_there,
-                                                  float4 out[TILES][2]) {
-    CHAIN_SHAPE(C);
-#pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-            out[i][h] = is_there<C>(s, h, n_there)
-                            ? *(const float4 *)(x + s.from + i * W * C + h * s.half_floats)
-                            : make_float4(0, 0, 0, 0);
 }
 
 /* The pixels of zeros beside the rows. */

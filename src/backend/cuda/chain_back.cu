@@ -1,8 +1,8 @@
 /* A chain of residual blocks backward, in one launch: EvoNorm's gradient, the convolution's data
  * gradient, again and again from the last layer to the first, with the gradient in registers and,
  * as the product's operand, in shared memory (chain.cuh says how). Weight gradients need each
- * layer's gradient behind the convolution, so that is written, rounded to tf32; per-sample sums of
- * the norm's own gradients go to sums.cu. The equations are those of backend/ref/norm.c.
+ * layer's gradient behind the convolution, so that is written; per-sample sums of the norm's own
+ * gradients go to sums.cu. The equations are those of backend/ref/norm.c.
  * Grid: x over groups of samples (16 Ki values a block), y = job; one block on a multiprocessor.
  * From memory: 8 bytes a value and layer (the convolution's value read, its gradient written), and
  * 8 a value of the chain. The next layer's values are on their way while this one is multiplied.
@@ -81,9 +81,23 @@ static __device__ __forceinline__ void fetch_quads(const spot &s, const float *x
     }
 }
 
+/* This thread's quads of a tensor whose block begins at x; zero where there is no sample. */
+template <int C>
+static __device__ __forceinline__ void load_quads(const spot &s, const float *x, int n_there,
+                                                  float4 out[TILES][2]) {
+    CHAIN_SHAPE(C);
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            out[i][h] = is_there<C>(s, h, n_there)
+                            ? *(const float4 *)(x + s.from + i * W * C + h * s.half_floats)
+                            : make_float4(0, 0, 0, 0);
+}
+
 /* Numerator x s(x) and its derivative. */
 static __device__ __forceinline__ float gated(float x, float *slope) {
-    float u = fmaf(x, 1.0f / 6.0f, 0.5f), s = fminf(fmaxf(u, 0.0f), 1.0f);
+    float u = fmaf(x, 1.0f / 6.0f, 0.5f), s = __saturatef(u);
     *slope = u > 0.0f && u < 1.0f ? fmaf(x, 1.0f / 6.0f, s) : s;
     return x * s;
 }
@@ -171,11 +185,10 @@ write_gradient(const spot &s, const norm_values &v, const float4 d[TILES][2], co
         q.z = g.z * (v.w.z * v.inv[p1]) * slope - back[p1] * (x.z - v.mean[p1]);
         gated(x.w, &slope);
         q.w = g.w * (v.w.w * v.inv[p1]) * slope - back[p1] * (x.w - v.mean[p1]);
-        q = round_quad(q);
         if (is_there<C>(s, h, n_there))
             *(float4 *)(out + s.from + i * W * C + h * s.half_floats) = q;
         int pixel = s.pixel + i * (W + 1) + h * s.half_pixels;
-        *(float4 *)(tile + byte_of<C>(pixel, s.column * 4 + t)) = q;
+        *(float4 *)(tile + byte_of<C>(pixel, s.column * 4 + t)) = near_quad(q);
     }
 }
 
@@ -207,7 +220,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
     spot s = spot_of<C>();
     fetch_quads<C>(s, c.chain.links[last].pre + first, n_there, 0, 1, pre);
-    fetch_chunk<C, true>(packed + c.chain.links[last].packed, 0, chunks);
+    fetch_chunk<C, C, true>(packed + c.chain.links[last].packed, 0, chunks);
     asm volatile("cp.async.commit_group;");
     clear_border<C>(shared);
     norm_values v = fetch_norm<C>(s, c.chain.links[last], params, sample, n_there);
@@ -226,21 +239,23 @@ static __global__ void __launch_bounds__(THREADS, 1)
         sum_samples<C>(v, n_there, link.sums + sample * 2 * C, scratch);
         __syncthreads();
         write_gradient<C>(s, v, d, pre, n_there, scratch, link.y + first, shared);
+        if (k == 0 && c.chain.n_colours > 0) return; /* pictures need no gradient */
         if (k > 0) v = fetch_norm<C>(s, below, params, sample, n_there);
         float sums[TILES][2][4] = {};
         for (int part = 0; part < N_CHUNKS; part++, n_done++) {
             asm volatile("cp.async.wait_group 0;" ::: "memory");
             __syncthreads(); /* chunk and samples are there, the other chunk is not read any more */
             if (part + 1 < N_CHUNKS || k > 0)
-                fetch_chunk<C, true>(packed + (part + 1 < N_CHUNKS ? link : below).packed,
-                                     (part + 1) % N_CHUNKS,
-                                     chunks + (n_done + 1) % 2 * CHUNK_QUADS * 4);
+                fetch_chunk<C, C, true>(packed + (part + 1 < N_CHUNKS ? link : below).packed,
+                                        (part + 1) % N_CHUNKS,
+                                        chunks + (n_done + 1) % 2 * CHUNK_QUADS * 4);
             if (k > 0) fetch_quads<C>(s, below.pre + first, n_there, part, N_CHUNKS, pre);
             asm volatile("cp.async.commit_group;");
-            multiply_chunk<C>(s, tile, part,
-                              (const float4 *)(chunks + n_done % 2 * CHUNK_QUADS * 4), sums);
+            multiply_chunk<C, C>(s, tile, part,
+                                 (const float4 *)(chunks + n_done % 2 * CHUNK_QUADS * 4), sums);
         }
-        bool begins = k > 0 ? below.add : !link.add; /* a residual block */
+        bool is_second = k == 1 && c.chain.n_colours > 0;
+        bool begins = k > 0 ? below.add || is_second : !link.add; /* a residual block */
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++) {
             d[e / 2][e % 2] = quad_of(sums[e / 2], e % 2);

@@ -184,12 +184,40 @@ static void move_addition(cuda_plan *plan, int s) {
     plan->steps[s] = second;
 }
 
+/* A pooling that alone reads a convolution + ReLU: it can be computed with it, and its gradient be
+ * that of the ReLU's input. */
+static void fuse_pool(cuda_plan *plan, int s) {
+    cuda_step *conv = &plan->steps[s - 1], *pool = &plan->steps[s];
+    conv->pooled = -1;
+    if (pool->op != CT_OP_MAXPOOL || conv->op != CT_OP_CONV || !conv->relu ||
+        pool->in != conv->out || n_consumers(plan->base.graph, conv->out) != 1 ||
+        conv->out == plan->base.graph->features)
+        return;
+    conv->masked = pool->masked = true;
+    cuda_tile_conv tile = ct_cuda_tile_forward(&conv->conv);
+    const ct_node *node = pool->node;
+    if (conv->forward_kernel == CUDA_NARROW && node->kernel == 2 && node->stride == 2 &&
+        node->pad == 0 && ct_cuda_narrow_pools(&tile, conv->conv.kh, conv->conv.kw))
+        conv->pooled = pool->out;
+}
+
+static void find_twins(cuda_plan *plan) {
+    for (int s = 0; s + 1 < plan->n_steps; s++) {
+        cuda_step *a = &plan->steps[s], *b = a + 1;
+        a->has_twin = a->norm != NULL && b->norm != NULL && a->in == b->in &&
+                      a->conv.co == b->conv.co && a->conv.ho == b->conv.ho &&
+                      a->conv.wo == b->conv.wo && a->out != b->residual;
+        if (a->has_twin) s++;
+    }
+}
+
 static bool is_link(const cuda_plan *plan, int s, int channels) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     if (s >= plan->n_steps) return false;
     const cuda_step *step = &plan->steps[s];
     return step->norm != NULL && step->norm_shape.groups == 8 && step->conv.co == channels &&
-           step->dgrad_kernel == CUDA_TILE && step->out != plan->base.graph->features &&
+           step->dgrad_kernel == CUDA_TILE && step->wgrad_kernel == CUDA_TILE &&
+           step->out != plan->base.graph->features &&
            ct_cuda_chain_fits(&step->conv, backend->shared_limit);
 }
 
@@ -202,13 +230,19 @@ static bool is_block(const cuda_plan *plan, int s, int channels) {
            first->in > 0 && n_consumers(g, first->in) == 2 && n_consumers(g, first->out) == 1;
 }
 
-/* How many steps from s on are one chain: residual blocks, and before them, maybe, a block's second
- * convolution whose input and shortcut others compute. */
+/* How many steps from s on are one chain: residual blocks, and before them, maybe, the convolution
+ * that reads the picture, or a block's second whose input and shortcut others compute. */
 static int chain_length(const cuda_plan *plan, int s) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     const ct_graph *g = plan->base.graph;
-    int channels = plan->steps[s].conv.co, n = 0;
-    if (plan->steps[s].residual > 0) {
-        const cuda_step *step = &plan->steps[s];
+    const cuda_step *step = &plan->steps[s];
+    int channels = step->conv.co, n = 0;
+    if (step->norm != NULL && step->in == 0 && step->norm_shape.groups == 8 &&
+        step->wgrad_kernel == CUDA_TILE && is_block(plan, s + 1, channels) &&
+        plan->steps[s + 1].in == step->out &&
+        ct_cuda_chain_begins(&step->conv, backend->shared_limit)) {
+        n = 1;
+    } else if (step->residual > 0) {
         bool is_own = n_consumers(g, step->in) == 1 && n_consumers(g, step->residual) == 1;
         if (!is_link(plan, s, channels) || step->in <= 0 || !is_own) return 0;
         n = 1;
@@ -336,7 +370,10 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
         step->out = i;
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
+    for (int s = 1; s < plan->n_steps; s++) fuse_pool(plan, s);
+    plan->steps[plan->n_steps - 1].pooled = -1;
     find_chains(plan);
+    find_twins(plan);
     plan_measures(plan);
     plan_gates(plan);
     plan_gradients(plan, has);

@@ -1,5 +1,6 @@
 /* Convolution on the tensor cores with whole samples in shared memory, and behind it, where the
- * sums are still in registers, EvoNorm and the residual addition.
+ * sums are still in registers, EvoNorm and the residual addition; for one convolution, or two of
+ * the same input (a block's first and its shortcut's).
  * A matrix product with rows = output pixels, columns = output channels, k = (tap, input channel).
  * Grid: x over groups of samples (1024 or 256 output pixels a block), y = job. A block reads its
  * pictures once (4 bytes a value), the weights in the order of the fragments from the caches, and
@@ -37,9 +38,9 @@ typedef struct tile_call {
     size_t packed_stride;
     const float *params;
     size_t params_stride;
-    size_t weight, bias;
-    const float *residual;
-    float *pre, *stats, *y;
+    int n_outs;
+    cuda_tile_out outs[2];
+    float *y; /* without a norm */
     bool accumulate;
 } tile_call;
 
@@ -87,18 +88,32 @@ static __device__ __forceinline__ void load_pictures(const tile_call &c, const f
     for (int k = (int)threadIdx.x; k < PITCH; k += THREADS) tile[n_pixels * PITCH + k] = 0.0f;
 }
 
+/* Gradients of a stride of two take the output in four classes, even and odd rows and columns, one
+ * after the other: a tap reaches one class or none of another. Class of pixel r of a sample. */
+static __device__ __forceinline__ int class_of(const tile_call &c, int r) {
+    return r >> (c.log_pixels - 2);
+}
+
+/* Row and column of pixel r in that order, or simply in theirs. */
+static __device__ __forceinline__ int2 pixel_of(const tile_call &c, const cuda_tile_conv &v,
+                                                int r) {
+    if (v.step == 1) return make_int2(r >> c.log_wo, r & (v.wo - 1));
+    int k = r & ((1 << (c.log_pixels - 2)) - 1), half = c.log_wo - 1, cls = class_of(c, r);
+    return make_int2((k >> half) * 2 + (cls >> 1), (k & ((1 << half) - 1)) * 2 + (cls & 1));
+}
+
 /* Where this lane's row of row tile i is under tap (u, q), in bytes from the tile's beginning; the
- * pixel of zeros where the picture ends or a stride leaves a gap. */
+ * pixel of zeros where the picture ends. */
 template <int DEPTH>
-static __device__ __forceinline__ uint32_t row_of(const tile_call &c, int p, int u, int q) {
-    const cuda_tile_conv &v = c.v;
-    int s = p >> c.log_pixels, r = p & ((1 << c.log_pixels) - 1), n_in = v.hi * v.wi;
-    int y = (r >> c.log_wo) * v.scale + v.sign * u + v.shift;
-    int x = (r & (v.wo - 1)) * v.scale + v.sign * q + v.shift;
+static __device__ __forceinline__ uint32_t row_of(const tile_call &c, const cuda_tile_conv &v,
+                                                  int p, int u, int q) {
+    int s = p >> c.log_pixels, n_in = v.hi * v.wi;
+    int2 at_pixel = pixel_of(c, v, p & ((1 << c.log_pixels) - 1));
+    int y = at_pixel.x * v.scale + v.sign * u + v.shift;
+    int x = at_pixel.y * v.scale + v.sign * q + v.shift;
     int odd = v.step - 1;
-    bool whole = ((y | x) & odd) == 0;
     y >>= odd, x >>= odd;
-    bool inside = whole && (unsigned)y < (unsigned)v.hi && (unsigned)x < (unsigned)v.wi;
+    bool inside = (unsigned)y < (unsigned)v.hi && (unsigned)x < (unsigned)v.wi;
     int at = inside ? s * n_in + y * v.wi + x : c.n_samples * n_in;
     return (uint32_t)(at * (DEPTH + 4) * 4);
 }
@@ -106,18 +121,21 @@ static __device__ __forceinline__ uint32_t row_of(const tile_call &c, int p, int
 /* The product: sums[i][j] of row tile i (16 pixels) and column tile j (8 channels). */
 template <int CO, int DEPTH>
 static __device__ __forceinline__ void
-multiply(const tile_call &c, const float4 *w, uint32_t tile,
+multiply(const tile_call &c, const cuda_tile_conv &v, const float4 *w, uint32_t tile,
          float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4]) {
     SHAPE_OF(CO);
     int lane = threadIdx.x & 31, row = (int)(threadIdx.x >> 5) % ROW_WARPS;
     int first = row * MT * 16 + (lane & 15);
     w += (threadIdx.x >> 5) / ROW_WARPS * NQ * 32 + lane;
     tile += (uint32_t)(lane >> 4) * 16;
-    for (int u = 0; u < c.v.kernel; u++) {
-        for (int q = 0; q < c.v.kernel; q++) {
+    int cls = class_of(c, row * MT * 16 & ((1 << c.log_pixels) - 1));
+    for (int u = 0; u < v.kernel; u++) {
+        for (int q = 0; q < v.kernel; q++, w += DEPTH / 8 * (CO / 16) * 32) {
+            bool is_off = (((cls >> 1) - u + v.shift) | ((cls & 1) - q + v.shift)) & 1;
+            if (v.step == 2 && is_off) continue; /* the whole warp */
             uint32_t at[MT];
 #pragma unroll
-            for (int i = 0; i < MT; i++) at[i] = tile + row_of<DEPTH>(c, first + 16 * i, u, q);
+            for (int i = 0; i < MT; i++) at[i] = tile + row_of<DEPTH>(c, v, first + 16 * i, u, q);
 #pragma unroll
             for (int k = 0; k < DEPTH / 8; k++) {
                 float4 b[NQ];
@@ -135,7 +153,6 @@ multiply(const tile_call &c, const float4 *w, uint32_t tile,
                     }
                 }
             }
-            w += DEPTH / 8 * (CO / 16) * 32;
         }
     }
 }
@@ -239,7 +256,7 @@ static __device__ __forceinline__ float4 quad_of(const float left[4], const floa
 
 template <int CO>
 static __device__ __forceinline__ void
-write_norm(const tile_call &c, const cuda_job &job, size_t sample,
+write_norm(const tile_call &c, const cuda_tile_out &out, const cuda_job &job, size_t sample,
            const float sums[plan_of<CO>::TILES][CO / 8 / plan_of<CO>::COLS][4],
            const float mean[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)],
            const float inv[CO / 16 / plan_of<CO>::COLS][PARTS_OF(CO)]) {
@@ -250,14 +267,15 @@ write_norm(const tile_call &c, const cuda_job &job, size_t sample,
 #pragma unroll
     for (int j = 0; j < NQ; j++) {
         int channel = (warp / ROW_WARPS * NQ + j) * 16 + (lane & 3) * 4;
-        const float *pw = params + c.weight + channel, *pb = params + c.bias + channel;
+        const float *pw = params + out.norm.weight + channel,
+                    *pb = params + out.norm.bias + channel;
         float i0 = inv[j][0], i1 = inv[j][PARTS_OF(CO) - 1];
         float w[4] = {pw[0] * i0, pw[1] * i0, pw[2] * i1, pw[3] * i1};
         float b[4] = {pb[0], pb[1], pb[2], pb[3]};
 #pragma unroll
-        for (int h = 0; h < PARTS_OF(CO) && c.stats != NULL; h++) {
+        for (int h = 0; h < PARTS_OF(CO) && out.stats != NULL; h++) {
             size_t own = sample + (row * MT * 16 >> c.log_pixels);
-            float2 *to = (float2 *)c.stats + own * GROUPS + group_of<CO>(j, h);
+            float2 *to = (float2 *)out.stats + own * GROUPS + group_of<CO>(j, h);
             if (is_first) *to = make_float2(mean[j][h], inv[j][h]);
         }
 #pragma unroll
@@ -268,15 +286,24 @@ write_norm(const tile_call &c, const cuda_job &job, size_t sample,
                 float4 x = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
                 float4 y = make_float4(fmaf(gate(x.x), w[0], b[0]), fmaf(gate(x.y), w[1], b[1]),
                                        fmaf(gate(x.z), w[2], b[2]), fmaf(gate(x.w), w[3], b[3]));
-                if (c.pre != NULL) *(float4 *)(c.pre + at) = x;
-                if (c.residual != NULL) {
-                    float4 r = *(const float4 *)(c.residual + at);
+                if (out.pre != NULL) *(float4 *)(out.pre + at) = x;
+                if (out.residual != NULL) {
+                    float4 r = *(const float4 *)(out.residual + at);
                     y.x += r.x, y.y += r.y, y.z += r.z, y.w += r.w;
                 }
-                *(float4 *)(c.y + at) = y;
+                *(float4 *)(out.y + at) = y;
             }
         }
     }
+}
+
+/* The same from the block's first value, in the order of pixel_of. */
+template <int CO>
+static __device__ __forceinline__ size_t plain_place(const tile_call &c, int i, int half, int j) {
+    size_t at = place<CO>(0, 0, i, half, j);
+    int p = (int)(at / CO), first = p >> c.log_pixels << c.log_pixels;
+    int2 to = pixel_of(c, c.v, p - first);
+    return (size_t)(first + (to.x << c.log_wo) + to.y) * CO + at % CO;
 }
 
 template <int CO>
@@ -290,7 +317,8 @@ write_plain(const tile_call &c, size_t sample,
         for (int i = 0; i < MT; i++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                float4 *to = (float4 *)(c.y + place<CO>(sample, c.log_pixels, i, half, j));
+                float4 *to = (float4 *)(c.y + (sample << c.log_pixels) * CO +
+                                        plain_place<CO>(c, i, half, j));
                 float4 y = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
                 if (c.accumulate) {
                     float4 before = *to;
@@ -314,17 +342,21 @@ static __global__ void __launch_bounds__(32 * plan_of<CO>::ROWS * plan_of<CO>::C
     load_pictures<DEPTH, THREADS>(c, c.x + sample * n_in * c.v.ci, c.n_samples * n_in,
                                   n_there * n_in, tile);
     __syncthreads();
-    float sums[MT][2 * NQ][4] = {};
-    multiply<CO, DEPTH>(c, (const float4 *)(c.packed + job.model * c.packed_stride),
-                        (uint32_t)__cvta_generic_to_shared(tile), sums);
+    const float *packed = c.packed + job.model * c.packed_stride;
+    uint32_t from = (uint32_t)__cvta_generic_to_shared(tile);
     int row = (int)(threadIdx.x >> 5) % ROW_WARPS;
     bool is_there = row * MT * 16 >> c.log_pixels < n_there;
-    if (NORM) {
-        float mean[NQ][PARTS_OF(CO)], inv[NQ][PARTS_OF(CO)];
+    for (int k = 0; k < c.n_outs && NORM; k++) {
+        const cuda_tile_out &out = c.outs[k];
+        float sums[MT][2 * NQ][4] = {}, mean[NQ][PARTS_OF(CO)], inv[NQ][PARTS_OF(CO)];
+        multiply<CO, DEPTH>(c, out.v, (const float4 *)(packed + out.packed), from, sums);
         measure<CO>(c, sums, scratch, mean, inv);
-        if (is_there) write_norm<CO>(c, job, sample, sums, mean, inv);
-    } else if (is_there) {
-        write_plain<CO>(c, sample, sums);
+        if (is_there) write_norm<CO>(c, out, job, sample, sums, mean, inv);
+    }
+    if (!NORM) {
+        float sums[MT][2 * NQ][4] = {};
+        multiply<CO, DEPTH>(c, c.v, (const float4 *)packed, from, sums);
+        if (is_there) write_plain<CO>(c, sample, sums);
     }
 }
 
@@ -359,6 +391,7 @@ bool ct_cuda_tile_fits(const cuda_tile_conv *v, bool norm, size_t shared_limit) 
     if (v->ci != v->depth && v->depth != 8) return false;
     if ((v->kernel != 1 && v->kernel != 3) || (v->step != 1 && v->step != 2)) return false;
     if (!is_power(v->ho) || !is_power(v->wo) || n_pixels % warp_pixels(v->co) != 0) return false;
+    if (v->step == 2 && n_pixels / 4 % warp_pixels(v->co) != 0) return false;
     return block_pixels(v->co) % n_pixels == 0 && shared_bytes(v) + 1024 <= shared_limit;
 }
 
@@ -391,12 +424,12 @@ static tile_call call_of(const cuda_run *run, const cuda_tile_conv *conv, const 
     return c;
 }
 
-ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
-                               size_t packed, const cuda_norm *norm, const float *residual_dev,
-                               float *pre_dev, float *stats_dev, float *y_dev) {
-    tile_call c = call_of(run, conv, x_dev, packed, y_dev);
-    c.weight = norm->weight, c.bias = norm->bias, c.residual = residual_dev;
-    c.pre = pre_dev, c.stats = stats_dev;
+ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
+                               int n_outs) {
+    const cuda_tile_conv *conv = &outs[0].v;
+    tile_call c = call_of(run, conv, x_dev, 0, NULL);
+    c.n_outs = n_outs;
+    for (int k = 0; k < n_outs; k++) c.outs[k] = outs[k];
     bool same = conv->depth == conv->co;
     if (conv->co == 16) return same ? launch<16, 16, true>(run, &c) : launch<16, 8, true>(run, &c);
     if (conv->co == 32) return same ? launch<32, 32, true>(run, &c) : launch<32, 16, true>(run, &c);

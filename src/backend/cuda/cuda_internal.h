@@ -132,7 +132,10 @@ typedef struct cuda_step {
     bool add_in;        /* the input's gradient is there already: add to it */
     bool copy_residual; /* the residual's gradient has a place of its own */
     bool add_residual;
-    int chain; /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
+    int pooled; /* a convolution computes the next step's pooling too: that one's node, else -1 */
+    bool has_twin; /* the next step convolves the same input to the same shape: one launch */
+    bool masked; /* the pooling behind it has applied the ReLU's gradient, or (a pooling) does so */
+    int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
     int chained_to; /* the first step of the chain that this one ends, else -1 */
 } cuda_step;
 
@@ -152,7 +155,8 @@ struct cuda_plan {
     cuda_layout train, forward;
     size_t packed_floats; /* of one parameter row */
     cuda_pack *packs_dev;
-    int n_packs, n_pack_blocks;
+    int n_packs;
+    int *table_dev; /* [packed_floats] */
     cuda_sum *sums_dev;
     int n_sums, n_sum_blocks;
     size_t sum_floats; /* a sample */

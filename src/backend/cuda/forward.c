@@ -63,21 +63,38 @@ static ct_status run_evonorm(const pass *p, const cuda_step *step, float *stats)
     return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, value(p, step->out));
 }
 
-static ct_status run_conv(const pass *p, const cuda_step *step, float *stats) {
+static float *stats_of(const pass *p, const cuda_step *step) {
+    /* only training keeps statistics */
+    return p->mode == CUDA_TRAIN ? cuda_tensor(p->run, p->w, p->layout->stats[step->out]) : NULL;
+}
+
+/* Convolution + EvoNorm, and the next step's with it where that is its twin. */
+static ct_status run_conv_norm(const pass *p, const cuda_step *step) {
+    cuda_tile_out outs[2];
+    int n = step->has_twin ? 2 : 1;
+    for (int k = 0; k < n; k++)
+        outs[k] = (cuda_tile_out){.v = ct_cuda_tile_forward(&step[k].conv),
+                                  .packed = step[k].forward,
+                                  .norm = step[k].norm_shape,
+                                  .residual = value(p, step[k].residual),
+                                  .pre = p->mode == CUDA_TRAIN ? value(p, step[k].inner) : NULL,
+                                  .stats = stats_of(p, &step[k]),
+                                  .y = value(p, step[k].out)};
+    return ct_cuda_tile_evonorm(p->run, value(p, step->in), outs, n);
+}
+
+static ct_status run_conv(const pass *p, const cuda_step *step) {
     if (step->norm == NULL && step->forward_kernel == CUDA_MMA) return run_mma(p, step);
     if (step->forward_kernel == CUDA_DEPTHWISE) return run_depthwise(p, step);
     const float *x = value(p, step->in);
     float *y = value(p, step->out);
-    if (step->norm != NULL) {
-        cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
-        float *pre = p->mode == CUDA_TRAIN ? value(p, step->inner) : NULL;
-        return ct_cuda_tile_evonorm(p->run, &tile, x, step->forward, &step->norm_shape,
-                                    value(p, step->residual), pre, stats, y);
-    }
+    if (step->norm != NULL) return run_conv_norm(p, step);
     if (step->forward_kernel == CUDA_NARROW) {
         cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
+        float *kept = step->pooled < 0 || p->mode == CUDA_TRAIN ? y : NULL;
         return ct_cuda_narrow_conv(p->run, &tile, step->conv.kh, step->conv.kw, x, step->forward,
-                                   bias_of(p, step), step->relu, false, y);
+                                   bias_of(p, step), step->relu, false, kept,
+                                   value(p, step->pooled));
     }
     if (step->forward_kernel == CUDA_LINEAR)
         return ct_cuda_linear_forward(p->run, step->conv.ci, step->conv.co, x, step->forward,
@@ -107,13 +124,11 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
     const cuda_norm *norm = &step->norm_shape;
     const float *x = value(p, step->in), *residual = value(p, step->residual);
     float *y = value(p, step->out);
-    /* Only training keeps statistics. */
-    float *stats =
-        p->mode == CUDA_TRAIN ? cuda_tensor(p->run, p->w, p->layout->stats[step->out]) : NULL;
+    float *stats = stats_of(p, step);
     ct_shape from = g->nodes[step->in].shape;
     cuda_window window = window_of(g, step);
     switch (step->op) {
-    case CT_OP_CONV: return run_conv(p, step, stats);
+    case CT_OP_CONV: return run_conv(p, step);
     case CT_OP_EVONORM: return run_evonorm(p, step, stats);
     case CT_OP_EVONORM_S0: return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, y);
     case CT_OP_GROUPNORM: return ct_cuda_groupnorm_forward(p->run, norm, x, residual, stats, y);
@@ -131,6 +146,8 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
 static ct_status run_chain(const pass *p, const cuda_step *steps) {
     cuda_chain chain = {.n_links = steps[0].chain, .x = value(p, steps[0].in)};
     bool train = p->mode == CUDA_TRAIN;
+    bool is_image = steps[0].in == 0;
+    if (is_image) chain.n_colours = steps[0].conv.ci;
     chain.residual = value(p, steps[0].residual > 0 ? steps[0].residual : steps[0].in);
     for (int k = 0; k < chain.n_links; k++) {
         const cuda_step *step = &steps[k];
@@ -139,8 +156,12 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
                             .weight = step->norm_shape.weight,
                             .bias = step->norm_shape.bias,
                             .add = step->residual > 0};
-        if (train || k == chain.n_links - 1) link->y = value(p, step->out);
-        if (!train) continue;
+        if (!train) {
+            /* sums are kept for the next block, one after the other in the last one's place */
+            if (link->add || (is_image && k == 0)) link->y = value(p, steps[chain.n_links - 1].out);
+            continue;
+        }
+        link->y = value(p, step->out);
         link->pre = value(p, step->inner);
         link->stats = cuda_tensor(p->run, p->w, p->layout->stats[step->out]);
     }
@@ -154,6 +175,7 @@ ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda
         const cuda_step *step = &plan->steps[s];
         CT_TRY(step->chain > 0 ? run_chain(&p, step) : run_step(&p, step));
         if (step->chain > 0) s += step->chain - 1;
+        if (step->pooled >= 0 || step->has_twin) s++;
     }
     return CT_OK;
 }

@@ -85,12 +85,12 @@ typedef struct cuda_pack {
     int co, ci, taps;
     int depth; /* k of one tap, rounded up to 8 in tiles */
     cuda_packing kind;
-    int first_block; /* of the launch */
 } cuda_pack;
 
-#define CUDA_PACK_BLOCK 1024 /* floats a block writes */
-ct_status ct_cuda_pack(const cuda_run *run, const cuda_pack *packs_dev, int n_packs, int n_blocks,
-                       int n_rows, float *packed_dev);
+/* Where each of a packed row's n_floats (a multiple of 4) comes from. */
+ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,
+                             size_t n_floats, int *table_dev);
+ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, int n_rows, float *packed_dev);
 
 /* ---- gather.cu ---- */
 typedef struct cuda_images {
@@ -148,9 +148,16 @@ typedef struct cuda_norm {
 bool ct_cuda_tile_fits(const cuda_tile_conv *conv, bool norm, size_t shared_limit);
 /* y = evonorm(conv(x)) + residual; the convolution's own value goes to `pre`, mean and 1/sigma to
  * `stats` [sample][group][2], unless they are NULL. */
-ct_status ct_cuda_tile_evonorm(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
-                               size_t packed, const cuda_norm *norm, const float *residual_dev,
-                               float *pre_dev, float *stats_dev, float *y_dev);
+typedef struct cuda_tile_out {
+    cuda_tile_conv v;
+    size_t packed;
+    cuda_norm norm;
+    const float *residual;
+    float *pre, *stats, *y;
+} cuda_tile_out;
+/* One or two of the same input and output shape. */
+ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
+                               int n_outs);
 /* y = conv(x), or y += conv(x) */
 ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
                             size_t packed, bool accumulate, float *y_dev);
@@ -165,22 +172,26 @@ typedef struct cuda_link {
     size_t weight, bias; /* of the norm */
     float *pre, *stats;  /* the convolution's own value; mean and 1/sigma. Forward passes that keep
                             nothing have NULL */
-    float *y;            /* the layer's output, or NULL; backward: the gradient of `pre` */
+    float *y;            /* the layer's output, or NULL where nothing is added; backward: the
+                            gradient of `pre` */
     float *sums;         /* backward: per-sample sums of the norm's gradients */
     bool add;
 } cuda_link;
 
-/* The first layer reads x; the first addition adds `residual`, later ones what the one before has
+/* The first layer reads x, a picture of n_colours where that is not 0 (then its output is the first
+ * residual); the first addition adds `residual`, later ones what the one before has
  * given. Backward: from d, the gradient of the last output, to dx, and to dresidual where the first
  * layer adds (else the residual is x, and dx has both). */
 typedef struct cuda_chain {
-    int n_links;
+    int n_links, n_colours;
     const float *x, *residual, *d;
     float *dx, *dresidual;
     cuda_link links[CUDA_MAX_CHAIN];
 } cuda_chain;
 
 bool ct_cuda_chain_fits(const cuda_conv *conv, size_t shared_limit);
+/* Whether a chain can begin with this one, on a picture. */
+bool ct_cuda_chain_begins(const cuda_conv *conv, size_t shared_limit);
 ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_chain *chain,
                                 bool train);
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
@@ -225,25 +236,36 @@ ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
 
 /* ---- narrow.cu: few output channels, fp32 ---- */
 bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
+/* Whether it can pool its output, 2 x 2, as well. */
+bool ct_cuda_narrow_pools(const cuda_tile_conv *conv, int kh, int kw);
+/* `pooled`: maxima of 2 x 2 pixels of y, or NULL; with it y may be NULL */
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
                               const float *x_dev, size_t packed, size_t bias, bool relu,
-                              bool accumulate, float *y_dev);
+                              bool accumulate, float *y_dev, float *pooled_dev);
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
 int ct_cuda_narrow_wgrad_splits(int n_max);
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                const float *d_dev, size_t weight);
 
-/* ---- wgrad_tile.cu ---- */
+/* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
+typedef struct cuda_wgrad {
+    const float *x, *d;
+    size_t weight; /* where it goes, in a gradient row */
+} cuda_wgrad;
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
-int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight);
+int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
+ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
+                             int n_layers);
 
 /* ---- sums.cu: second passes, in a fixed order ---- */
 /* grads[job][weight + (o * ci + i) * taps + t] = sum over splits of partial[job][split][...] with
  * element (t, i, o) where `by_tap`, else (o, t, i) */
 ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
                             bool by_tap, size_t weight);
+/* The same of partial[layer][job][split] with (t, i, o), for layers of one shape with up to 9 taps.
+ */
+ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv *conv,
+                             const cuda_wgrad *layers, int n_layers);
 
 /* Per-sample sums [n_jobs][n_max][count] at sums_dev + from (times n_jobs * n_max), to be added up
  * over a job's samples into its gradient row at `to`. */
@@ -323,8 +345,10 @@ ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, cons
                       float *y_dev);
 ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float *x_dev,
                           float *y_dev);
+/* `masked`: only where the largest value is above zero, as a ReLU before it would have it */
 ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                                   const float *dy_dev, bool accumulate, float *dx_dev);
+                                   const float *dy_dev, bool accumulate, bool masked,
+                                   float *dx_dev);
 ct_status ct_cuda_avgpool(const cuda_run *run, int channels, int pixels, const float *x_dev,
                           float *y_dev);
 ct_status ct_cuda_avgpool_backward(const cuda_run *run, int channels, int pixels,

@@ -61,10 +61,19 @@ static void use_step(const lives *l, const cuda_step *step, int t) {
     if (!step->is_gate) use_at(&l->value[step->out], t);
     if (step->residual >= 0) use_at(&l->value[step->residual], t);
     if (step->n_segments > 0 && is_norm(step)) use_at(&l->stats[step->out], t);
+    if (step->pooled >= 0) use_at(&l->value[step->pooled], t);
     if (!l->train) return;
     if (step->inner >= 0) use_at(&l->value[step->inner], t);
     use_at(&l->stats[step->out], t);
     use_backward(l, step, 2 * l->plan->n_steps - t);
+}
+
+/* What a step writes, written at time t forward. */
+static void use_outputs(const lives *l, const cuda_step *step, int t) {
+    use_at(&l->value[step->out], t);
+    if (!l->train) return;
+    use_at(&l->value[step->inner], t);
+    use_at(&l->stats[step->out], t);
 }
 
 /* A chain's steps run together: whatever one of them touches lives while any of them runs. */
@@ -86,6 +95,7 @@ static void find_lives(const lives *l) {
     for (int s = 0; s < plan->n_steps; s++) {
         use_step(l, &plan->steps[s], s);
         if (plan->steps[s].chain > 0) use_chain(l, s);
+        if (plan->steps[s].has_twin) use_outputs(l, &plan->steps[s + 1], s);
     }
     if (!l->train) return;
     use_at(&l->grad[plan->root[g->logits]], loss);

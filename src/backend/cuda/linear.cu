@@ -23,6 +23,7 @@ static __device__ void multiply(const linear_call &c, const cuda_job &job, int f
     int lane = threadIdx.x & 31, x = (int)blockIdx.y * TILE + (lane & 7), y = lane >> 3;
     const float *a = c.a + (size_t)blockIdx.z * c.n_max * c.n_k;
     const float *b = c.b + job.model * c.b_stride;
+#pragma unroll 2
     for (int k = from; k < to; k += 4) {
         float4 va[8];
         float vb[4][4];

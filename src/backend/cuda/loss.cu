@@ -64,6 +64,7 @@ ct_status ct_cuda_cross_entropy(const cuda_run *run, const cuda_loss *loss, cons
 }
 
 enum { FEATURES = 64, CLASSES = 128 }; /* a block of the class sums: 32 KB of shared memory */
+enum { AHEAD = 16 };                   /* samples on their way at a time */
 
 /* sums[c][k] = sum over the samples of class c of feature k, in the order of the samples; column r
  * counts them. Grid: x over blocks of FEATURES of the r + 1 columns, y = job. With `features`, the
@@ -83,12 +84,23 @@ static __global__ void class_kernel(const cuda_job *jobs, int n_max, cuda_loss l
     for (int first = 0; first < loss.n_classes; first += CLASSES) {
         int n = min((int)CLASSES, loss.n_classes - first);
         for (int c = 0; c < n; c++) table[c][threadIdx.x] = 0.0f;
-        for (int b = 0; b < job.n; b++) {
-            float value = k < r ? zk[(size_t)b * r + from] : 1.0f;
-            int c = labels[b] - first;
-            if (c >= 0 && c < n) table[c][threadIdx.x] += value;
-            if (features != NULL && first == 0 && k < r)
-                features[row * features_stride + (size_t)b * r + k] = value;
+        for (int b0 = 0; b0 < job.n; b0 += AHEAD) {
+            float value[AHEAD];
+            int class_of[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                int b = min(b0 + i, job.n - 1);
+                value[i] = k < r ? zk[(size_t)b * r + from] : 1.0f;
+                class_of[i] = labels[b] - first;
+            }
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                if (b0 + i >= job.n) break;
+                int c = class_of[i];
+                if (c >= 0 && c < n) table[c][threadIdx.x] += value[i];
+                if (features != NULL && first == 0 && k < r)
+                    features[row * features_stride + (size_t)(b0 + i) * r + k] = value[i];
+            }
         }
         for (int c = 0; c < n; c++) out[(size_t)(first + c) * (r + 1) + k] = table[c][threadIdx.x];
     }

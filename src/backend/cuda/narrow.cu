@@ -17,7 +17,7 @@ typedef struct narrow_call {
     const float *bias; /* parameter rows from the bias on, or NULL */
     size_t bias_stride;
     bool relu, accumulate;
-    float *y;
+    float *y, *pooled;
 } narrow_call;
 
 template <int WIDE>
@@ -73,14 +73,212 @@ bool ct_cuda_narrow_fits(const cuda_tile_conv *v, int taps) {
            taps * v->ci * MAX_WIDE <= SHARED_FLOATS;
 }
 
+/* The same for stride 1 and even extents, 3x3 or 5x5: a thread has a window of 2 x 2 output pixels,
+ * whose inputs and weights it shares, and their maximum if a pooling follows. A block has whole
+ * samples, as many as give it 128 windows, or one; their inputs are in shared memory. Grid: x over
+ * groups of samples, y = job, z over groups of WIDE channels. Gradients meet the taps in the
+ * opposite order. */
+enum { WINDOWS = 128, MAX_WINDOWS = 256 };
+
+/* Weights [1 + K + 1][K][ci][WIDE], with rows of zeros above and below. */
+template <int WIDE, int K>
+static __device__ void load_weights(const narrow_call &c, const float *packed, float *weights) {
+    int row = K * c.v.ci * WIDE, n = (K + 2) * row, o0 = (int)blockIdx.z * WIDE;
+    for (int k = (int)threadIdx.x; k < n; k += (int)blockDim.x) {
+        int o = o0 + k % WIDE, e = k / WIDE - K * c.v.ci, tap = e / c.v.ci, i = e % c.v.ci;
+        bool is_there = k >= row && k < n - row && o < c.v.co;
+        if (c.v.sign < 0) tap = K * K - 1 - tap;
+        weights[k] = is_there ? packed[(tap * c.v.ci + i) * c.v.co + o] : 0.0f;
+    }
+}
+
+template <int N> static __device__ __forceinline__ void load_values(const float *from, float x[N]) {
+    if (N == 4) {
+        float4 v = *(const float4 *)from;
+        x[0] = v.x, x[1] = v.y, x[2 % N] = v.z, x[3 % N] = v.w;
+    } else if (N == 2) {
+        float2 v = *(const float2 *)from;
+        x[0] = v.x, x[1 % N] = v.y;
+    } else {
+        x[0] = *from;
+    }
+}
+
+/* Floats from pixel to pixel in shared memory: neighbours begin in different banks. */
+static __host__ __device__ __forceinline__ int pitch_of(int ci) {
+    return ci % 8 == 0 ? ci + 4 : ci;
+}
+
+/* n values of the samples' inputs, VEC at a time, several on their way. */
+template <int VEC>
+static __device__ void load_samples(const narrow_call &c, const float *x, int n, float *inputs) {
+    constexpr int AHEAD = 8;
+    int ci = c.v.ci, pitch = pitch_of(ci), stride = (int)blockDim.x * VEC;
+    for (int first = (int)threadIdx.x * VEC; first < n; first += AHEAD * stride) {
+        float v[AHEAD][VEC];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (first + i * stride < n) load_values<VEC>(x + first + i * stride, v[i]);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            int k = first + i * stride, at = pitch == ci ? k : k / ci * pitch + k % ci;
+#pragma unroll
+            for (int e = 0; e < VEC; e++)
+                if (k < n) inputs[at + e] = v[i][e];
+        }
+    }
+}
+
+/* One input row of a window: row r of it is above output row 0 by tap row r, and above output row 1
+ * by tap row r - 1; w points to tap row r, w1 to r - 1. */
+template <int WIDE, int K, int VEC>
+static __device__ __forceinline__ void add_row(const narrow_call &c, const float *row, int x0,
+                                               const float *w, const float *w1,
+                                               float sums[4][WIDE]) {
+    int ci = c.v.ci, pitch = pitch_of(ci);
+    for (int k = 0; k < ci; k += VEC) {
+#pragma unroll
+        for (int s = 0; s <= K; s++) {
+            if ((unsigned)(x0 + s) >= (unsigned)c.v.wi) continue;
+            float x[VEC];
+            load_values<VEC>(row + (x0 + s) * pitch + k, x);
+#pragma unroll
+            for (int e = 0; e < VEC; e++) {
+                int at = (s * ci + k + e) * WIDE, before = at - ci * WIDE;
+                if (s < K) add_products<WIDE>(sums[0], x[e], w + at);
+                if (s > 0) add_products<WIDE>(sums[1], x[e], w + before);
+                if (s < K) add_products<WIDE>(sums[2], x[e], w1 + at);
+                if (s > 0) add_products<WIDE>(sums[3], x[e], w1 + before);
+            }
+        }
+    }
+}
+
+/* n values to memory, in pairs where they are even. */
+template <int WIDE>
+static __device__ __forceinline__ void store(float *to, const float values[WIDE], int n,
+                                             bool accumulate) {
+    bool in_pairs = n % 2 == 0 && ((size_t)to & 7) == 0 && !accumulate;
+#pragma unroll
+    for (int o = 0; o < WIDE; o += 2) {
+        if (in_pairs && o < n) *(float2 *)(to + o) = make_float2(values[o], values[o + 1]);
+        if (in_pairs) continue;
+        if (o < n) to[o] = accumulate ? to[o] + values[o] : values[o];
+        if (o + 1 < n) to[o + 1] = accumulate ? to[o + 1] + values[o + 1] : values[o + 1];
+    }
+}
+
+/* The window's four pixels, and their maximum. */
+template <int WIDE>
+static __device__ __forceinline__ void write_window(const narrow_call &c, const cuda_job &job,
+                                                    size_t sample, int wy, int wx,
+                                                    float sums[4][WIDE]) {
+    const cuda_tile_conv &v = c.v;
+    int o0 = (int)blockIdx.z * WIDE, n = min(WIDE, v.co - o0);
+    float *pooled = c.pooled + ((sample * (v.ho / 2) + wy) * (v.wo / 2) + wx) * v.co + o0;
+    float *y = c.y + ((sample * v.ho + 2 * wy) * v.wo + 2 * wx) * v.co + o0;
+    float bias[WIDE] = {};
+    if (c.bias != NULL)
+#pragma unroll
+        for (int o = 0; o < WIDE; o++)
+            if (o < n) bias[o] = c.bias[job.model * c.bias_stride + o0 + o];
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+#pragma unroll
+        for (int o = 0; o < WIDE; o++) {
+            sums[e][o] += bias[o];
+            if (c.relu) sums[e][o] = fmaxf(sums[e][o], 0.0f);
+        }
+        if (c.y != NULL) store<WIDE>(y + (e / 2 * v.wo + e % 2) * v.co, sums[e], n, c.accumulate);
+    }
+    if (c.pooled == NULL) return;
+#pragma unroll
+    for (int o = 0; o < WIDE; o++)
+        sums[0][o] = fmaxf(fmaxf(sums[0][o], sums[1][o]), fmaxf(sums[2][o], sums[3][o]));
+    store<WIDE>(pooled, sums[0], n, false);
+}
+
+template <int WIDE, int K, int VEC>
+static __global__ void __launch_bounds__(MAX_WINDOWS) window_kernel(narrow_call c, int n_samples) {
+    extern __shared__ __align__(16) float weights[]; /* and the samples' inputs */
+    const cuda_tile_conv &v = c.v;
+    const cuda_job job = c.jobs[blockIdx.y];
+    int wide = v.wo / 2, n_windows = v.ho / 2 * wide, n_in = v.hi * v.wi, pitch = pitch_of(v.ci);
+    int first = (int)blockIdx.x * n_samples, n_there = min(n_samples, job.n - first);
+    if (n_there <= 0) return;
+    size_t sample = (size_t)blockIdx.y * c.n_max + first;
+    float *inputs = weights + (K + 2) * K * v.ci * WIDE;
+    load_weights<WIDE, K>(c, c.packed + job.model * c.packed_stride, weights);
+    load_samples<VEC>(c, c.x + sample * n_in * v.ci, n_there * n_in * v.ci, inputs);
+    __syncthreads();
+    int b = (int)threadIdx.x / n_windows, p = (int)threadIdx.x - b * n_windows;
+    if (b >= n_there) return;
+    int wy = p / wide, wx = p - wy * wide, step = K * v.ci * WIDE;
+    int base = v.sign > 0 ? v.shift : v.shift - (K - 1);
+    float sums[4][WIDE] = {};
+    for (int r = 0; r <= K; r++) {
+        int y = 2 * wy + base + r;
+        if ((unsigned)y >= (unsigned)v.hi) continue;
+        const float *w = weights + (r + 1) * step;
+        add_row<WIDE, K, VEC>(c, inputs + (b * n_in + y * v.wi) * pitch, 2 * wx + base, w, w - step,
+                              sums);
+    }
+    write_window<WIDE>(c, job, sample + b, wy, wx, sums);
+}
+
+static int block_samples(const cuda_tile_conv *v) {
+    int n = WINDOWS / (v->ho / 2 * (v->wo / 2));
+    return n > 0 ? n : 1;
+}
+
+static size_t window_floats(const cuda_tile_conv *v, int k, int wide) {
+    return (size_t)((k + 2) * k * v->ci * wide) +
+           (size_t)(block_samples(v) * v->hi * v->wi) * (size_t)pitch_of(v->ci);
+}
+
+static bool has_windows(const cuda_tile_conv *v, int kh, int kw) {
+    return kh == kw && (kh == 3 || kh == 5) && v->scale == 1 && v->step == 1 && v->ho % 2 == 0 &&
+           v->wo % 2 == 0 && v->ho / 2 * (v->wo / 2) <= MAX_WINDOWS &&
+           window_floats(v, kh, 8) <= SHARED_FLOATS;
+}
+
+bool ct_cuda_narrow_pools(const cuda_tile_conv *v, int kh, int kw) {
+    return ct_cuda_narrow_fits(v, kh * kw) && has_windows(v, kh, kw);
+}
+
+template <int WIDE, int K> static void launch_windows(const cuda_run *run, const narrow_call *c) {
+    int n = block_samples(&c->v), ci = c->v.ci;
+    dim3 grid((unsigned)((run->n_max + n - 1) / n), (unsigned)run->n_jobs,
+              (unsigned)((c->v.co + WIDE - 1) / WIDE));
+    unsigned threads = (unsigned)(n * (c->v.ho / 2) * (c->v.wo / 2) + 31) / 32 * 32;
+    size_t bytes = window_floats(&c->v, K, WIDE) * sizeof(float);
+    if (ci % 4 == 0)
+        window_kernel<WIDE, K, 4><<<grid, threads, bytes, run->stream>>>(*c, n);
+    else if (ci % 2 == 0)
+        window_kernel<WIDE, K, 2><<<grid, threads, bytes, run->stream>>>(*c, n);
+    else
+        window_kernel<WIDE, K, 1><<<grid, threads, bytes, run->stream>>>(*c, n);
+}
+
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
                               const float *x_dev, size_t packed, size_t bias, bool relu,
-                              bool accumulate, float *y_dev) {
+                              bool accumulate, float *y_dev, float *pooled_dev) {
     narrow_call c = {};
     c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.kh = kh, c.kw = kw;
     c.x = x_dev, c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
     c.bias = bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias;
     c.bias_stride = run->params_stride, c.relu = relu, c.accumulate = accumulate, c.y = y_dev;
+    c.pooled = pooled_dev;
+    if (has_windows(conv, kh, kw)) {
+        /* few windows: fewer channels of each a thread, so that there are threads enough */
+        bool few = run->n_jobs * run->n_max * (conv->ho / 2) * (conv->wo / 2) < 64 * 1024;
+        if (kh == 3 && few) launch_windows<4, 3>(run, &c);
+        if (kh == 3 && !few) launch_windows<8, 3>(run, &c);
+        if (kh == 5 && few) launch_windows<4, 5>(run, &c);
+        if (kh == 5 && !few) launch_windows<8, 5>(run, &c);
+        CT_CUDA_LAUNCHED();
+        return CT_OK;
+    }
     int n = run->n_max * conv->ho * conv->wo;
     dim3 grid((unsigned)(n + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
     size_t bytes = (size_t)(kh * kw * conv->ci * (conv->co <= 8 ? 8 : 16)) * sizeof(float);

@@ -1,7 +1,10 @@
-/* Weights in the order the convolutions read them. Grid: x over blocks of CUDA_PACK_BLOCK packed
- * floats of all layers, y = parameter row. 8 bytes an element; the reads are scattered inside one
- * layer of one row, which the caches hold. */
+/* Weights in the order the convolutions read them: packed[e] = row[table[e]]. The table is filled
+ * once a plan. Grid: x over quads of the packed floats, y over groups of 4 parameter rows. 8 bytes
+ * an element and 1 of the table; the reads are scattered inside one layer of one row, which the
+ * caches hold. */
 #include "backend/cuda/device.cuh"
+
+enum { THREADS = 256, ROWS = 4 };
 
 /* Element e of a packed layer comes from weight [o][i][t]; false: it is padding. */
 static __device__ bool origin(const cuda_pack *p, unsigned e, int *o, int *i, int *t) {
@@ -31,35 +34,58 @@ static __device__ bool origin(const cuda_pack *p, unsigned e, int *o, int *i, in
     return *o < p->co && *i < p->ci;
 }
 
-static __global__ void pack_kernel(const cuda_pack *packs, int n_packs, const float *params,
-                                   size_t params_stride, float *packed, size_t packed_stride) {
-    int low = 0, high = n_packs - 1;
-    while (low < high) { /* the last layer that begins at or before this block */
-        int middle = (low + high + 1) / 2;
-        if (packs[middle].first_block <= (int)blockIdx.x)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    const cuda_pack *p = &packs[low];
-    const float *w = params + blockIdx.y * params_stride + p->from;
-    float *to = packed + blockIdx.y * packed_stride + p->to;
-    size_t first = (size_t)((int)blockIdx.x - p->first_block) * CUDA_PACK_BLOCK;
-    for (size_t e = first + threadIdx.x; e < first + CUDA_PACK_BLOCK && e < p->count;
-         e += blockDim.x) {
+/* table[e]: twice the weight's place in a parameter row, one more where it is to be rounded to
+ * tf32; negative for a zero. Grid: x over blocks of a layer's elements, y = layer. */
+static __global__ void table_kernel(const cuda_pack *packs, int *table) {
+    const cuda_pack *p = &packs[blockIdx.y];
+    bool rounded = p->kind >= CUDA_PACK_TILE_FORWARD;
+    for (size_t e = blockIdx.x * THREADS + threadIdx.x; e < p->count; e += gridDim.x * THREADS) {
         int o, i, t;
-        float value =
-            origin(p, (unsigned)e, &o, &i, &t) ? w[((size_t)o * p->ci + i) * p->taps + t] : 0.0f;
-        to[e] = p->kind >= CUDA_PACK_TILE_FORWARD ? to_tf32(value) : value;
+        bool is_there = origin(p, (unsigned)e, &o, &i, &t);
+        size_t from = p->from + ((size_t)o * p->ci + i) * p->taps + t;
+        table[p->to + e] = is_there ? (int)(2 * from + rounded) : -1;
     }
 }
 
-ct_status ct_cuda_pack(const cuda_run *run, const cuda_pack *packs_dev, int n_packs, int n_blocks,
-                       int n_rows, float *packed_dev) {
-    if (n_blocks == 0) return CT_OK;
-    dim3 grid((unsigned)n_blocks, (unsigned)n_rows);
-    pack_kernel<<<grid, 256, 0, run->stream>>>(packs_dev, n_packs, run->params_dev,
-                                               run->params_stride, packed_dev, run->packed_stride);
+static __device__ __forceinline__ float packed_value(const float *row, int at) {
+    if (at < 0) return 0.0f;
+    float value = row[at >> 1];
+    return at & 1 ? to_tf32(value) : value;
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    pack_kernel(const int4 *table, size_t n_quads, int n_rows, const float *params,
+                size_t params_stride, float *packed, size_t packed_stride) {
+    size_t quad = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (quad >= n_quads) return;
+    int4 at = table[quad];
+    int first = (int)blockIdx.y * ROWS;
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        if (first + k >= n_rows) break;
+        const float *row = params + (first + k) * params_stride;
+        float4 *to = (float4 *)(packed + (first + k) * packed_stride) + quad;
+        *to = make_float4(packed_value(row, at.x), packed_value(row, at.y), packed_value(row, at.z),
+                          packed_value(row, at.w));
+    }
+}
+
+ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,
+                             size_t n_floats, int *table_dev) {
+    CT_CUDA_TRY(cudaMemsetAsync(table_dev, 0xff, n_floats * sizeof *table_dev, stream));
+    if (n_packs == 0) return CT_OK;
+    table_kernel<<<dim3(64, (unsigned)n_packs), THREADS, 0, stream>>>(packs_dev, table_dev);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, int n_rows, float *packed_dev) {
+    size_t n_quads = run->packed_stride / 4;
+    if (n_quads == 0) return CT_OK;
+    dim3 grid((unsigned)((n_quads + THREADS - 1) / THREADS), (unsigned)(n_rows + ROWS - 1) / ROWS);
+    pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)table_dev, n_quads, n_rows,
+                                                   run->params_dev, run->params_stride, packed_dev,
+                                                   run->packed_stride);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -30,17 +30,28 @@ static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, c
                      .ci = c->weight_ci,
                      .taps = c->weight_taps,
                      .depth = depth,
-                     .kind = kind,
-                     .first_block = plan->n_pack_blocks};
+                     .kind = kind};
     *to = p->to;
     plan->packed_floats += (p->count + 31) / 32 * 32;
-    plan->n_pack_blocks += (int)((p->count + CUDA_PACK_BLOCK - 1) / CUDA_PACK_BLOCK);
 }
 
 static ct_status upload(const void *host, size_t n_bytes, void **dev) {
     CT_TRY(ct_cuda_alloc(n_bytes, "a plan", dev));
     CT_CUDA_TRY(cudaMemcpy(*dev, host, n_bytes, cudaMemcpyHostToDevice));
     return CT_OK;
+}
+
+static ct_status fill_table(cuda_plan *plan) {
+    cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    const ct_graph *g = plan->base.graph;
+    if (g->n_weights > (size_t)1 << 30)
+        return ct_fail(CT_INVAL, "%s has %zu weights, the cuda backend takes 2^30", g->model,
+                       g->n_weights);
+    void *dev = NULL;
+    CT_TRY(ct_cuda_alloc(plan->packed_floats * sizeof(int), "a plan", &dev));
+    plan->table_dev = dev;
+    return ct_cuda_pack_table(backend->stream, plan->packs_dev, plan->n_packs, plan->packed_floats,
+                              plan->table_dev);
 }
 
 static ct_status plan_packs(cuda_plan *plan) {
@@ -63,7 +74,8 @@ static ct_status plan_packs(cuda_plan *plan) {
     ct_status status = upload(packs, (size_t)plan->n_packs * sizeof *packs, &dev);
     plan->packs_dev = dev;
     ct_free(packs);
-    return status;
+    CT_TRY(status);
+    return fill_table(plan);
 }
 
 static void add_sum(cuda_plan *plan, cuda_sum *sums, size_t from, int width, int first, int count,
@@ -116,7 +128,10 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         if (step->op != CT_OP_CONV) continue;
         const cuda_conv *c = &step->conv;
         int splits = n_max;
-        if (step->wgrad_kernel == CUDA_TILE) splits = ct_cuda_tile_wgrad_splits(c, n_max);
+        int n_layers = step->chain > 0 && step->in > 0 ? step->chain : 1;
+        if (s > 0 && step[-1].chain > 0 && step[-1].in == 0) n_layers = step[-1].chain - 1;
+        if (step->wgrad_kernel == CUDA_TILE)
+            splits = n_layers * ct_cuda_tile_wgrad_splits(c, n_layers, n_max);
         if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_max);
@@ -247,6 +262,7 @@ void ct_cuda_plan_free(ct_plan *base) {
     ct_cuda_forget_graphs(backend);
     cudaFree(plan->workspace_dev);
     cudaFree(plan->packs_dev);
+    cudaFree(plan->table_dev);
     cudaFree(plan->sums_dev);
     ct_cuda_layout_free(&plan->train);
     ct_cuda_layout_free(&plan->forward);

@@ -70,7 +70,7 @@ static __global__ void maxpool_kernel(const cuda_job *jobs, int n_max, cuda_wind
 /* Input pixel by input pixel: the gradients of the windows it is the largest of. */
 static __global__ void maxpool_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w,
                                                const float *x, const float *dy, bool accumulate,
-                                               float *dx) {
+                                               bool masked, float *dx) {
     unsigned size = (unsigned)(w.hi * w.wi * w.c), e = value_of(jobs, size);
     if (e >= size) return;
     const float *xs = x + sample_of(n_max) * size;
@@ -79,11 +79,34 @@ static __global__ void maxpool_backward_kernel(const cuda_job *jobs, int n_max, 
     int y0 = max(0, (y + w.pad - w.kernel + w.stride) / w.stride);
     int x0 = max(0, (q + w.pad - w.kernel + w.stride) / w.stride);
     float sum = 0.0f;
-    for (int oy = y0; oy < w.ho && oy * w.stride - w.pad <= y; oy++)
+    bool is_dead = masked && !(xs[e] > 0.0f);
+    for (int oy = y0; !is_dead && oy < w.ho && oy * w.stride - w.pad <= y; oy++)
         for (int ox = x0; ox < w.wo && ox * w.stride - w.pad <= q; ox++)
             if (largest(w, xs, oy, ox, c) == p) sum += ds[((size_t)oy * w.wo + ox) * w.c + c];
     float *to = dx + sample_of(n_max) * size + e;
     *to = accumulate ? *to + sum : sum;
+}
+
+/* Windows of 2 x 2 that share nothing: one thread a window. */
+static __global__ void halves_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w,
+                                              const float *x, const float *dy, bool masked,
+                                              float *dx) {
+    unsigned size = (unsigned)(w.ho * w.wo * w.c), e = value_of(jobs, size);
+    if (e >= size) return;
+    unsigned c = e % (unsigned)w.c, p = e / (unsigned)w.c, oy = p / (unsigned)w.wo;
+    unsigned ox = p - oy * (unsigned)w.wo, below = (unsigned)(w.wi * w.c);
+    size_t at = sample_of(n_max) * w.hi * w.wi * w.c + (2 * oy * w.wi + 2 * ox) * w.c + c;
+    float v[4] = {x[at], x[at + w.c], x[at + below], x[at + below + w.c]};
+    float d = dy[sample_of(n_max) * size + e];
+    int best = 0;
+#pragma unroll
+    for (int k = 1; k < 4; k++)
+        if (v[k] > v[best]) best = k;
+    if (masked && !(v[best] > 0.0f)) d = 0.0f;
+    dx[at] = best == 0 ? d : 0.0f;
+    dx[at + w.c] = best == 1 ? d : 0.0f;
+    dx[at + below] = best == 2 ? d : 0.0f;
+    dx[at + below + w.c] = best == 3 ? d : 0.0f;
 }
 
 static __global__ void avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels,
@@ -145,10 +168,20 @@ ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float
 }
 
 ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                                   const float *dy_dev, bool accumulate, float *dx_dev) {
+                                   const float *dy_dev, bool accumulate, bool masked,
+                                   float *dx_dev) {
+    bool are_halves =
+        w->kernel == 2 && w->stride == 2 && w->pad == 0 && w->hi == 2 * w->ho && w->wi == 2 * w->wo;
+    if (are_halves && !accumulate) {
+        halves_backward_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0,
+                                 run->stream>>>(run->jobs_dev, run->n_max, *w, x_dev, dy_dev,
+                                                masked, dx_dev);
+        CT_CUDA_LAUNCHED();
+        return CT_OK;
+    }
     maxpool_backward_kernel<<<grid_of(run, (size_t)w->hi * w->wi * w->c), THREADS, 0,
                               run->stream>>>(run->jobs_dev, run->n_max, *w, x_dev, dy_dev,
-                                             accumulate, dx_dev);
+                                             accumulate, masked, dx_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -14,61 +14,74 @@ static __global__ void wgrad_kernel(const cuda_job *jobs, const float *partial, 
     int t = by_tap ? e / co / ci : e / ci % taps;
     const float *p = partial + (size_t)blockIdx.y * n_splits * count + e;
     float sum = 0.0f;
-#pragma unroll 8
+#pragma unroll 16
     for (int s = 0; s < n_splits; s++) sum += p[(size_t)s * count];
     grads[jobs[blockIdx.y].out * stride + (size_t)(o * ci + i) * taps + t] = sum;
 }
 
-enum { TILE_TAPS = 9 };
-
-/* The same for [tap][i][o] with up to 9 taps: a block has n_o outputs of n_i inputs, and turns them
- * round in shared memory so that writes are in line too. Grid: x over inputs, y over outputs, z =
- * job. */
-static __global__ void by_tap_kernel(const cuda_job *jobs, const float *partial, int n_splits,
-                                     int co, int ci, int taps, int n_o, float *grads,
-                                     size_t stride) {
-    __shared__ float tile[THREADS * TILE_TAPS + THREADS];
-    int n_i = THREADS / n_o, o = (int)threadIdx.x % n_o, i = (int)threadIdx.x / n_o;
-    int o0 = (int)blockIdx.y * n_o, i0 = (int)blockIdx.x * n_i, count = co * ci * taps;
-    int row = n_i * taps + 1; /* floats of an output: odd, so that the banks take turns */
-    const float *p = partial + (size_t)blockIdx.z * n_splits * count;
-    float sums[TILE_TAPS] = {};
-    if (o0 + o < co && i0 + i < ci)
-        for (int s = 0; s < n_splits; s++)
-#pragma unroll
-            for (int t = 0; t < TILE_TAPS; t++)
-                if (t < taps) sums[t] += p[(size_t)s * count + (t * ci + i0 + i) * co + o0 + o];
-#pragma unroll
-    for (int t = 0; t < TILE_TAPS; t++)
-        if (t < taps) tile[o * row + i * taps + t] = sums[t];
-    __syncthreads();
-    float *to = grads + jobs[blockIdx.z].out * stride;
-    for (int e = (int)threadIdx.x; e < n_o * n_i * taps; e += THREADS) {
-        int eo = e / (n_i * taps), k = e % (n_i * taps);
-        if (o0 + eo < co && i0 * taps + k < ci * taps)
-            to[(size_t)(o0 + eo) * ci * taps + i0 * taps + k] = tile[eo * row + k];
-    }
-}
-
 ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
                             bool by_tap, size_t weight) {
-    /* 64 x 64 channels, 16 jobs on an H200: 12 us this way, 15 the other; with fewer channels there
-     * are too few blocks (16 x 16: 18 us against 4.5). */
-    if (by_tap && taps <= TILE_TAPS && co >= 64 && ci >= 64) {
-        int n_o = 64, n_i = THREADS / n_o;
-        dim3 tiles((unsigned)(ci + n_i - 1) / n_i, (unsigned)(co + n_o - 1) / n_o,
-                   (unsigned)run->n_jobs);
-        by_tap_kernel<<<tiles, THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->partial_dev, n_splits, co, ci, taps, n_o, run->grads_dev + weight,
-            run->grads_stride);
-        CT_CUDA_LAUNCHED();
-        return CT_OK;
-    }
     size_t count = (size_t)co * ci * taps;
     dim3 grid((unsigned)((count + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
     wgrad_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->partial_dev, n_splits, co,
                                                     ci, taps, by_tap, run->grads_dev + weight,
                                                     run->grads_stride);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+enum { SIDE = 16, MAX_TAPS = 9 };
+
+typedef struct layers_call {
+    const cuda_job *jobs;
+    const float *partial;
+    int n_splits, co, ci, taps;
+    float *grads;
+    size_t stride, weights[CUDA_MAX_CHAIN];
+} layers_call;
+
+/* A block has 16 outputs of 16 inputs and turns them round in shared memory, so that reads and
+ * writes are in line. Grid: x over such tiles, y = job, z = layer. */
+static __global__ void __launch_bounds__(THREADS)
+    layers_kernel(const __grid_constant__ layers_call c) {
+    __shared__ float tile[SIDE][SIDE * MAX_TAPS + 1];
+    int o = (int)threadIdx.x % SIDE, i = (int)threadIdx.x / SIDE, n_columns = c.co / SIDE;
+    int o0 = (int)blockIdx.x % n_columns * SIDE, i0 = (int)blockIdx.x / n_columns * SIDE;
+    size_t count = (size_t)c.co * c.ci * c.taps;
+    const float *p = c.partial + ((size_t)blockIdx.z * gridDim.y + blockIdx.y) * c.n_splits * count;
+    p += (i0 + i) * c.co + o0 + o;
+    float sums[MAX_TAPS] = {};
+    if (i0 + i < c.ci)
+#pragma unroll 4
+        for (int s = 0; s < c.n_splits; s++, p += count)
+#pragma unroll
+            for (int t = 0; t < MAX_TAPS; t++)
+                if (t < c.taps) sums[t] += p[(size_t)t * c.ci * c.co];
+#pragma unroll
+    for (int t = 0; t < MAX_TAPS; t++)
+        if (t < c.taps) tile[o][i * c.taps + t] = sums[t];
+    __syncthreads();
+    float *to = c.grads + c.jobs[blockIdx.y].out * c.stride + c.weights[blockIdx.z];
+    int n = min(SIDE, c.ci - i0) * c.taps; /* in line, of one output */
+    for (int row = (int)threadIdx.x / 32; row < SIDE; row += THREADS / 32)
+        for (int k = (int)threadIdx.x % 32; k < n; k += 32)
+            to[((size_t)(o0 + row) * c.ci + i0) * c.taps + k] = tile[row][k];
+}
+
+ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv *conv,
+                             const cuda_wgrad *layers, int n_layers) {
+    /* one layer has too few tiles: 7 us against 18 with 16 x 16 channels, 16 jobs on an H200 */
+    if (n_layers == 1)
+        return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->ci, conv->kh * conv->kw, true,
+                                 layers[0].weight);
+    layers_call c = {};
+    c.jobs = run->jobs_dev, c.partial = run->partial_dev, c.n_splits = n_splits;
+    c.co = conv->co, c.ci = conv->ci, c.taps = conv->kh * conv->kw;
+    c.grads = run->grads_dev, c.stride = run->grads_stride;
+    for (int k = 0; k < n_layers; k++) c.weights[k] = layers[k].weight;
+    dim3 grid((unsigned)(conv->co / SIDE * ((conv->ci + SIDE - 1) / SIDE)), (unsigned)run->n_jobs,
+              (unsigned)n_layers);
+    layers_kernel<<<grid, THREADS, 0, run->stream>>>(c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -90,6 +103,7 @@ static __global__ void samples_kernel(const cuda_job *jobs, int n_max, const cud
     if (e >= s.count) return;
     const float *p = partial + (s.from * gridDim.y + (size_t)blockIdx.y * s.width) * n_max;
     double sum = 0.0;
+#pragma unroll 16
     for (int b = 0; b < job.n; b++) sum += (double)p[(size_t)b * s.width + s.first + e];
     grads[job.out * stride + s.to + e] = (float)sum;
 }

@@ -1,20 +1,20 @@
 /* Weight gradients on the tensor cores: dw[tap][i][o] = sum over samples and pixels of
  * x[pixel shifted by the tap][i] * d[pixel][o]. A matrix product with rows = input channels,
  * columns = output channels, k = pixels, for all taps at once: a fragment of d serves every tap.
- * Grid: x = split of a job's strips of 4 or 8 output rows, y = job. A block takes its strips one
- * after the other through shared memory (the picture with its border), the next one on its way
- * while this one is multiplied, and keeps the sums in registers; warps share out channels and
- * pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a product; the splits are added
- * up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels, 16 to 64 channels, output rows
- * that are multiples of 8 long and powers of two wide. */
+ * Grid: x = split of a job's strips of 4 or 8 output rows, y = job, z = layer. A block takes its
+ * strips one after the other through shared memory (the picture with its border), the next one on
+ * its way while this one is multiplied, and keeps the sums in registers; warps share out channels
+ * and pixels. Reads x and d once (8 bytes a pixel and channel), 2 flops a product; the splits are
+ * added up by sums.cu in a fixed order. Limits: tf32, 1x1 and 3x3 kernels, 16 to 64 channels,
+ * output rows that are multiples of 8 long and powers of two wide. */
 #include "backend/cuda/device.cuh"
 
 typedef struct wgrad_call {
     cuda_conv v;
     const cuda_job *jobs;
     int n_max, n_splits;
-    const float *x, *d;
-    float *partial;
+    cuda_wgrad layers[CUDA_MAX_CHAIN];
+    float *partial; /* [layer][job][split][tap][i][o] */
 } wgrad_call;
 
 /* Copies SIZE bytes to shared memory in the background, or zeros if there is nothing to copy. */
@@ -28,25 +28,31 @@ static __device__ __forceinline__ void copy_async(float *to, const float *from, 
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(n));
 }
 
-/* The picture's rows under a strip, with a border of zeros: [row][pad + wi + pad][CI + 8]. Where
- * the picture has fewer than CI channels, those it has not stay what they were: zero. */
+/* The picture's rows under a strip, [row][pad + wi + pad][CI + 8]; what lies beside them, and the
+ * channels it has not, stay what they were: zero. */
 template <int CI, int THREADS>
 static __device__ __forceinline__ void load_picture(const cuda_conv &v, const float *x,
                                                     int first_row, int n_rows, float *tile) {
     constexpr int PITCH = CI + 8, QUADS = CI / 4;
-    int width = v.wi + 2 * v.pad, n_pixels = n_rows * width;
-    int inverse = (65536 + width - 1) / width; /* p * inverse >> 16 = p / width for small p */
-    bool whole = v.ci == CI;
-    int per_pixel = whole ? QUADS : v.ci;
-    for (int i = (int)threadIdx.x; i < n_pixels * per_pixel; i += THREADS) {
-        int p = whole ? i / QUADS : i / v.ci, k = i - p * per_pixel;
-        int r = p * inverse >> 16, row = first_row + r, col = p - r * width - v.pad;
-        bool is_there = row >= 0 && row < v.hi && col >= 0 && col < v.wi;
-        const float *from = is_there ? x + ((size_t)row * v.wi + col) * v.ci : x;
-        if (whole)
-            copy_async<16>(&tile[p * PITCH + 4 * k], from + 4 * k, is_there);
-        else
-            copy_async<4>(&tile[p * PITCH + k], from + k, is_there);
+    int width = v.wi + 2 * v.pad, lane = threadIdx.x & 31;
+    if (v.ci != CI) {
+        for (int i = (int)threadIdx.x; i < n_rows * v.wi * v.ci; i += THREADS) {
+            int p = i / v.ci, r = p / v.wi, col = p - r * v.wi, row = first_row + r;
+            bool is_there = row >= 0 && row < v.hi;
+            copy_async<4>(&tile[(r * width + col + v.pad) * PITCH + i - p * v.ci],
+                          is_there ? x + (row * v.wi + col) * v.ci + i - p * v.ci : x, is_there);
+        }
+        return;
+    }
+    int each = v.wi * QUADS / 32; /* quads of a row a lane copies */
+    for (int r = (int)threadIdx.x / 32; r < n_rows; r += THREADS / 32) {
+        int row = first_row + r;
+        bool is_there = row >= 0 && row < v.hi;
+        const float *from = x + (is_there ? row * v.wi * CI : 0) + lane * 4;
+        float *to = tile + (r * width + v.pad + lane / QUADS) * PITCH + lane % QUADS * 4;
+#pragma unroll 4
+        for (int k = 0; k < each; k++)
+            copy_async<16>(to + k * (32 / QUADS) * PITCH, from + k * 128, is_there);
     }
 }
 
@@ -125,8 +131,9 @@ static __device__ void write_sums(const wgrad_call &c, const float sums[TAPS][2]
     int slice = (int)(threadIdx.x >> 5) / (CO / 16) / (CI / 16), ci = c.v.ci;
     if (SLICES == 1 && ci == CI) {
 #pragma unroll
-        for (int e = 0; e < TAPS * 8; e++)
-            out[place<CI, CO>(e / 8, e / 4 % 2, e % 4)] = sums[e / 8][e / 4 % 2][e % 4];
+        for (int e = 0; e < TAPS * 8; e += 2)
+            *(float2 *)&out[place<CI, CO>(e / 8, e / 4 % 2, e % 4)] =
+                make_float2(sums[e / 8][e / 4 % 2][e % 4], sums[e / 8][e / 4 % 2][e % 4 + 1]);
         return;
     }
     for (int s = 0; s < SLICES; s++) {
@@ -153,10 +160,10 @@ static __device__ __forceinline__ void load_strip(const wgrad_call &c, int item,
     int n_strips = v.ho / ROWS, n_rows = (ROWS - 1) * v.stride + KERNEL, strip = item % n_strips;
     size_t sample = (size_t)blockIdx.y * c.n_max + item / n_strips;
     float *gradient = buffer + n_rows * (v.wi + 2 * v.pad) * (CI + 8);
-    load_picture<CI, THREADS>(v, c.x + sample * v.hi * v.wi * v.ci, strip * ROWS * v.stride - v.pad,
-                              n_rows, buffer);
-    load_gradient<CO, THREADS>(c.d + (sample * v.ho + strip * ROWS) * v.wo * CO, ROWS * v.wo,
-                               gradient);
+    load_picture<CI, THREADS>(v, c.layers[blockIdx.z].x + sample * v.hi * v.wi * v.ci,
+                              strip * ROWS * v.stride - v.pad, n_rows, buffer);
+    load_gradient<CO, THREADS>(c.layers[blockIdx.z].d + (sample * v.ho + strip * ROWS) * v.wo * CO,
+                               ROWS * v.wo, gradient);
 }
 
 /* Blocks of a multiprocessor at a time: what shared memory and 128 registers a thread allow. */
@@ -164,7 +171,7 @@ static __device__ __forceinline__ void load_strip(const wgrad_call &c, int item,
 
 template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
 static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, BLOCKS_OF(CI *CO / 8 * SLICES))
-    wgrad_kernel(wgrad_call c) {
+    wgrad_kernel(const __grid_constant__ wgrad_call c) {
     constexpr int TAPS = KERNEL * KERNEL, THREADS = CI * CO / 8 * SLICES;
     extern __shared__ __align__(16) float shared[];
     const cuda_conv &v = c.v;
@@ -174,10 +181,9 @@ static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, BLOCKS_OF(CI *CO /
     int picture = ((ROWS - 1) * v.stride + KERNEL) * (v.wi + 2 * v.pad) * (CI + 8);
     int size = picture + ROWS * v.wo * (CO + 8); /* floats of a buffer */
     float sums[TAPS][2][4] = {};
-    if (v.ci != CI) {
-        for (int k = (int)threadIdx.x; k < 2 * size; k += THREADS) shared[k] = 0.0f;
-        __syncthreads();
-    }
+    for (int k = (int)threadIdx.x * 4; k < 2 * size; k += THREADS * 4)
+        *(float4 *)&shared[k] = make_float4(0, 0, 0, 0);
+    __syncthreads();
     if (first < last) load_strip<CI, CO, KERNEL, ROWS, THREADS>(c, first, shared);
     asm volatile("cp.async.commit_group;");
     for (int item = first; item < last; item++) {
@@ -192,7 +198,8 @@ static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, BLOCKS_OF(CI *CO /
         __syncthreads(); /* the strip after the next overwrites this buffer */
     }
     size_t count = (size_t)TAPS * v.ci * CO;
-    float *out = c.partial + ((size_t)blockIdx.y * c.n_splits + blockIdx.x) * count;
+    size_t row = (size_t)blockIdx.z * gridDim.y + blockIdx.y;
+    float *out = c.partial + (row * c.n_splits + blockIdx.x) * count;
     write_sums<CI, CO, TAPS, SLICES, THREADS>(c, sums, shared, out);
 }
 
@@ -203,6 +210,15 @@ static int rows_of(const cuda_conv *v) {
 /* Output rows of a strip: two buffers of it leave room for two blocks. */
 static int strip_rows(const cuda_conv *v) {
     return rows_of(v) == v->co && v->co >= 32 ? 8 : 4;
+}
+
+/* SLICES of the kernels below */
+static int slices_of(const cuda_conv *v) {
+    return rows_of(v) == 16 ? 4 : rows_of(v) == 32 && v->co == 32 ? 2 : 1;
+}
+
+static int blocks_of(const cuda_conv *v) {
+    return BLOCKS_OF(rows_of(v) * v->co / 8 * slices_of(v));
 }
 
 static size_t shared_bytes(const cuda_conv *v) {
@@ -229,42 +245,51 @@ bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
            (v->wo & (v->wo - 1)) == 0 && shared_bytes(v) <= shared_limit;
 }
 
-/* The same for any number of jobs, so that a job's sums do not depend on its company; 16 jobs of 32
- * samples fill an H200 once. */
-int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_max) {
-    int n_items = n_max * (v->ho / strip_rows(v));
-    int wanted = v->co == 16 ? 24 : v->ci == 64 ? 8 : 16;
-    return wanted < n_items ? wanted : n_items;
+/* The same for any number of jobs, so that a job's sums do not depend on its company: few, for
+ * there are partial sums of each, but enough that 16 jobs fill an H200 evenly. */
+int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
+    int n_items = n_max * (v->ho / strip_rows(v)), at_once = 132 * blocks_of(v), best = 1;
+    double best_share = 0.0;
+    for (int n = 1; n <= n_items && 16 * n_layers * n <= 2 * at_once; n++) {
+        int blocks = 16 * n_layers * n, rounds = (blocks + at_once - 1) / at_once;
+        int longest = (n_items + n - 1) / n;
+        double share = (double)(16 * n_layers * n_items) / ((double)rounds * at_once * longest);
+        if (share > best_share + 0.05) best = n, best_share = share;
+    }
+    return best;
 }
 
 template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
-static ct_status launch(const cuda_run *run, const wgrad_call *c) {
+static ct_status launch(const cuda_run *run, const wgrad_call *c, int n_layers) {
     size_t bytes = shared_bytes(&c->v);
     CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
+    dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs, (unsigned)n_layers);
     wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>
         <<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
-static ct_status launch_known(const cuda_run *run, const wgrad_call *c) {
+static ct_status launch_known(const cuda_run *run, const wgrad_call *c, int n) {
     int ci = rows_of(&c->v), co = c->v.co;
     if (c->v.kh == 1)
-        return ci == 16 ? launch<16, 32, 1, 4, 4, 2>(run, c) : launch<32, 64, 1, 1, 4, 4>(run, c);
+        return ci == 16 ? launch<16, 32, 1, 4, 4, 2>(run, c, n)
+                        : launch<32, 64, 1, 1, 4, 4>(run, c, n);
     if (ci == 16)
-        return co == 16 ? launch<16, 16, 3, 4, 4, 4>(run, c) : launch<16, 32, 3, 4, 4, 2>(run, c);
+        return co == 16 ? launch<16, 16, 3, 4, 4, 4>(run, c, n)
+                        : launch<16, 32, 3, 4, 4, 2>(run, c, n);
     if (ci == 32)
-        return co == 32 ? launch<32, 32, 3, 2, 8, 4>(run, c) : launch<32, 64, 3, 1, 4, 4>(run, c);
-    return launch<64, 64, 3, 1, 8, 4>(run, c);
+        return co == 32 ? launch<32, 32, 3, 2, 8, 4>(run, c, n)
+                        : launch<32, 64, 3, 1, 4, 4>(run, c, n);
+    return launch<64, 64, 3, 1, 8, 4>(run, c, n);
 }
 
-ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight) {
-    wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
-    c.n_splits = ct_cuda_tile_wgrad_splits(conv, run->n_max);
-    CT_TRY(launch_known(run, &c));
-    return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, true,
-                             weight);
+ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
+                             int n_layers) {
+    wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, {}, run->partial_dev};
+    c.n_splits = ct_cuda_tile_wgrad_splits(conv, n_layers, run->n_max);
+    for (int k = 0; k < n_layers; k++) c.layers[k] = layers[k];
+    CT_TRY(launch_known(run, &c, n_layers));
+    return ct_cuda_sum_layers(run, c.n_splits, conv, layers, n_layers);
 }
