@@ -16,15 +16,17 @@ if wants build; then
     cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_ARCHITECTURES=90-real \
         >"$out/configure.log" 2>&1 || { tail -20 "$out/configure.log"; exit 1; }
     began=$(date +%s)
-    ninja -C "$build" crosstalk test_cuda >"$out/build.log" 2>&1 ||
+    ninja -C "$build" crosstalk test_cuda test_cuda_nets test_cuda_folder >"$out/build.log" 2>&1 ||
         { grep -E "error|FAILED" "$out/build.log" | head -20; exit 1; }
     echo "built in $(($(date +%s) - began)) s"
 fi
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader
 
 if wants test; then
-    timeout "${TEST_LIMIT_S:-200}" "$build/tests/test_cuda" >"$out/test_cuda.log" 2>&1
-    grep -vE "^ok  " "$out/test_cuda.log" | head -60
+    for test in test_cuda test_cuda_nets test_cuda_folder; do
+        timeout "${TEST_LIMIT_S:-200}" "$build/tests/$test" >"$out/$test.log" 2>&1
+        grep -vE "^ok  " "$out/$test.log" | head -60
+    done
 fi
 
 # sanitize TOOL MODEL DATASET: an iteration and an evaluation; 5 samples leave parts of blocks empty
@@ -40,6 +42,8 @@ if wants sanitize; then
     sanitize racecheck resnet20 noise
     sanitize memcheck lenet5 shapes
     sanitize racecheck lenet5 shapes
+    sanitize memcheck mobilenetv2 noise
+    sanitize racecheck mobilenetv2 noise
 fi
 
 # time_one MODEL DATASET ALGORITHM PRECISION AGENTS [OPTIONS...]

@@ -1,30 +1,18 @@
 /* The cuda backend where pictures are streamed from folders and where memory is short: training and
  * scores against the cpu backend, the same bits whatever the decoders do, and what is said when the
  * device is too small. Skipped where no GPU works. */
-#include "test.h"
+#include "cuda_test.h"
 
 #include "ct_config.h"
 #include "data_files.h"
 #include "run/run.h"
 #include "util/file.h"
-#include "util/log.h"
-#include "util/memory.h"
 
 enum { N_EACH = 60, N_TEST = 20 };
 
-static bool has_gpu(void) {
-    ct_backend *backend = NULL;
-    ct_backend_options options = {.n_threads = 1};
-    bool works = ct_backend_create("cuda", &options, &backend) == CT_OK;
-    if (!works) printf("    %s\n", ct_message());
-    ct_clear_message();
-    ct_backend_free(&backend);
-    return works;
-}
-
 #define NEED_GPU_AND_PICTURES()                                                                    \
     if (!CT_WITH_JPEG || !CT_WITH_PNG) SKIP("built without libjpeg or libpng");                    \
-    if (!has_gpu()) SKIP("no GPU works here")
+    NEED_GPU()
 
 /* Two classes; pictures of several formats and sizes, cut anew in every iteration. */
 static void make_set(void) {
@@ -41,7 +29,7 @@ static void make_set(void) {
     }
 }
 
-static ct_config folder_run(const char *device, const char *precision, const char *workers) {
+static ct_config folder_run(const char *where, const char *precision, const char *workers) {
     ct_config c;
     ct_config_init(&c);
     const char *const pairs[][2] = {
@@ -49,7 +37,7 @@ static ct_config folder_run(const char *device, const char *precision, const cha
         {"model", "mobilenetv2"}, {"agents", "2"},         {"topology", "chain"},
         {"batch-size", "4"},      {"partition", "iid"},    {"algorithm", "ccl"},
         {"lr", "0.02"},           {"memory", "1"},         {"workers", workers},
-        {"device", device},       {"precision", precision}};
+        {"device", where},        {"precision", precision}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
         CHECK_OK(ct_config_set(&c, pairs[k][0], pairs[k][1]));
     return c;
@@ -120,7 +108,7 @@ static void streamed_runs_repeat_to_the_bit(void) {
     scratch_close();
 }
 
-/* Bytes of the device in use by a run up to its first iteration, found by asking for less. */
+/* 4 agents with 512 samples each need some 3 GiB. */
 static void a_small_device_is_told_what_would_fit(void) {
     NEED_GPU_AND_PICTURES();
     ct_config c;

@@ -1,0 +1,381 @@
+/* The cuda backend's plans against ref, and against the exact cpu backend where ref would take
+ * minutes: every node type, models, odd batch sizes. Skipped where no GPU works. Errors are
+ * norm-wise, |a - b| / |b|. */
+#include "cuda_test.h"
+
+#include "util/rng.h"
+
+enum { N_JOBS = 3, N_MODELS = 2, MAX_BATCH = 40 };
+
+/* Everything a plan is asked for. */
+typedef struct results {
+    float *features, *sums, *gradient, *ccl_gradient, *losses, *ccl_losses, *buffers;
+    ct_score scores[N_JOBS];
+    int predictions[N_JOBS * MAX_BATCH];
+} results;
+
+typedef struct banks {
+    ct_bank params, buffers, features, sums, gradient, losses;
+} banks;
+
+static void fill(float *x, size_t n, double scale, uint32_t index) {
+    ct_rng rng;
+    ct_rng_init(&rng, 7, CT_RNG_TEST, 0, 0, index);
+    for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
+}
+
+static ct_images make_images(ct_shape s, int n_classes) {
+    ct_images images = {.n = 80, .channels = s.c, .height = s.h, .width = s.w};
+    size_t count = images.n * ct_shape_size(s);
+    images.pixels = ct_new(uint8_t, count);
+    images.labels = ct_new(int32_t, images.n);
+    ct_rng rng;
+    ct_rng_init(&rng, 8, CT_RNG_TEST, 0, 0, 0);
+    for (size_t k = 0; k < count; k++) images.pixels[k] = (uint8_t)ct_rng_below(&rng, 256);
+    for (size_t k = 0; k < images.n; k++)
+        images.labels[k] = (int32_t)ct_rng_below(&rng, (uint32_t)n_classes);
+    return images;
+}
+
+static void fill_params(ct_bank *params, ct_bank *buffers, const ct_graph *g) {
+    float *row = ct_new(float, g->n_weights + 1), *noise = ct_new(float, g->n_weights + 1);
+    float *running = ct_new(float, g->n_buffer_values + 1);
+    if (g->n_buffers > 0) ct_init_buffers(g, running);
+    for (int m = 0; m < N_MODELS; m++) {
+        ct_init_params(g, 5, row);
+        fill(noise, g->n_weights, 0.05, (uint32_t)m + 1);
+        for (size_t k = 0; k < g->n_weights; k++) row[k] += noise[k];
+        CHECK_OK(ct_bank_write(params, m, 0, g->n_weights, row));
+        CHECK_OK(ct_bank_write(buffers, m, 0, g->n_buffer_values + 1, running));
+    }
+    ct_free(running);
+    ct_free(noise);
+    ct_free(row);
+}
+
+static void make_banks(ct_backend *backend, const ct_graph *g, banks *b) {
+    size_t r = ct_graph_n_features(g), n_classes = (size_t)g->n_classes;
+    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->params));
+    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_buffer_values + 1, &b->buffers));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, MAX_BATCH * r, &b->features));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, n_classes * (r + 1), &b->sums));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, g->n_weights, &b->gradient));
+    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, CT_LOSS_FIELDS + 1, &b->losses));
+    fill_params(&b->params, &b->buffers, g);
+    /* A gradient's row is overwritten, whatever was there. */
+    float *poison = ct_new(float, g->n_weights);
+    for (size_t k = 0; k < g->n_weights; k++) poison[k] = NAN;
+    for (int j = 0; j < N_JOBS; j++)
+        CHECK_OK(ct_bank_write(&b->gradient, j, 0, g->n_weights, poison));
+    ct_free(poison);
+}
+
+static void free_banks(banks *b) {
+    ct_bank_free(&b->params);
+    ct_bank_free(&b->buffers);
+    ct_bank_free(&b->features);
+    ct_bank_free(&b->sums);
+    ct_bank_free(&b->gradient);
+    ct_bank_free(&b->losses);
+}
+
+static void free_results(results *r) {
+    ct_free(r->features);
+    ct_free(r->sums);
+    ct_free(r->gradient);
+    ct_free(r->ccl_gradient);
+    ct_free(r->losses);
+    ct_free(r->ccl_losses);
+    ct_free(r->buffers);
+    memset(r, 0, sizeof *r);
+}
+
+/* Job 0 has two neighbours, job 1 none, job 2 one; jobs 0 and 2 share a model, so the last is left
+ * out where jobs move running statistics. */
+static const ct_job jobs[N_JOBS] = {{0, 0, 1}, {1, 1, 0}, {0, 2, 2}};
+static const int cross_begin[N_JOBS + 1] = {0, 2, 2, 3};
+
+static int n_jobs_of(const ct_graph *g) {
+    return g->n_buffers > 0 ? N_JOBS - 1 : N_JOBS;
+}
+
+static void run_all(ct_plan *plan, const ct_work *work, ct_distance distance, banks *b,
+                    results *out) {
+    ct_objective plain = {.cross_begin = cross_begin};
+    ct_objective ccl = {
+        .loss = {.ccl = true, .lambda_m = 0.5, .lambda_d = 0.7, .distance = distance},
+        .cross = &b->features,
+        .cross_begin = cross_begin,
+        .class_sums = &b->sums};
+    CHECK_OK(ct_features(plan, work, &b->features, &b->sums));
+    out->features = read_bank(&b->features);
+    out->sums = read_bank(&b->sums);
+    CHECK_OK(ct_gradient(plan, work, &plain, &b->gradient, &b->losses, 1));
+    out->gradient = read_bank(&b->gradient);
+    out->losses = read_bank(&b->losses);
+    CHECK_OK(ct_gradient(plan, work, &ccl, &b->gradient, &b->losses, 0));
+    out->ccl_gradient = read_bank(&b->gradient);
+    out->ccl_losses = read_bank(&b->losses);
+    out->buffers = read_bank(&b->buffers);
+    CHECK_OK(ct_evaluate(plan, work, out->scores, out->predictions));
+}
+
+/* Batches of n, n and (if n > 1) n - 1 samples, with and without crops. */
+static void collect(device d, const ct_graph *g, int n, results *out) {
+    ct_backend *backend = NULL;
+    ct_source *source = NULL;
+    ct_plan *plan = NULL;
+    banks b = {0};
+    ct_images images = make_images(g->nodes[0].shape, g->n_classes);
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    for (int c = 0; c < CT_MAX_CHANNELS; c++) mean[c] = 0.4f + 0.01f * (float)c, std[c] = 0.25f;
+    ct_backend_options options = {.n_threads = 0, .exact_conv = true, .precision = d.precision};
+    CHECK_OK(ct_backend_create(d.name, &options, &backend));
+    REQUIRE(backend != NULL);
+    make_banks(backend, g, &b);
+    CHECK_OK(ct_source_create(backend, &images, mean, std, &source));
+    CHECK_OK(ct_plan_create(backend, g, MAX_BATCH, &plan));
+    uint32_t index[MAX_BATCH];
+    ct_crop crop[MAX_BATCH];
+    for (int k = 0; k < MAX_BATCH; k++) {
+        index[k] = (uint32_t)(k * 7 + 3) % 80;
+        crop[k] = (ct_crop){(int8_t)(k % 5 - 2), (int8_t)(k % 7 - 3), (uint8_t)(k % 2), 0};
+    }
+    ct_batch batches[N_JOBS] = {
+        {n, index, crop}, {n, index, NULL}, {n > 1 ? n - 1 : 1, index, crop}};
+    ct_work work = {.params = &b.params,
+                    .buffers = g->n_buffers > 0 ? &b.buffers : NULL,
+                    .source = source,
+                    .batches = batches,
+                    .jobs = jobs,
+                    .n_jobs = n_jobs_of(g)};
+    memset(out, 0, sizeof *out);
+    run_all(plan, &work, (ct_distance)(n % 3), &b, out);
+    ct_plan_free(&plan);
+    ct_source_free(&source);
+    free_banks(&b);
+    ct_backend_free(&backend);
+    ct_free(images.pixels);
+    ct_free(images.labels);
+}
+
+static double norm_of(const float *x, size_t n) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += (double)x[k] * (double)x[k];
+    return sqrt(sum);
+}
+
+static double error_of(const float *a, const float *b, size_t n, double floor) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += pow((double)a[k] - (double)b[k], 2);
+    double scale = norm_of(b, n);
+    if (scale < floor) scale = floor;
+    double error = scale > 0 ? sqrt(sum) / scale : sqrt(sum);
+    return error == error ? error : INFINITY;
+}
+
+/* The worst tensors of a gradient row by name. */
+static void check_gradient(const ct_graph *g, const float *got, const float *expected,
+                           double tolerance, const char *what) {
+    double floor = FLOOR * norm_of(expected, g->n_weights);
+    double whole = error_of(got, expected, g->n_weights, 0);
+    int n_shown = 0;
+    for (int p = 0; p < g->n_params && n_shown < 4; p++) {
+        const ct_param *q = &g->params[p];
+        double error = error_of(got + q->offset, expected + q->offset, q->count, floor);
+        /* single tensors may be worse than the row as a whole */
+        if (error <= 5 * tolerance && whole <= tolerance) continue;
+        printf("    %s: %s of %s is off by %.3g (row %.3g)\n", what, q->name, g->model, error,
+               whole);
+        test_failed = true;
+        n_shown++;
+    }
+}
+
+static void check_losses(const float *a, const float *b, double tolerance) {
+    for (int f = 0; f < CT_LOSS_CORRECT; f++)
+        CHECK_NEAR(a[f], b[f], 4 * tolerance * (1 + fabs((double)b[f])));
+}
+
+static void compare(const ct_graph *g, int n, const results *got, const results *ref,
+                    double tolerance) {
+    size_t r = ct_graph_n_features(g), row = MAX_BATCH * r, w = g->n_weights;
+    size_t n_sums = (size_t)g->n_classes * (r + 1), n_running = g->n_buffer_values + 1;
+    for (size_t j = 0; j < (size_t)n_jobs_of(g); j++) {
+        size_t o = (size_t)jobs[j].out, used = (size_t)(j == 2 && n > 1 ? n - 1 : n) * r;
+        CHECK_NEAR(error_of(got->features + o * row, ref->features + o * row, used, 0), 0,
+                   tolerance);
+        CHECK_NEAR(error_of(got->sums + o * n_sums, ref->sums + o * n_sums, n_sums, 0), 0,
+                   tolerance);
+        check_gradient(g, got->gradient + o * w, ref->gradient + o * w, tolerance, "gradient");
+        check_gradient(g, got->ccl_gradient + o * w, ref->ccl_gradient + o * w, tolerance,
+                       "gradient with ccl");
+        check_losses(got->losses + o * (CT_LOSS_FIELDS + 1) + 1,
+                     ref->losses + o * (CT_LOSS_FIELDS + 1) + 1, tolerance);
+        check_losses(got->ccl_losses + o * (CT_LOSS_FIELDS + 1),
+                     ref->ccl_losses + o * (CT_LOSS_FIELDS + 1), tolerance);
+        CHECK(got->scores[j].n == ref->scores[j].n);
+        CHECK_NEAR(got->scores[j].loss_sum, ref->scores[j].loss_sum,
+                   4 * tolerance * (1 + fabs(ref->scores[j].loss_sum)));
+    }
+    for (size_t m = 0; m < N_MODELS; m++)
+        CHECK_NEAR(error_of(got->buffers + m * n_running, ref->buffers + m * n_running,
+                            g->n_buffer_values, 1e-9),
+                   0, tolerance);
+    if (test_failed) printf("    with %s, batch %d\n", g->model, n);
+}
+
+static void agree(const ct_graph *g, int n, device with, device what, double tolerance) {
+    results ref = {0}, got = {0};
+    collect(with, g, n, &ref);
+    collect(what, g, n, &got);
+    if (ref.buffers != NULL && got.buffers != NULL) compare(g, n, &got, &ref, tolerance);
+    free_results(&got);
+    free_results(&ref);
+}
+
+/* ---- graphs of single node types, with odd shapes ---- */
+
+static ct_graph begin_graph(const char *name, ct_shape shape) {
+    ct_graph g = {.n_classes = 5, .features = -1};
+    snprintf(g.model, sizeof g.model, "%s", name);
+    ct_input(&g, shape);
+    return g;
+}
+
+static void check_graph(ct_graph *g, int x, int n) {
+    x = ct_avgpool(g, x);
+    ct_set_features(g, x);
+    ct_linear(g, x, "fc", g->n_classes);
+    CHECK_OK(g->status);
+    if (g->status == CT_OK) {
+        agree(g, n, REF, CUDA32, FP32_ERROR);
+        agree(g, n, REF, CUDA, TF32_ERROR);
+    }
+    ct_graph_free(g);
+}
+
+static void convolutions_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int c, h, w, out, kernel, stride, pad, groups;
+    } cases[] = {
+        {3, 7, 9, 5, 3, 1, 1, 1},    {4, 8, 8, 70, 1, 1, 0, 1},   {6, 9, 7, 9, 3, 2, 1, 3},
+        {8, 6, 6, 8, 3, 1, 1, 8},    {5, 11, 5, 3, 5, 1, 2, 1},   {16, 8, 8, 16, 3, 2, 1, 16},
+        {3, 32, 32, 16, 3, 1, 1, 1}, {16, 10, 6, 24, 1, 2, 0, 1}, {2, 9, 9, 4, 7, 2, 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ct_graph g = begin_graph("conv", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
+        int x = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);
+        x = ct_conv(&g, x, "b", cases[i].out, cases[i].kernel, cases[i].stride, cases[i].pad,
+                    cases[i].groups, i % 2 == 0);
+        check_graph(&g, x, i == 6 ? 2 : 5);
+    }
+}
+
+/* Blocks of MobileNet-V2, where convolutions measure for the norms behind them and apply those
+ * before them, with 1x1 and 3x3 kernels behind; extents with and without measures. */
+static void separable_blocks_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int c, size, wide, stride, out, kernel;
+    } cases[] = {{16, 16, 96, 1, 16, 1}, {24, 8, 144, 2, 32, 1}, {16, 4, 96, 1, 24, 1},
+                 {8, 32, 24, 1, 8, 1},   {8, 64, 8, 2, 16, 1},   {16, 8, 48, 1, 160, 1},
+                 {8, 6, 64, 1, 136, 3},  {16, 6, 40, 1, 16, 3},  {16, 9, 40, 2, 24, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int wide = cases[i].wide, pad = cases[i].kernel / 2;
+        ct_graph g = begin_graph("block", (ct_shape){3, cases[i].size, cases[i].size});
+        int in = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);
+        in = ct_norm(&g, in, CT_OP_EVONORM, "n");
+        int x = ct_norm(&g, ct_conv(&g, in, "b", wide, 1, 1, 0, 1, false), CT_OP_EVONORM, "o");
+        x = ct_conv(&g, x, "c", wide, 3, cases[i].stride, 1, wide, false);
+        x = ct_norm(&g, x, CT_OP_EVONORM, "p");
+        x = ct_conv(&g, x, "d", cases[i].out, cases[i].kernel, 1, pad, 1, i % 3 == 2);
+        x = ct_norm(&g, x, CT_OP_EVONORM, "q");
+        check_graph(&g, cases[i].out == cases[i].c ? ct_add(&g, x, in) : x, 3);
+    }
+}
+
+static void norms_agree_with_ref(void) {
+    NEED_GPU();
+    static const ct_op kinds[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM,
+                                  CT_OP_BATCHNORM};
+    static const int channels[] = {8, 24, 328};
+    for (size_t k = 0; k < 4; k++) {
+        for (size_t c = 0; c < 3; c++) {
+            char name[32];
+            snprintf(name, sizeof name, "norm %d, %d channels", (int)kinds[k], channels[c]);
+            ct_graph g = begin_graph(name, (ct_shape){3, 7, 9});
+            int x = ct_conv(&g, 0, "a", channels[c], 1, 1, 0, 1, true);
+            int y = ct_norm(&g, x, kinds[k], "n");
+            x = ct_conv(&g, y, "b", channels[c], 1, 1, 0, 1, true);
+            check_graph(&g, ct_add(&g, ct_norm(&g, x, kinds[k], "m"), y), 4);
+        }
+    }
+}
+
+static void joins_and_pools_agree_with_ref(void) {
+    NEED_GPU();
+    ct_graph g = begin_graph("joins", (ct_shape){2, 9, 7});
+    int x = ct_relu(&g, ct_conv(&g, 0, "a", 6, 3, 1, 1, 1, true));
+    int y = ct_relu(&g, x);
+    x = ct_add(&g, ct_add(&g, x, y), ct_norm(&g, x, CT_OP_GROUPNORM, "n"));
+    check_graph(&g, ct_maxpool(&g, x, 3, 2, 1), 3);
+    g = begin_graph("pool", (ct_shape){3, 8, 6});
+    x = ct_maxpool(&g, ct_conv(&g, 0, "a", 4, 3, 1, 1, 1, true), 2, 2, 0);
+    check_graph(&g, ct_relu(&g, ct_linear(&g, x, "l", 11)), 6);
+}
+
+/* ---- models ---- */
+
+static void check_model(const char *name, ct_shape input, const char *norm, int n, device with,
+                        device what, double tolerance) {
+    ct_graph g;
+    ct_model_spec spec = {.name = name, .input = input, .n_classes = 10, .norm = norm};
+    CHECK_OK(ct_graph_create(&spec, &g));
+    agree(&g, n, with, what, tolerance);
+    ct_graph_free(&g);
+}
+
+static void small_models_agree_with_ref(void) {
+    NEED_GPU();
+    static const ct_shape mnist = {1, 28, 28};
+    static const int sizes[] = {1, 7, 31, 32, 33};
+    for (int i = 0; i < 5; i++)
+        check_model("lenet5", mnist, "none", sizes[i], REF, CUDA32, FP32_ERROR);
+    check_model("lenet5", mnist, "none", 32, REF, CUDA, TF32_ERROR);
+    check_model("mlp:33", mnist, "none", 9, REF, CUDA32, FP32_ERROR);
+    check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA32, FP32_ERROR);
+    check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", 2, REF, CUDA32, FP32_ERROR);
+}
+
+static void large_models_agree_with_cpu(void) {
+    NEED_GPU();
+    static const ct_shape small = {3, 32, 32};
+    static const char *const norms[] = {"evonorm", "evonorm-s0", "groupnorm", "batchnorm", "none"};
+    for (int i = 0; i < 5; i++)
+        check_model("resnet20", small, norms[i], 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("mobilenetv2", small, "evonorm", 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("vgg11", small, "batchnorm", 5, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("resnet18", (ct_shape){3, 64, 64}, "evonorm", 2, CPU, CUDA32, 10 * FP32_ERROR);
+}
+
+static void resnet20_in_tf32_is_near_for_every_batch_size(void) {
+    NEED_GPU();
+    static const int sizes[] = {1, 7, 31, 32, 33};
+    for (int i = 0; i < 5; i++)
+        check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA, TF32_ERROR);
+    /* 53 convolutions */
+    check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", 4, CPU, CUDA, 2 * TF32_ERROR);
+}
+
+int main(void) {
+    ct_log_quiet(true);
+    TEST(convolutions_agree_with_ref);
+    TEST(separable_blocks_agree_with_ref);
+    TEST(norms_agree_with_ref);
+    TEST(joins_and_pools_agree_with_ref);
+    TEST(small_models_agree_with_ref);
+    TEST(large_models_agree_with_cpu);
+    TEST(resnet20_in_tf32_is_near_for_every_batch_size);
+    return test_report();
+}
