@@ -116,8 +116,9 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
     int taps = c->kh * c->kw;
     if (c->groups > 1) {
         bool fast = step->node->bias == CT_NO_PARAM && ct_cuda_depthwise_fits(c);
-        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel =
-            fast ? CUDA_DEPTHWISE : CUDA_GROUPED;
+        step->forward_kernel = fast ? CUDA_DEPTHWISE : CUDA_GROUPED;
+        step->dgrad_kernel = step->wgrad_kernel =
+            fast && ct_cuda_depthwise_back_fits(c) ? CUDA_DEPTHWISE : CUDA_GROUPED;
         return;
     }
     bool is_linear = step->node->op == CT_OP_LINEAR;
@@ -315,12 +316,13 @@ static void plan_measures(cuda_plan *plan) {
     }
 }
 
-/* Not with several taps on the tensor cores: it would have to be applied for each of them. */
+/* Not with several taps on the tensor cores: it would have to be applied for each of them. There,
+ * 16 rows of pixels must be of one sample. */
 static bool applies_gates(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL) return false;
-    if (step->forward_kernel == CUDA_DEPTHWISE) return true;
+    if (step->forward_kernel == CUDA_DEPTHWISE) return step->wgrad_kernel == CUDA_DEPTHWISE;
     return step->forward_kernel == CUDA_MMA && step->wgrad_kernel == CUDA_MMA &&
-           step->conv.kh * step->conv.kw == 1;
+           step->conv.kh * step->conv.kw == 1 && step->conv.ho * step->conv.wo % 16 == 0;
 }
 
 /* EvoNorms with a single reader that can apply them to what it reads. Readers load the bias in

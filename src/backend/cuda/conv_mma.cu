@@ -12,11 +12,13 @@
 #include "backend/cuda/mma.cuh"
 
 enum { ROWS = 128, DEPTH = 32, PITCH = DEPTH + 4, THREADS = 256, PART = THREADS / 8 };
+enum { STAGES = 3, ENOUGH_BLOCKS = 800, MOST_TILES = 8 };
 
 typedef struct mma_call {
     cuda_tile_conv v;
     const cuda_job *jobs;
     int n_max, n_pairs; /* pairs of column tiles: channels / 16, rounded up */
+    int n_tiles;        /* of rows, one after the other, that a block computes */
     const float *x, *packed;
     size_t packed_stride;
     const float *scale; /* of the gate, or NULL */
@@ -35,8 +37,9 @@ typedef struct pixel_rows {
     int at[4];                 /* input pixel of the job under the present tap, or -1 */
 } pixel_rows;
 
-/* Where in k a chunk is. */
+/* A chunk of the block's work: 32 of k of one of its row tiles. */
 typedef struct chunk {
+    int row0;        /* of the tile */
     int u, q, first; /* tap, channel */
 } chunk;
 
@@ -66,11 +69,16 @@ static __device__ __forceinline__ void find_pixels(const mma_call &c, const chun
     }
 }
 
-static __device__ __forceinline__ void next_chunk(const mma_call &c, chunk &k, pixel_rows &r) {
+static __device__ __forceinline__ void next_chunk(const mma_call &c, int n_rows, chunk &k,
+                                                  pixel_rows &r) {
     k.first += DEPTH;
     if (k.first < c.v.ci) return;
     k.first = 0;
     if (++k.q == c.v.kernel) k.q = 0, k.u++;
+    if (k.u == c.v.kernel) {
+        k.u = 0, k.row0 += ROWS;
+        find_rows(c, n_rows, k.row0, r);
+    }
     find_pixels(c, k, r);
 }
 
@@ -83,38 +91,6 @@ copy_pixels(const mma_call &c, const float *x, const chunk &k, const pixel_rows 
         bool is_there = r.at[i] >= 0 && ch < c.v.ci;
         copy_quad(&tile[((int)threadIdx.x / 8 + PART * i) * PITCH + (int)threadIdx.x % 8 * 4],
                   is_there ? x + (size_t)r.at[i] * c.v.ci + ch : x, is_there);
-    }
-}
-
-/* Pixels to registers, and from there through the gate to shared memory. */
-typedef struct held {
-    float4 x[4];
-    int ch;
-    int sample[4]; /* -1: zeros */
-} held;
-
-static __device__ __forceinline__ void hold_pixels(const mma_call &c, const float *x,
-                                                   const chunk &k, const pixel_rows &r, held &h) {
-    h.ch = k.first + (int)threadIdx.x % 8 * 4;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        bool is_there = r.at[i] >= 0 && h.ch < c.v.ci;
-        h.sample[i] = is_there ? r.sample[i] : -1;
-        h.x[i] = make_float4(0, 0, 0, 0);
-        if (is_there) h.x[i] = load_quad(x + (size_t)r.at[i] * c.v.ci + h.ch);
-    }
-}
-
-static __device__ __forceinline__ void gate_pixels(const mma_call &c, const float *scale,
-                                                   const float *bias, const held &h, float *tile) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float4 y = make_float4(0, 0, 0, 0);
-        if (h.sample[i] >= 0)
-            y = gate_quad(h.x[i], load_quad(scale + (size_t)h.sample[i] * c.v.ci + h.ch),
-                          load_quad(bias + h.ch));
-        *(float4 *)&tile[((int)threadIdx.x / 8 + PART * i) * PITCH + (int)threadIdx.x % 8 * 4] =
-            quad_tf32(y);
     }
 }
 
@@ -134,10 +110,33 @@ static __device__ __forceinline__ void copy_weights(const mma_call &c, const flo
     }
 }
 
+/* EvoNorm of what this thread reads of a chunk: channels t and t + 4 of every 8, rows by tile. */
+template <int TILES> struct row_gates { float scale[TILES][DEPTH / 8][2], bias[DEPTH / 8][2]; };
+
+/* `scale` and `bias` begin at the job's first sample. */
+template <int TILES>
+static __device__ __forceinline__ void load_gates(const mma_call &c, const float *scale,
+                                                  const float *bias, int last_sample, int row,
+                                                  int first, row_gates<TILES> &g) {
+    int n_pixels = c.v.ho * c.v.wo, t = threadIdx.x & 3;
+#pragma unroll
+    for (int i = 0; i < TILES; i++) {
+        int sample = min((row + 16 * i) / n_pixels, last_sample);
+        const float *own = scale + (size_t)sample * c.v.ci;
+#pragma unroll
+        for (int e = 0; e < DEPTH / 4; e++) {
+            int ch = min(first + 4 * e + t, c.v.ci - 1); /* beyond: read by nobody */
+            g.scale[i][e / 2][e % 2] = __ldg(own + ch);
+            if (i == 0) g.bias[e / 2][e % 2] = __ldg(bias + ch);
+        }
+    }
+}
+
 /* One chunk of the product: sums[i][j] of row tile i (16 pixels), column tile j (8 channels). */
 template <int WIDE, bool GATED>
 static __device__ __forceinline__ void multiply(const float *pixels, const float4 *weights,
-                                                int n_steps, float sums[WIDE / 32][4][4]) {
+                                                int n_steps, const row_gates<WIDE / 32> &gates,
+                                                float sums[WIDE / 32][4][4]) {
     constexpr int TILES = WIDE / 32, COLS = WIDE / 32, PAIRS = WIDE / 16;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const float *rows = pixels + (warp / COLS * TILES * 16 + (lane & 15)) * PITCH + (lane >> 4) * 4;
@@ -150,9 +149,11 @@ static __device__ __forceinline__ void multiply(const float *pixels, const float
         for (int i = 0; i < TILES; i++) {
             float a[4];
             load_rows(a, rows + i * 16 * PITCH + k * 8);
-            if (!GATED)
 #pragma unroll
-                for (int e = 0; e < 4; e++) a[e] = near_tf32(a[e]);
+            for (int e = 0; e < 4; e++) {
+                if (GATED) a[e] = gate_one(a[e], gates.scale[i][k][e / 2], gates.bias[k][e / 2]);
+                a[e] = near_tf32(a[e]);
+            }
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 float left[2] = {b[j].x, b[j].y}, right[2] = {b[j].z, b[j].w};
@@ -266,51 +267,64 @@ static __device__ __forceinline__ void finish(const mma_call &c, const cuda_job 
     }
 }
 
+/* Starts the copies of a chunk and moves on to the next; always a group. */
+template <int WIDE>
+static __device__ __forceinline__ void
+copy_chunk(const mma_call &c, const float *x, const float *packed, int n_rows, int pair0,
+           bool is_there, bool has_weights, chunk &k, pixel_rows &rows, float *stage) {
+    if (is_there) {
+        copy_pixels(c, x, k, rows, stage);
+        if (!has_weights) copy_weights<WIDE>(c, packed, k, pair0, stage + ROWS * PITCH);
+        next_chunk(c, n_rows, k, rows);
+    }
+    copies_group();
+}
+
+/* check: long because chunks of all its tiles are one pipeline */
 template <int WIDE, bool GATED>
-static __global__ void __launch_bounds__(THREADS, WIDE == 128 ? 1 : 2) conv_kernel(mma_call c) {
-    extern __shared__ __align__(16) float shared[]; /* two of pixels, two of weights */
-    constexpr int PIXELS = ROWS * PITCH, WEIGHTS = DEPTH * WIDE;
+static __global__ void __launch_bounds__(THREADS, WIDE == 128  ? 1
+                                                  : WIDE == 64 ? 2
+                                                               : 3) conv_kernel(mma_call c) {
+    extern __shared__ __align__(16) float shared[]; /* a ring of (pixels, weights) */
+    constexpr int STAGE = ROWS * PITCH + DEPTH * WIDE, TILES = WIDE / 32;
     const cuda_job job = c.jobs[blockIdx.y];
     int n_cols = (c.n_pairs + WIDE / 16 - 1) / (WIDE / 16), n_rows = job.n * c.v.ho * c.v.wo;
-    int row0 = (int)(blockIdx.x / n_cols) * ROWS, pair0 = (int)(blockIdx.x % n_cols) * (WIDE / 16);
+    int pair0 = (int)(blockIdx.x % n_cols) * (WIDE / 16);
+    int row0 = (int)(blockIdx.x / n_cols) * c.n_tiles * ROWS, first = 0; /* of the chunk in hand */
     if (row0 >= n_rows) return;
     const float *x = c.x + (size_t)blockIdx.y * c.n_max * (c.v.hi * c.v.wi) * c.v.ci;
     const float *scale = c.scale + (size_t)blockIdx.y * c.n_max * c.v.ci;
     const float *bias = c.params + job.model * c.params_stride + c.gate_bias;
     const float *packed = c.packed + job.model * c.packed_stride;
-    float *weights = shared + 2 * PIXELS, sums[WIDE / 32][4][4] = {};
-    int n_chunks = c.v.kernel * c.v.kernel * ((c.v.ci + DEPTH - 1) / DEPTH), n_steps;
-    chunk k = {0, 0, 0};
+    float sums[TILES][4][4] = {};
+    int n_chunks = c.v.kernel * c.v.kernel * ((c.v.ci + DEPTH - 1) / DEPTH), left = n_chunks;
+    int n_all = n_chunks * min(c.n_tiles, (n_rows - row0 + ROWS - 1) / ROWS);
+    bool stays = STAGES % n_chunks == 0; /* a stage's weights, from tile to tile */
+    chunk k = {row0, 0, 0, 0};           /* to be copied next */
     pixel_rows rows;
-    held h;
+    row_gates<TILES> gates;
     find_rows(c, n_rows, row0, rows);
     find_pixels(c, k, rows);
-    if (GATED) {
-        hold_pixels(c, x, k, rows, h);
-        gate_pixels(c, scale, bias, h, shared);
-    } else {
-        copy_pixels(c, x, k, rows, shared);
-    }
-    copy_weights<WIDE>(c, packed, k, pair0, weights);
-    for (int i = 0; i < n_chunks; i++) {
-        int now = i & 1, next = now ^ 1;
-        bool goes_on = i + 1 < n_chunks;
-        n_steps = min(DEPTH, c.v.ci - k.first) / 8;
-        copies_wait();
+    for (int i = 0; i < STAGES - 1; i++)
+        copy_chunk<WIDE>(c, x, packed, n_rows, pair0, i < n_all, false, k, rows,
+                         shared + i * STAGE);
+    for (int i = 0; i < n_all; i++) {
+        int ahead = i + STAGES - 1, row = row0 + (int)threadIdx.x / 32 / TILES * TILES * 16;
+        copies_wait_but<STAGES - 2>();
         __syncthreads(); /* this chunk is there, and nobody reads the one before any more */
-        if (goes_on) {
-            next_chunk(c, k, rows);
-            copy_weights<WIDE>(c, packed, k, pair0, weights + next * WEIGHTS);
-            if (GATED)
-                hold_pixels(c, x, k, rows, h);
-            else
-                copy_pixels(c, x, k, rows, shared + next * PIXELS);
-        }
-        multiply<WIDE, GATED>(shared + now * PIXELS, (const float4 *)(weights + now * WEIGHTS),
-                              n_steps, sums);
-        if (GATED && goes_on) gate_pixels(c, scale, bias, h, shared + next * PIXELS);
+        if (GATED) load_gates<TILES>(c, scale, bias, job.n - 1, row, first, gates);
+        copy_chunk<WIDE>(c, x, packed, n_rows, pair0, ahead < n_all, stays && i > 0, k, rows,
+                         shared + ahead % STAGES * STAGE);
+        const float *stage = shared + i % STAGES * STAGE;
+        multiply<WIDE, GATED>(stage, (const float4 *)(stage + ROWS * PITCH),
+                              min((int)DEPTH, c.v.ci - first) / 8, gates, sums);
+        first = first + DEPTH < c.v.ci ? first + DEPTH : 0;
+        if (--left > 0) continue;
+        finish<WIDE>(c, job, n_rows, row0, pair0, sums);
+        left = n_chunks, row0 += ROWS;
+#pragma unroll
+        for (int e = 0; e < TILES * 16; e++) sums[e / 16][e / 4 % 4][e % 4] = 0.0f;
     }
-    finish<WIDE>(c, job, n_rows, row0, pair0, sums);
 }
 
 bool ct_cuda_mma_fits(const cuda_tile_conv *v) {
@@ -320,8 +334,8 @@ bool ct_cuda_mma_fits(const cuda_tile_conv *v) {
 /* Channels of a block. */
 static int wide_of(const cuda_tile_conv *v) {
     if (v->co <= 32) return 32;
-    /* the wide one reads fewer fragments for a product, but only one block fits */
-    return v->co >= 128 && v->kernel * v->kernel * v->ci >= 512 ? 128 : 64;
+    /* the wide one reads fewer fragments for a product, but only one block fits: for long k */
+    return v->co >= 128 && v->kernel > 1 && v->kernel * v->kernel * v->ci >= 512 ? 128 : 64;
 }
 
 int ct_cuda_mma_segment(const cuda_tile_conv *v) {
@@ -330,13 +344,22 @@ int ct_cuda_mma_segment(const cuda_tile_conv *v) {
     return n_pixels % 16 == 0 ? 16 : 0;
 }
 
-template <int WIDE, bool GATED> static ct_status launch(const cuda_run *run, const mma_call *c) {
-    size_t bytes = 2 * (size_t)(ROWS * PITCH + DEPTH * WIDE) * sizeof(float);
+/* Row tiles of a block: several where there are enough blocks, so that one's results are written
+ * while the next one's pixels are on their way. */
+static int tiles_of(int n_row_tiles, int n_cols, int n_jobs) {
+    long n = (long)n_row_tiles * n_cols * n_jobs / ENOUGH_BLOCKS;
+    return n < 1 ? 1 : n > MOST_TILES ? (int)MOST_TILES : (int)n;
+}
+
+template <int WIDE, bool GATED> static ct_status launch(const cuda_run *run, mma_call *c) {
+    size_t bytes = STAGES * (size_t)(ROWS * PITCH + DEPTH * WIDE) * sizeof(float);
     CT_CUDA_TRY(cudaFuncSetAttribute(conv_kernel<WIDE, GATED>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    unsigned n_cols = (unsigned)(c->n_pairs + WIDE / 16 - 1) / (WIDE / 16);
-    unsigned n_rows = (unsigned)(c->n_max * c->v.ho * c->v.wo + ROWS - 1) / ROWS;
-    dim3 grid(n_rows * n_cols, (unsigned)run->n_jobs);
+    int n_cols = (c->n_pairs + WIDE / 16 - 1) / (WIDE / 16);
+    int n_row_tiles = (c->n_max * c->v.ho * c->v.wo + ROWS - 1) / ROWS;
+    c->n_tiles = tiles_of(n_row_tiles, n_cols, run->n_jobs);
+    dim3 grid((unsigned)((n_row_tiles + c->n_tiles - 1) / c->n_tiles * n_cols),
+              (unsigned)run->n_jobs);
     conv_kernel<WIDE, GATED><<<grid, THREADS, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
@@ -356,6 +379,6 @@ ct_status ct_cuda_mma_conv(const cuda_run *run, const cuda_tile_conv *conv, cons
     switch (wide_of(conv)) {
     case 32: return gated ? launch<32, true>(run, &c) : launch<32, false>(run, &c);
     case 64: return gated ? launch<64, true>(run, &c) : launch<64, false>(run, &c);
-    default: return gated ? launch<128, true>(run, &c) : launch<128, false>(run, &c);
+    default: return launch<128, false>(run, &c); /* several taps: no gate */
     }
 }

@@ -17,8 +17,11 @@ ct_status ct_cuda_fail(cudaError_t error, const char *what) {
                    what);
 }
 
-/* The device as it is, or as if it had CROSSTALK_CUDA_MEMORY MiB: to see what a smaller one does.
- */
+/* Bytes in use before this process had taken any. */
+static size_t used_by_others = SIZE_MAX;
+
+/* The device as it is, or as if there were CROSSTALK_CUDA_MEMORY MiB for this process: to see what
+ * a smaller one does. */
 ct_status ct_cuda_memory(size_t *n_free, size_t *total) {
     CT_CUDA_TRY(cudaMemGetInfo(n_free, total));
     const char *text = getenv("CROSSTALK_CUDA_MEMORY");
@@ -28,6 +31,7 @@ ct_status ct_cuda_memory(size_t *n_free, size_t *total) {
         return ct_fail(CT_INVAL, "CROSSTALK_CUDA_MEMORY is '%s', not a number of MiB", text);
     if (mib >= (int64_t)(*total >> 20)) return CT_OK;
     size_t limit = (size_t)mib << 20, used = *total - *n_free;
+    used = used > used_by_others ? used - used_by_others : 0;
     *total = limit;
     *n_free = used < limit ? limit - used : 0;
     return CT_OK;
@@ -132,6 +136,9 @@ static ct_status find_device(struct cudaDeviceProp *properties) {
 static ct_status init(cuda_backend *backend) {
     const char *graphs = getenv("CROSSTALK_CUDA_GRAPHS");
     backend->tape.no_graphs = graphs != NULL && strcmp(graphs, "off") == 0;
+    size_t n_free = 0, total = 0;
+    CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
+    if (used_by_others == SIZE_MAX) used_by_others = total - n_free;
     CT_CUDA_TRY(cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking));
     backend->tape.recordings = ct_new(cuda_recording, CUDA_GRAPHS);
     if (backend->tape.recordings == NULL) return ct_fail(CT_NOMEM, "no memory for graphs");

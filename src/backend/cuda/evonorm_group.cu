@@ -7,7 +7,7 @@
  * are shared by blocks that run at the same time. */
 #include "backend/cuda/device.cuh"
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 512 };
 
 typedef struct group_call {
     const cuda_job *jobs;
@@ -66,23 +66,33 @@ static __device__ __forceinline__ float gated(float x, float *slope) {
     return x * s;
 }
 
-/* totals[k][channel of the block] = sum over the rows of threads, in a fixed order. `scratch` has a
- * value for every thread; all threads call it. */
-template <int VEC>
-static __device__ void add_rows(const place &p, const float part[VEC], float *scratch,
+/* totals[k] = sum over the rows of threads of value k of a row, N * VEC * n_lanes of them, in a
+ * fixed order: slices of the rows first. `scratch` has N * VEC floats a thread; all threads call
+ * it. */
+template <int VEC, int N>
+static __device__ void add_rows(const place &p, const float part[N][VEC], float *scratch,
                                 float *totals) {
-    for (int i = 0; i < VEC; i++) {
-        scratch[threadIdx.x] = part[i];
-        __syncthreads();
-        for (int n = p.n_rows; n > 1;) {
-            int half = (n + 1) / 2;
-            if (p.row < n - half) scratch[threadIdx.x] += scratch[threadIdx.x + half * p.n_lanes];
-            __syncthreads();
-            n = half;
-        }
-        if ((int)threadIdx.x < p.n_lanes) totals[threadIdx.x * VEC + i] = scratch[threadIdx.x];
-        __syncthreads(); /* before scratch is used again */
+    int wide = p.n_lanes * VEC, width = N * wide, n_slices = (int)blockDim.x / width;
+    if (n_slices == 0) n_slices = 1;
+    if (p.row < p.n_rows)
+#pragma unroll
+        for (int e = 0; e < N * VEC; e++)
+            scratch[p.row * width + e / VEC * wide + p.lane * VEC + e % VEC] =
+                part[e / VEC][e % VEC];
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < n_slices * width; k += (int)blockDim.x) {
+        int slice = k / width, column = k - slice * width;
+        float sum = 0.0f;
+        for (int r = slice; r < p.n_rows; r += n_slices) sum += scratch[r * width + column];
+        if (slice < p.n_rows) scratch[slice * width + column] = sum; /* nobody else reads it */
     }
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < width; k += (int)blockDim.x) {
+        float sum = 0.0f;
+        for (int r = 0; r < min(n_slices, p.n_rows); r++) sum += scratch[r * width + k];
+        totals[k] = sum;
+    }
+    __syncthreads(); /* before scratch is used again */
 }
 
 /* Mean and 1/sigma of the block's groups to stats[group][2], in shared memory. */
@@ -92,7 +102,7 @@ static __device__ void measure(const group_call &c, const place &p, float *kept,
     int per_group = c.wide / c.n_groups;
     float count = (float)per_group * (float)c.norm.pixels;
     for (int pass = 0; pass < 2; pass++) {
-        float part[VEC] = {}, mean[VEC];
+        float part[1][VEC] = {}, mean[VEC];
 #pragma unroll
         for (int i = 0; i < VEC; i++)
             mean[i] = pass == 0 ? 0.0f : stats[2 * ((p.lane * VEC + i) / per_group)];
@@ -106,10 +116,10 @@ static __device__ void measure(const group_call &c, const place &p, float *kept,
 #pragma unroll
                 for (int i = 0; i < VEC; i++) {
                     float d = x.at[i] - mean[i];
-                    part[i] = pass == 0 ? part[i] + d : fmaf(d, d, part[i]);
+                    part[0][i] = pass == 0 ? part[0][i] + d : fmaf(d, d, part[0][i]);
                 }
             }
-        add_rows<VEC>(p, part, scratch, totals);
+        add_rows<VEC, 1>(p, part, scratch, totals);
         if ((int)threadIdx.x < c.n_groups) {
             float sum = 0.0f;
             for (int k = 0; k < per_group; k++) sum += totals[threadIdx.x * per_group + k];
@@ -127,7 +137,7 @@ static __global__ void __launch_bounds__(MAX_THREADS, 1) forward_kernel(group_ca
     if ((int)blockIdx.y >= job.n) return;
     place p = place_of<VEC>(c);
     float *kept = shared, *scratch = kept + (KEPT ? c.wide * c.norm.pixels : 0);
-    float *totals = scratch + blockDim.x, *stats = totals + c.wide;
+    float *totals = scratch + VEC * blockDim.x, *stats = totals + c.wide;
     measure<VEC, KEPT>(c, p, kept, scratch, totals, stats);
     int group0 = (int)blockIdx.x * c.n_groups;
     if (c.stats != NULL && (int)threadIdx.x < 2 * c.n_groups)
@@ -152,31 +162,29 @@ static __global__ void __launch_bounds__(MAX_THREADS, 1) forward_kernel(group_ca
     }
 }
 
-/* Per-channel sums over the pixels: dy * numerator to totals[0], dy to totals[1]. */
-template <int VEC, bool KEPT>
+/* Per-channel sums over the pixels: dy * numerator to totals[0], dy to totals[1]. KEPT: of x and
+ * dy, so many stay in shared memory. */
+template <int VEC, int KEPT>
 static __device__ void channel_sums(const group_call &c, const place &p, float *kept_x,
                                     float *kept_dy, float *scratch, float *totals) {
-    float with_x[VEC] = {}, plain[VEC] = {}, slope;
+    float part[2][VEC] = {}, slope;
     if (p.row < p.n_rows)
 #pragma unroll 4
         for (int k = p.row; k < c.norm.pixels; k += p.n_rows) {
             size_t at = p.from + (size_t)k * c.norm.channels;
             values<VEC> x = load<VEC>(c.x + at), dy = load<VEC>(c.dy + at);
-            if (KEPT) {
-                store<VEC>(kept_x + k * c.wide + p.lane * VEC, x);
-                store<VEC>(kept_dy + k * c.wide + p.lane * VEC, dy);
-            }
+            if (KEPT > 0) store<VEC>(kept_x + k * c.wide + p.lane * VEC, x);
+            if (KEPT > 1) store<VEC>(kept_dy + k * c.wide + p.lane * VEC, dy);
 #pragma unroll
             for (int i = 0; i < VEC; i++) {
-                with_x[i] = fmaf(dy.at[i], gated(x.at[i], &slope), with_x[i]);
-                plain[i] += dy.at[i];
+                part[0][i] = fmaf(dy.at[i], gated(x.at[i], &slope), part[0][i]);
+                part[1][i] += dy.at[i];
             }
         }
-    add_rows<VEC>(p, with_x, scratch, totals);
-    add_rows<VEC>(p, plain, scratch, totals + c.wide);
+    add_rows<VEC, 2>(p, part, scratch, totals);
 }
 
-template <int VEC, bool KEPT>
+template <int VEC, int KEPT>
 static __device__ void write_dx(const group_call &c, const place &p, const float *row,
                                 const float *stats, const float *with_x, const float *kept_x,
                                 const float *kept_dy) {
@@ -190,12 +198,12 @@ static __device__ void write_dx(const group_call &c, const place &p, const float
         back[i] = inv * inv * inv * with_x[group];
         scaled[i] = row[c.norm.weight + p.channel + i] * inv;
     }
-#pragma unroll 2
+#pragma unroll 4
     for (int k = p.row; k < c.norm.pixels; k += p.n_rows) {
         size_t at = p.from + (size_t)k * c.norm.channels;
         int own = k * c.wide + p.lane * VEC;
-        values<VEC> x = load<VEC>(KEPT ? kept_x + own : c.x + at);
-        values<VEC> dy = load<VEC>(KEPT ? kept_dy + own : c.dy + at);
+        values<VEC> x = load<VEC>(KEPT > 0 ? kept_x + own : c.x + at);
+        values<VEC> dy = load<VEC>(KEPT > 1 ? kept_dy + own : c.dy + at);
 #pragma unroll
         for (int i = 0; i < VEC; i++) {
             gated(x.at[i], &slope);
@@ -205,21 +213,21 @@ static __device__ void write_dx(const group_call &c, const place &p, const float
     }
 }
 
-template <int VEC, bool KEPT>
+template <int VEC, int KEPT>
 static __global__ void __launch_bounds__(MAX_THREADS, 1) backward_kernel(group_call c) {
     extern __shared__ __align__(16) float shared[]; /* kept x, dy; scratch, totals, stats, sums */
     const cuda_job job = c.jobs[blockIdx.z];
     if ((int)blockIdx.y >= job.n) return;
     const cuda_norm &n = c.norm;
     place p = place_of<VEC>(c);
-    int kept = KEPT ? c.wide * n.pixels : 0, group0 = (int)blockIdx.x * c.n_groups;
-    int per_group = c.wide / c.n_groups;
-    float *scratch = shared + 2 * kept, *totals = scratch + blockDim.x;
+    int group0 = (int)blockIdx.x * c.n_groups, per_group = c.wide / c.n_groups;
+    float *scratch = shared + KEPT * c.wide * n.pixels, *kept_dy = shared + c.wide * n.pixels;
+    float *totals = scratch + 2 * VEC * blockDim.x;
     float *stats = totals + 2 * c.wide, *with_x = stats + 2 * c.n_groups;
     const float *row = c.params + job.model * c.stride;
     if ((int)threadIdx.x < 2 * c.n_groups)
         stats[threadIdx.x] = c.stats[(p.sample * n.groups + group0) * 2 + threadIdx.x];
-    channel_sums<VEC, KEPT>(c, p, shared, shared + kept, scratch, totals);
+    channel_sums<VEC, KEPT>(c, p, shared, kept_dy, scratch, totals);
     if ((int)threadIdx.x < c.n_groups) {
         float sum = 0.0f;
         for (int k = (int)threadIdx.x * per_group; k < ((int)threadIdx.x + 1) * per_group; k++)
@@ -232,7 +240,7 @@ static __global__ void __launch_bounds__(MAX_THREADS, 1) backward_kernel(group_c
         out[n.channels + k] = totals[c.wide + k];
     }
     __syncthreads();
-    if (p.row < p.n_rows) write_dx<VEC, KEPT>(c, p, row, stats, with_x, shared, shared + kept);
+    if (p.row < p.n_rows) write_dx<VEC, KEPT>(c, p, row, stats, with_x, shared, kept_dy);
 }
 
 /* Joins a sample's measures ([segment][2][channel], equal numbers of pixels) to mean and 1/sigma of
@@ -293,34 +301,37 @@ static group_call call_of(const cuda_run *run, const cuda_norm *norm, const floa
 /* How a launch shares out the work. */
 typedef struct shares {
     int vec, n_threads;
-    bool kept;
+    int kept; /* tensors */
     size_t bytes;
 } shares;
 
 /* Bytes of shared memory where several groups are taken, and at most; channels of a block. */
-enum { ROOM = 48 * 1024, MOST_ROOM = 160 * 1024, MOST_WIDE = 256 };
+enum { ROOM = 48 * 1024, MOST_ROOM = 112 * 1024, MOST_WIDE = 256 };
 
-/* Blocks take as few groups as their reads in line allow, and several where these are small. */
+/* Blocks take one group, or several where these are small; as many tensors are kept as leave room
+ * for two blocks. */
 static shares share_out(group_call *c, int n_tensors, size_t shared_limit) {
     const cuda_norm *n = &c->norm;
     int per_group = n->channels / n->groups;
-    size_t group_bytes = (size_t)per_group * (size_t)n->pixels * sizeof(float) * (size_t)n_tensors;
+    size_t group_bytes = (size_t)per_group * (size_t)n->pixels * sizeof(float);
     c->n_groups = 1;
     while (c->n_groups < n->groups && n->groups % (2 * c->n_groups) == 0 &&
            2 * c->n_groups * per_group <= MOST_WIDE &&
-           group_bytes * 2 * (size_t)c->n_groups <= ROOM)
+           group_bytes * 2 * (size_t)(c->n_groups * n_tensors) <= ROOM)
         c->n_groups *= 2;
     c->wide = per_group * c->n_groups;
     shares s = {};
     s.vec = c->wide % 4 == 0 ? 4 : c->wide % 2 == 0 ? 2 : 1;
     if (n->channels % s.vec != 0) s.vec = 1;
-    size_t most = shared_limit < (size_t)MOST_ROOM ? shared_limit : (size_t)MOST_ROOM;
-    size_t data = group_bytes * (size_t)c->n_groups;
     int n_values = c->wide / s.vec * n->pixels;
-    s.n_threads = n_values >= 8192 ? 1024 : n_values >= 2048 ? 512 : 256;
-    size_t rest = (size_t)(s.n_threads + 2 * c->wide + 3 * c->n_groups) * sizeof(float);
-    s.kept = data + rest <= most;
-    s.bytes = rest + (s.kept ? data : 0);
+    s.n_threads = n_values >= 2048 ? 512 : 256;
+    size_t rest =
+        (size_t)(n_tensors * s.vec * s.n_threads + 2 * c->wide + 3 * c->n_groups) * sizeof(float);
+    size_t data = group_bytes * (size_t)c->n_groups;
+    size_t most = shared_limit < (size_t)MOST_ROOM ? shared_limit : (size_t)MOST_ROOM;
+    s.kept = n_tensors;
+    while (s.kept > 0 && (size_t)s.kept * data + rest > most) s.kept--;
+    s.bytes = rest + (size_t)s.kept * data;
     return s;
 }
 
@@ -348,10 +359,10 @@ ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, const cuda_norm *no
     c.residual = residual_dev, c.stats = stats_dev, c.y = y_dev;
     shares s = share_out(&c, 1, run->shared_limit);
     if (s.vec == 4)
-        return launch(run, &c, &s, s.kept ? forward_kernel<4, true> : forward_kernel<4, false>);
+        return launch(run, &c, &s, s.kept > 0 ? forward_kernel<4, true> : forward_kernel<4, false>);
     if (s.vec == 2)
-        return launch(run, &c, &s, s.kept ? forward_kernel<2, true> : forward_kernel<2, false>);
-    return launch(run, &c, &s, s.kept ? forward_kernel<1, true> : forward_kernel<1, false>);
+        return launch(run, &c, &s, s.kept > 0 ? forward_kernel<2, true> : forward_kernel<2, false>);
+    return launch(run, &c, &s, s.kept > 0 ? forward_kernel<1, true> : forward_kernel<1, false>);
 }
 
 ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, const cuda_norm *norm,
@@ -361,11 +372,11 @@ ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, const cuda_norm *n
     c.stats = (float *)stats_dev, c.dy = dy_dev, c.y = dx_dev;
     c.sums = run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
     shares s = share_out(&c, 2, run->shared_limit);
-    if (s.vec == 4)
-        return launch(run, &c, &s, s.kept ? backward_kernel<4, true> : backward_kernel<4, false>);
-    if (s.vec == 2)
-        return launch(run, &c, &s, s.kept ? backward_kernel<2, true> : backward_kernel<2, false>);
-    return launch(run, &c, &s, s.kept ? backward_kernel<1, true> : backward_kernel<1, false>);
+    static group_kernel *const kernels[3][3] = {
+        {backward_kernel<1, 0>, backward_kernel<1, 1>, backward_kernel<1, 2>},
+        {backward_kernel<2, 0>, backward_kernel<2, 1>, backward_kernel<2, 2>},
+        {backward_kernel<4, 0>, backward_kernel<4, 1>, backward_kernel<4, 2>}};
+    return launch(run, &c, &s, kernels[s.vec / 2][s.kept]);
 }
 
 ct_status ct_cuda_evonorm_join(const cuda_run *run, const cuda_norm *norm,

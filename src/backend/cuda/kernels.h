@@ -222,8 +222,9 @@ int ct_cuda_mma_wgrad_splits(const cuda_conv *conv, int n_max);
 ct_status ct_cuda_mma_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_gate *gate,
                             const float *x_dev, const float *d_dev, size_t weight);
 
-/* ---- depthwise.cu: 3x3, fp32 ---- */
+/* ---- depthwise.cu, depthwise_back.cu: 3x3, fp32 ---- */
 bool ct_cuda_depthwise_fits(const cuda_conv *conv);
+bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
 int ct_cuda_depthwise_segments(const cuda_conv *conv);
 int ct_cuda_depthwise_splits(const cuda_conv *conv, int n_max);
 ct_status ct_cuda_depthwise_forward(const cuda_run *run, const cuda_conv *conv,

@@ -17,6 +17,15 @@ static __device__ __forceinline__ void copies_wait(void) {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/* The copies since the last call are a group; waits for all but the last N groups. */
+static __device__ __forceinline__ void copies_group(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int N> static __device__ __forceinline__ void copies_wait_but(void) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
 /* The fragment a of mma_tf32 from 16 rows of 8 floats: lane l gives the address of row l % 16,
  * column 4 (l / 16). */
 static __device__ __forceinline__ void load_rows(float a[4], const float *row) {

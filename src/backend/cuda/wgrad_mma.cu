@@ -1,15 +1,15 @@
 /* Weight gradients (groups = 1) of convolutions of any extent on the tensor cores: for each tap
  * dw[o][i] = sum over the output pixels p of a job of d[p][o] * x[p under the tap][i]. A matrix
  * product with rows = output channels, columns = input channels, k = pixels. x may be EvoNorm's
- * input: the norm is then applied on the way into shared memory (cuda_gate).
+ * input: the norm is then applied to what fragments are read (cuda_gate).
  * A block computes 64 or 128 output x 64 input channels of one tap over its part of the pixels, 32
- * at a time, the next ones on their way while these are multiplied. Grid: x = (part of the pixels,
+ * at a time, the next three on their way while these are multiplied. Grid: x = (part of the pixels,
  * tap and input channels, output channels), the latter first; y = job. The parts are added up by
  * sums.cu in a fixed order. Reads 4 bytes a value of x and d for each block of the other side's
  * channels, from L2 but for the first. Limits: tf32, channels on both sides multiples of 4. */
 #include "backend/cuda/mma.cuh"
 
-enum { WIDE = 64, DEPTH = 32, PITCH_X = WIDE + 8, THREADS = 256 };
+enum { WIDE = 64, DEPTH = 32, PITCH_X = WIDE + 8, THREADS = 256, STAGES = 4 };
 
 typedef struct wgrad_call {
     cuda_conv v;
@@ -53,11 +53,6 @@ static __device__ __forceinline__ int input_pixel(const cuda_conv &v, const part
     return (s * v.hi + y) * v.wi + x;
 }
 
-typedef struct held {
-    float4 x[2], scale[2];
-    bool is_there[2];
-} held;
-
 static __device__ __forceinline__ void copy_picture(const wgrad_call &c, const float *x,
                                                     const part &b, int pixel, float *tile) {
     int i = b.i0 + (int)threadIdx.x % 16 * 4, sample;
@@ -70,58 +65,65 @@ static __device__ __forceinline__ void copy_picture(const wgrad_call &c, const f
     }
 }
 
-static __device__ __forceinline__ void hold_picture(const wgrad_call &c, const float *x,
-                                                    const float *scale, const part &b, int pixel,
-                                                    held &h) {
-    int i = b.i0 + (int)threadIdx.x % 16 * 4, sample = 0;
+/* Starts the copies of 32 pixels, if there are any; always a group. */
+template <int TALL>
+static __device__ __forceinline__ void copy_step(const wgrad_call &c, const float *d,
+                                                 const float *x, const part &b, int pixel,
+                                                 float *stage) {
+    if (pixel < b.last) {
+        copy_gradient<TALL>(c, d, b, pixel, stage);
+        copy_picture(c, x, b, pixel, stage + DEPTH * (TALL + 8));
+    }
+    copies_group();
+}
+
+/* EvoNorm of this thread's four columns, for the sample that the pixels are of. */
+typedef struct column_gate {
+    float scale[4], bias[4];
+    int next; /* pixel where the next sample begins */
+} column_gate;
+
+static __device__ __forceinline__ int column_of(const part &b, int j) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    return b.i0 + warp % 2 * 32 + j * 8 + (lane >> 2);
+}
+
+/* Moves the gate to the sample of a pixel; `scale` is that of the job's first sample. */
+static __device__ __forceinline__ void move_gate(const wgrad_call &c, const part &b,
+                                                 const float *scale, int pixel, column_gate &g) {
+    if (pixel < g.next) return;
+    int n_pixels = c.v.ho * c.v.wo, sample = pixel / n_pixels;
+    g.next = (sample + 1) * n_pixels;
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-        int at = input_pixel(c.v, b, pixel + (int)threadIdx.x / 16 + e * 16, &sample);
-        h.is_there[e] = at >= 0 && i < c.v.ci;
-        h.x[e] = h.scale[e] = make_float4(0, 0, 0, 0);
-        if (!h.is_there[e]) continue;
-        h.x[e] = load_quad(x + (size_t)at * c.v.ci + i);
-        h.scale[e] = load_quad(scale + (size_t)sample * c.v.ci + i);
+    for (int j = 0; j < 4; j++) {
+        int i = column_of(b, j);
+        g.scale[j] = i < c.v.ci ? __ldg(scale + (size_t)sample * c.v.ci + i) : 0.0f;
     }
 }
 
-static __device__ __forceinline__ void gate_picture(const held &h, float4 bias, float *tile) {
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float4 y = make_float4(0, 0, 0, 0);
-        if (h.is_there[e]) y = gate_quad(h.x[e], h.scale[e], bias);
-        *(float4 *)&tile[((int)threadIdx.x / 16 + e * 16) * PITCH_X + (int)threadIdx.x % 16 * 4] =
-            quad_tf32(y);
-    }
-}
-
-/* Adds 32 pixels to sums[i][j] of row tile i (16 output channels), column tile j (8 input ones);
+/* Adds 8 pixels to sums[i][j] of row tile i (16 output channels), column tile j (8 input ones);
  * four warps share the rows, two the columns. */
 template <int TALL, bool GATED>
-static __device__ __forceinline__ void multiply(const float *d, const float *x,
-                                                float sums[TALL / 64][4][4]) {
+static __device__ __forceinline__ void
+multiply(const float *d, const float *x, const column_gate &gate, float sums[TALL / 64][4][4]) {
     constexpr int TILES = TALL / 64, PITCH_D = TALL + 8;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
     d += t * PITCH_D + warp / 2 * TILES * 16 + g;
     x += t * PITCH_X + warp % 2 * 32 + g;
+    float b[4][2];
 #pragma unroll
-    for (int k = 0; k < DEPTH; k += 8, d += 8 * PITCH_D, x += 8 * PITCH_X) {
-        float b[4][2];
+    for (int j = 0; j < 4; j++)
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                float value = x[4 * e * PITCH_X + 8 * j];
-                b[j][e] = GATED ? value : near_tf32(value);
-            }
-#pragma unroll
-        for (int i = 0; i < TILES; i++) {
-            float a[4] = {near_tf32(d[16 * i]), near_tf32(d[16 * i + 8]),
-                          near_tf32(d[4 * PITCH_D + 16 * i]),
-                          near_tf32(d[4 * PITCH_D + 16 * i + 8])};
-#pragma unroll
-            for (int j = 0; j < 4; j++) mma_tf32(sums[i][j], a, b[j]);
+        for (int e = 0; e < 2; e++) {
+            float value = x[4 * e * PITCH_X + 8 * j];
+            b[j][e] = near_tf32(GATED ? gate_one(value, gate.scale[j], gate.bias[j]) : value);
         }
+#pragma unroll
+    for (int i = 0; i < TILES; i++) {
+        float a[4] = {near_tf32(d[16 * i]), near_tf32(d[16 * i + 8]),
+                      near_tf32(d[4 * PITCH_D + 16 * i]), near_tf32(d[4 * PITCH_D + 16 * i + 8])};
+#pragma unroll
+        for (int j = 0; j < 4; j++) mma_tf32(sums[i][j], a, b[j]);
     }
 }
 
@@ -166,43 +168,32 @@ static __device__ __forceinline__ part part_of(const wgrad_call &c, int n_sample
 
 template <int TALL, bool GATED>
 static __global__ void __launch_bounds__(THREADS, 2) wgrad_kernel(wgrad_call c) {
-    extern __shared__ __align__(16) float shared[]; /* two of gradients, two of pictures */
-    constexpr int GRADIENT = DEPTH * (TALL + 8), PICTURE = DEPTH * PITCH_X;
+    extern __shared__ __align__(16) float shared[]; /* a ring of (gradient, picture) */
+    constexpr int GRADIENT = DEPTH * (TALL + 8), STAGE = GRADIENT + DEPTH * PITCH_X;
     const cuda_job job = c.jobs[blockIdx.y];
     int split;
     part b = part_of<TALL>(c, job.n, &split);
     const float *d = c.d + (size_t)blockIdx.y * c.n_max * (c.v.ho * c.v.wo) * c.v.co;
     const float *x = c.x + (size_t)blockIdx.y * c.n_max * (c.v.hi * c.v.wi) * c.v.ci;
     const float *scale = c.scale + (size_t)blockIdx.y * c.n_max * c.v.ci;
-    float *pictures = shared + 2 * GRADIENT, sums[TALL / 64][4][4] = {};
-    float4 bias = make_float4(0, 0, 0, 0);
-    held h;
-    int channel = b.i0 + (int)threadIdx.x % 16 * 4;
-    if (GATED && channel < c.v.ci)
-        bias = load_quad(c.params + job.model * c.params_stride + c.gate_bias + channel);
-    if (b.first < b.last) {
-        copy_gradient<TALL>(c, d, b, b.first, shared);
-        if (GATED) {
-            hold_picture(c, x, scale, b, b.first, h);
-            gate_picture(h, bias, pictures);
-        } else {
-            copy_picture(c, x, b, b.first, pictures);
-        }
-    }
-    for (int p = b.first, now = 0; p < b.last; p += DEPTH, now ^= 1) {
-        int next = now ^ 1;
-        bool goes_on = p + DEPTH < b.last;
-        copies_wait();
+    float sums[TALL / 64][4][4] = {};
+    column_gate gate = {};
+    for (int j = 0; GATED && j < 4; j++)
+        if (column_of(b, j) < c.v.ci)
+            gate.bias[j] = c.params[job.model * c.params_stride + c.gate_bias + column_of(b, j)];
+    int ahead = b.first; /* to be copied next */
+    for (int k = 0; k < STAGES - 1; k++, ahead += DEPTH)
+        copy_step<TALL>(c, d, x, b, ahead, shared + k * STAGE);
+    for (int p = b.first, i = 0; p < b.last; p += DEPTH, i++, ahead += DEPTH) {
+        copies_wait_but<STAGES - 2>();
         __syncthreads(); /* these are there, and nobody reads the ones before any more */
-        if (goes_on) {
-            copy_gradient<TALL>(c, d, b, p + DEPTH, shared + next * GRADIENT);
-            if (GATED)
-                hold_picture(c, x, scale, b, p + DEPTH, h);
-            else
-                copy_picture(c, x, b, p + DEPTH, pictures + next * PICTURE);
+        copy_step<TALL>(c, d, x, b, ahead, shared + (i + STAGES - 1) % STAGES * STAGE);
+        const float *now = shared + i % STAGES * STAGE;
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 8) {
+            if (GATED) move_gate(c, b, scale, min(p + k, b.last - 1), gate);
+            multiply<TALL, GATED>(now + k * (TALL + 8), now + GRADIENT + k * PITCH_X, gate, sums);
         }
-        multiply<TALL, GATED>(shared + now * GRADIENT, pictures + now * PICTURE, sums);
-        if (GATED && goes_on) gate_picture(h, bias, pictures + next * PICTURE);
     }
     write_sums<TALL>(c, b, split, sums);
 }
@@ -233,7 +224,7 @@ int ct_cuda_mma_wgrad_splits(const cuda_conv *v, int n_max) {
 }
 
 template <int TALL, bool GATED> static ct_status launch(const cuda_run *run, const wgrad_call *c) {
-    size_t bytes = 2 * (size_t)(DEPTH * (TALL + 8 + PITCH_X)) * sizeof(float);
+    size_t bytes = STAGES * (size_t)(DEPTH * (TALL + 8 + PITCH_X)) * sizeof(float);
     CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<TALL, GATED>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)(n_blocks(&c->v) * c->n_splits), (unsigned)run->n_jobs);

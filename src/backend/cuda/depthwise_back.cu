@@ -1,0 +1,252 @@
+/* Depthwise 3x3 convolutions backward, bound by memory: 12 bytes a value. The input may be
+ * EvoNorm's input: the norm is then applied to the values as they are read (cuda_gate). A thread
+ * has two channels of one column of the input and goes downwards: a row of gradients completes the
+ * input's gradient of the row above and, times the values around, adds to those of the weights. A
+ * block has 32 channels x 32 columns of one or several samples, whose rows come through a ring in
+ * shared memory, and adds up its part of the weights' gradient; sums.cu adds up the blocks. Grid: x
+ * = channels, y = samples, z = job. Limits: stride 1 or 2, pad 1, inputs with a power of two of
+ * columns, at most 32, channels in multiples of 4. */
+#include "backend/cuda/mma.cuh"
+
+enum { THREADS = 512, CHANNELS = 32, PAIRS = 16, SLOTS = 32, TAPS = 9, RING = 8, ROWS = 64 };
+enum { ROW = SLOTS * CHANNELS, STAGE = 2 * ROW }; /* floats of the ring: x, then d */
+
+typedef struct back_call {
+    cuda_conv v;
+    const cuda_job *jobs;
+    int n_max;
+    int n_samples, n_groups; /* at a time, and such groups of a block */
+    const float *x, *scale, *d;
+    const float *params;
+    size_t params_stride, weight, gate_bias;
+    bool accumulate;
+    float *dx, *partial;
+} back_call;
+
+/* Rows on their way to the ring: half of the threads copy x, half of them d. */
+typedef struct row_feed {
+    const float *from; /* the thread's quad in the first row of the first sample */
+    size_t group_size; /* floats from a group of samples to the next */
+    int row_size;
+    int own;         /* the quad's sample in its group; many: nothing to copy */
+    int every;       /* rows of the input to one row of it */
+    int row, n_left; /* to be copied next, and samples from that group on */
+} row_feed;
+
+template <int STRIDE>
+static __device__ __forceinline__ row_feed feed_of(const back_call &c, int first_ch, size_t sample,
+                                                   int n_samples) {
+    const cuda_conv &v = c.v;
+    bool is_d = threadIdx.x >= THREADS / 2;
+    int quad = (int)threadIdx.x % (THREADS / 2), slot = quad / 8, ch = quad % 8 * 4;
+    int wide = is_d ? v.wo : v.wi, tall = is_d ? v.ho : v.hi, own = slot / wide;
+    size_t size = (size_t)tall * wide * v.ci;
+    row_feed f = {};
+    bool inside = own < c.n_samples && first_ch + ch < v.ci;
+    f.from = (is_d ? c.d : c.x) + sample * size;
+    if (inside) f.from += own * size + (slot - own * wide) * v.ci + first_ch + ch;
+    f.group_size = c.n_samples * size, f.row_size = wide * v.ci;
+    f.own = inside ? own : 1 << 20, f.every = is_d ? STRIDE : 1, f.n_left = n_samples;
+    return f;
+}
+
+/* Starts the copies of the next row, if there is one; always a group. */
+static __device__ __forceinline__ void feed_row(const back_call &c, row_feed &f, float *stage) {
+    if (f.n_left > 0) {
+        if (f.row % f.every == 0)
+            copy_quad(stage + 4 * (int)threadIdx.x,
+                      f.own < f.n_left ? f.from + f.row / f.every * f.row_size : f.from,
+                      f.own < f.n_left);
+        if (++f.row == c.v.hi) f.row = 0, f.from += f.group_size, f.n_left -= c.n_samples;
+    }
+    copies_group();
+}
+
+/* One column of two channels: weights, their gradients, and what is open. */
+typedef struct back_column {
+    float2 w[TAPS], dw[TAPS];
+    float2 scale, bias;
+    int at[3];          /* of the gradients that taps q of this column are fed by; -1: none */
+    float2 last, next;  /* sums of the rows that the next row of gradients is the last one of */
+    float2 before;      /* the value above */
+    float2 d_before[3]; /* the gradients above */
+} back_column;
+
+static __device__ __forceinline__ void add_pair(float2 &sum, float2 a, float2 b) {
+    sum.x = fmaf(a.x, b.x, sum.x), sum.y = fmaf(a.y, b.y, sum.y);
+}
+
+/* The three gradients of tap row u: to the input's gradient and, times a value, to the weights'. */
+static __device__ __forceinline__ float2 use_row(back_column &l, int u, const float2 d[3],
+                                                 float2 value, float2 sum) {
+#pragma unroll
+    for (int q = 0; q < 3; q++) {
+        add_pair(sum, l.w[3 * u + q], d[q]);
+        add_pair(l.dw[3 * u + q], value, d[q]);
+    }
+    return sum;
+}
+
+static __device__ __forceinline__ void write_pair(const back_call &c, float *dx, int y,
+                                                  float2 value) {
+    if (c.dx == NULL) return;
+    float2 *to = (float2 *)(dx + (size_t)y * c.v.wi * c.v.ci);
+    if (c.accumulate) value.x += to->x, value.y += to->y;
+    *to = value;
+}
+
+/* Row y of the values and, stride 1, row y of the gradients: input row y - 1 is complete. */
+static __device__ __forceinline__ void take_row(const back_call &c, back_column &l, int y,
+                                                float2 value, const float2 d[3], float *dx) {
+    const float2 zero = make_float2(0, 0);
+    float2 above = use_row(l, 0, d, l.before, l.last);
+    if (y > 0) write_pair(c, dx, y - 1, above);
+    l.last = use_row(l, 1, d, value, l.next);
+    l.next = zero;
+#pragma unroll
+    for (int q = 0; q < 3; q++) {
+        add_pair(l.next, l.w[6 + q], d[q]);
+        add_pair(l.dw[6 + q], value, l.d_before[q]); /* tap row 2: the gradients above */
+        l.d_before[q] = d[q];
+    }
+    l.before = value;
+    if (y == c.v.hi - 1) write_pair(c, dx, y, l.last);
+}
+
+/* Stride 2: gradients come with even rows; odd ones are between two of them. */
+static __device__ __forceinline__ void take_row2(const back_call &c, back_column &l, int y,
+                                                 float2 value, const float2 d[3], float *dx) {
+    const float2 zero = make_float2(0, 0);
+    if ((y & 1) == 0) {
+        float2 above = use_row(l, 0, d, l.before, l.last);
+        if (y > 0) write_pair(c, dx, y - 1, above);
+        write_pair(c, dx, y, use_row(l, 1, d, value, zero));
+#pragma unroll
+        for (int q = 0; q < 3; q++) l.d_before[q] = d[q];
+    } else {
+        l.last = use_row(l, 2, l.d_before, value, zero);
+        l.before = value;
+        if (y == c.v.hi - 1) write_pair(c, dx, y, l.last);
+    }
+}
+
+template <int STRIDE>
+static __device__ __forceinline__ void find_column(const back_call &c, const float *params, int ch,
+                                                   int own, int x, back_column &l) {
+    const float *w = params + c.weight + (size_t)ch * TAPS;
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) l.w[t] = make_float2(w[t], w[TAPS + t]);
+#pragma unroll
+    for (int q = 0; q < 3; q++) {
+        int ox = x + 1 - q;
+        bool inside = ox >= 0 && ox % STRIDE == 0 && ox / STRIDE < c.v.wo;
+        l.at[q] = inside ? (own * c.v.wo + ox / STRIDE) * CHANNELS + ch % CHANNELS : -1;
+    }
+}
+
+template <int STRIDE, bool GATED>
+static __device__ __forceinline__ void run_row(const back_call &c, back_column &l, int y, int slot,
+                                               int lane, const float *stage, float *dx) {
+    float2 value = *(const float2 *)(stage + slot * CHANNELS + lane), d[3];
+    if (GATED) {
+        value.x = gate_one(value.x, l.scale.x, l.bias.x);
+        value.y = gate_one(value.y, l.scale.y, l.bias.y);
+    }
+#pragma unroll
+    for (int q = 0; q < 3; q++)
+        d[q] = l.at[q] < 0 ? make_float2(0, 0) : *(const float2 *)(stage + ROW + l.at[q]);
+    if (STRIDE == 1)
+        take_row(c, l, y, value, d, dx);
+    else
+        take_row2(c, l, y, value, d, dx);
+}
+
+/* Adds up the columns' parts of the weights' gradient, in order, to out[tap][channel]. */
+static __device__ __forceinline__ void write_weights(const back_call &c, const float2 dw[TAPS],
+                                                     int slot, int lane, int first, float *slots,
+                                                     float *out) {
+    __syncthreads(); /* the ring is used again */
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) *(float2 *)&slots[(slot * TAPS + t) * CHANNELS + lane] = dw[t];
+    __syncthreads();
+    int e = (int)threadIdx.x, t = e / CHANNELS, k = e % CHANNELS;
+    if (t >= TAPS || first + k >= c.v.ci) return;
+    float sum = 0.0f;
+    for (int s = 0; s < SLOTS; s++) sum += slots[(s * TAPS + t) * CHANNELS + k];
+    out[t * c.v.ci + first + k] = sum;
+}
+
+template <int STRIDE, bool GATED>
+static __global__ void __launch_bounds__(THREADS, 1) back_kernel(back_call c) {
+    extern __shared__ __align__(16) float ring[];
+    const cuda_conv &v = c.v;
+    const cuda_job job = c.jobs[blockIdx.z];
+    int first = (int)blockIdx.x * CHANNELS, lane = (int)threadIdx.x % PAIRS * 2, ch = first + lane;
+    int slot = (int)threadIdx.x / PAIRS, own = slot / v.wi, x = slot - own * v.wi;
+    int b0 = (int)blockIdx.y * c.n_groups * c.n_samples;
+    int n_samples = min(c.n_groups * c.n_samples, job.n - b0);
+    size_t sample = (size_t)blockIdx.z * c.n_max + b0;
+    const float *params = c.params + job.model * c.params_stride;
+    back_column l = {};
+    bool has_channel = ch < v.ci;
+    if (has_channel) find_column<STRIDE>(c, params, ch, own, x, l);
+    if (GATED && has_channel) l.bias = __ldg((const float2 *)(params + c.gate_bias + ch));
+    row_feed feed = feed_of<STRIDE>(c, first, sample, n_samples);
+    for (int k = 0; k < RING - 1; k++) feed_row(c, feed, ring + k * STAGE);
+    for (int done = 0, i = 0; done < n_samples; done += c.n_samples) {
+        bool is_there = has_channel && done + own < n_samples;
+        size_t at = sample + done + own;
+        float *dx = c.dx + (at * v.hi * v.wi + x) * v.ci + ch;
+        if (GATED && is_there) l.scale = __ldg((const float2 *)(c.scale + at * v.ci + ch));
+        l.last = l.next = l.before = make_float2(0, 0);
+        for (int q = 0; q < 3; q++) l.d_before[q] = make_float2(0, 0);
+        for (int y = 0; y < v.hi; y++, i++) {
+            copies_wait_but<RING - 2>();
+            __syncthreads(); /* row i is there, and nobody reads the one before any more */
+            feed_row(c, feed, ring + (i + RING - 1) % RING * STAGE);
+            if (is_there) run_row<STRIDE, GATED>(c, l, y, slot, lane, ring + i % RING * STAGE, dx);
+        }
+    }
+    write_weights(c, l.dw, slot, lane, first, ring,
+                  c.partial + ((size_t)blockIdx.z * gridDim.y + blockIdx.y) * TAPS * v.ci);
+}
+
+bool ct_cuda_depthwise_back_fits(const cuda_conv *v) {
+    return v->wi <= SLOTS && (v->wi & (v->wi - 1)) == 0 && v->wo * v->stride == v->wi;
+}
+
+/* Samples of a block: so many rows that filling the ring does not count. */
+static int n_groups(const cuda_conv *v) {
+    return v->hi < ROWS ? ROWS / v->hi : 1;
+}
+
+int ct_cuda_depthwise_splits(const cuda_conv *v, int n_max) {
+    int n = n_groups(v) * (SLOTS / v->wi);
+    return (n_max + n - 1) / n;
+}
+
+typedef void back_kernel_type(back_call);
+
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
+                                     const cuda_gate *gate, const float *x_dev, const float *d_dev,
+                                     size_t weight, bool accumulate, float *dx_dev) {
+    back_call c = {};
+    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev, c.d = d_dev;
+    c.n_samples = SLOTS / conv->wi, c.n_groups = n_groups(conv);
+    c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = weight;
+    c.scale = gate->scale_dev, c.gate_bias = gate->bias, c.accumulate = accumulate;
+    c.dx = dx_dev, c.partial = run->partial_dev;
+    int n_splits = ct_cuda_depthwise_splits(conv, run->n_max);
+    dim3 grid((unsigned)(conv->ci + CHANNELS - 1) / CHANNELS, (unsigned)n_splits,
+              (unsigned)run->n_jobs);
+    size_t bytes = RING * STAGE * sizeof(float);
+    back_kernel_type *kernel = back_kernel<1, false>;
+    if (conv->stride == 1 && gate->scale_dev != NULL) kernel = back_kernel<1, true>;
+    if (conv->stride == 2 && gate->scale_dev == NULL) kernel = back_kernel<2, false>;
+    if (conv->stride == 2 && gate->scale_dev != NULL) kernel = back_kernel<2, true>;
+    CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<grid, THREADS, bytes, run->stream>>>(c);
+    CT_CUDA_LAUNCHED();
+    return ct_cuda_sum_wgrad(run, n_splits, conv->co, 1, TAPS, true, weight);
+}
