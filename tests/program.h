@@ -146,6 +146,19 @@ static inline void remove_dir(const char *dir) {
     rmdir(dir);
 }
 
+/* A directory with all that is in it. */
+static inline void remove_tree(const char *path) {
+    DIR *d = opendir(path);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        char inside[1024];
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        snprintf(inside, sizeof inside, "%.500s/%.255s", path, e->d_name);
+        if (unlink(inside) != 0) remove_tree(inside);
+    }
+    if (d != NULL) closedir(d);
+    rmdir(path);
+}
+
 static void leave_folder(void) {
     unlink("fixtures");
     remove_dir(folder);

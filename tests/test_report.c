@@ -87,6 +87,47 @@ static ct_status load(const char *name, ct_report *out) {
 
 /* ---- tests ---- */
 
+/* Lambdas that go with an alpha are not told beside it; of two equal settings they are. */
+static void labels_tell_settings_before_other_options(void) {
+    static const char *const values[][2] = {{"0.1", "0.001"}, {"0.01", "0.01"}, {"0.01", "0.1"}};
+    static const char *const labels[] = {"qg, alpha 0.01, lambda-m 0.01",
+                                         "qg, alpha 0.01, lambda-m 0.1", "qg, alpha 0.1"};
+    ct_report r;
+    for (int k = 0; k < 3; k++) {
+        char dir[64], options[128];
+        snprintf(dir, sizeof dir, "told/alpha-%s-%d", values[k][0], k);
+        snprintf(options, sizeof options, "algorithm = qg\nalpha = %s\nlambda-m = %s\nseed = 1\n",
+                 values[k][0], values[k][1]);
+        put_run(dir, options, 1, 0.2);
+    }
+    REQUIRE_OK(load("told", &r));
+    REQUIRE(r.n_groups == 3); /* 0.01 comes before 0.1 */
+    for (int k = 0; k < 3; k++) CHECK(strcmp(r.groups[k].label, labels[k]) == 0);
+    ct_report_free(&r);
+    remove_tree("told");
+}
+
+/* Many groups: how they ended has a chart of its own, with the numbers of the runs. */
+static void many_groups_have_a_chart_of_their_ends(void) {
+    ct_report r;
+    ct_figures figures;
+    for (int k = 0; k < 5; k++) {
+        char dir[64], options[64];
+        snprintf(dir, sizeof dir, "many/%d", k);
+        snprintf(options, sizeof options, "algorithm = a%d\nseed = 1\n", k);
+        put_run(dir, options, 3, 0.1 * k);
+    }
+    REQUIRE_OK(load("many", &r));
+    REQUIRE_OK(ct_figures_draw(&r, &figures));
+    REQUIRE(figures.n > 0 && strcmp(figures.figure[0].id, "fig-final") == 0);
+    const char *at = strstr(figures.figure[0].svg.chars, "data-row=\"4\"");
+    REQUIRE(at != NULL && (at = strstr(at, "data-value=\"")) != NULL);
+    CHECK_NEAR(strtod(at + strlen("data-value=\""), NULL), 43, 1e-9);
+    ct_figures_free(&figures);
+    ct_report_free(&r);
+    remove_tree("many");
+}
+
 static void runs_that_differ_in_the_seed_alone_are_one_group(void) {
     ct_report r;
     put_run("runs/a", "algorithm = dsgd\nlr = 0.1\nseed = 2\nout = runs/a\nthreads = 1\n", 3, 0.2);
@@ -454,6 +495,8 @@ int main(void) {
         return test_report();
     }
     TEST(runs_that_differ_in_the_seed_alone_are_one_group);
+    TEST(labels_tell_settings_before_other_options);
+    TEST(many_groups_have_a_chart_of_their_ends);
     TEST(a_curve_is_the_mean_of_its_seeds_at_every_epoch);
     TEST(every_point_of_a_curve_is_that_of_the_metrics);
     TEST(the_command_in_the_page_repeats_the_run);

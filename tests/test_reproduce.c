@@ -13,19 +13,6 @@
     "[row plain | IID]\nalgorithm = dsgdm\npartition = iid\ncells = + | <\npaper = 50.00 +- 1\n"   \
     "[row plain | CCL]\nalgorithm = ccl\nlambda-d = 0 | 0.01\npaper = - | 10.5 +- 99\n"
 
-/* A directory with all that is in it. */
-static void remove_tree(const char *path) {
-    DIR *d = opendir(path);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        char inside[1024];
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        snprintf(inside, sizeof inside, "%.500s/%.255s", path, e->d_name);
-        if (unlink(inside) != 0) remove_tree(inside);
-    }
-    if (d != NULL) closedir(d);
-    rmdir(path);
-}
-
 static bool contains(const char *path, const char *words) {
     char text[SAID];
     slurp(path, text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/curves.h"
+#include "report/dots.h"
 #include "report/network.h"
 #include "report/raster.h"
 #include "report/report_internal.h"
@@ -165,6 +166,54 @@ static ct_status add_curves(const ct_report *r, const struct curve_figure *c, ct
     return status;
 }
 
+/* ---- how the groups ended ---- */
+
+#define MANY_GROUPS 4 /* from so many on, their last accuracies are worth a chart */
+
+static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *places,
+                            ct_figures *all) {
+    static const char title[] = "Accuracy at the end", *const no_heading[] = {""};
+    ct_figure *figure = NULL;
+    ct_text caption = {0};
+    for (int g = 0; g < r->n_groups; g++) {
+        double deviation;
+        double mean = ct_report_mean(r, &r->groups[g], CT_METRIC_CONSENSUS_ACCURACY, &deviation);
+        snprintf(rows[g].label, sizeof rows[g].label, "%s", r->groups[g].label);
+        places[g] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, NULL};
+    }
+    ct_dots dots = {.id = "fig-final",
+                    .title = title,
+                    .axis_name = "test accuracy (%)",
+                    .ours = "mean \xC2\xB1 deviation over seeds",
+                    .note = "",
+                    .panels = no_heading,
+                    .rows = rows,
+                    .places = places,
+                    .n_panels = 1,
+                    .n_rows = r->n_groups};
+    ct_text_add(&caption, "The consensus model's, at the last evaluation.");
+    ct_status status = add_figure(all, dots.id, title, r->n_groups > 8, &caption, &figure);
+    if (status == CT_OK) ct_dots_draw(&dots, &figure->svg);
+    ct_text_free(&caption);
+    return status;
+}
+
+static ct_status add_final(const ct_report *r, ct_figures *all) {
+    double deviation;
+    bool is_any = false;
+    for (int g = 0; g < r->n_groups && !is_any; g++)
+        is_any =
+            isfinite(ct_report_mean(r, &r->groups[g], CT_METRIC_CONSENSUS_ACCURACY, &deviation));
+    if (!is_any || r->n_groups < MANY_GROUPS) return CT_OK;
+    ct_dot_row *rows = ct_new(ct_dot_row, (size_t)r->n_groups);
+    ct_dot_place *places = ct_new(ct_dot_place, (size_t)r->n_groups);
+    ct_status status = rows != NULL && places != NULL ? draw_final(r, rows, places, all)
+                                                      : ct_fail(CT_NOMEM, "no memory for a figure");
+    ct_free(rows);
+    ct_free(places);
+    return status;
+}
+
 /* ---- one figure a group ---- */
 
 /* "title: label" where there are several groups */
@@ -318,6 +367,7 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 /* ---- all ---- */
 
 static ct_status draw_all(const ct_report *r, ct_figures *all) {
+    CT_TRY(add_final(r, all));
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
         CT_TRY(add_curves(r, &curve_figures[k], all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));

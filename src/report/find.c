@@ -28,11 +28,14 @@ void ct_name_list_free(ct_name_list *list) {
     *list = (ct_name_list){0};
 }
 
-/* Numbers inside names count as numbers: seed-2 comes before seed-10. */
+/* Numbers inside names count as numbers: seed-2 comes before seed-10; what follows a point is a
+ * fraction: alpha-0.01 comes before alpha-0.1. */
 static int compare_names(const void *a, const void *b) {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
+    bool in_fraction = false;
     while (*x != '\0' && *y != '\0') {
-        if (isdigit((unsigned char)*x) && isdigit((unsigned char)*y)) {
+        bool are_digits = isdigit((unsigned char)*x) && isdigit((unsigned char)*y);
+        if (are_digits && !in_fraction) {
             char *x_end, *y_end;
             unsigned long long m = strtoull(x, &x_end, 10), n = strtoull(y, &y_end, 10);
             if (m != n) return m < n ? -1 : 1;
@@ -40,11 +43,13 @@ static int compare_names(const void *a, const void *b) {
             y = y_end;
         } else {
             if (*x != *y) return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+            in_fraction = are_digits || *x == '.';
             x++;
             y++;
         }
     }
-    return (*x != '\0') - (*y != '\0');
+    if (*x == *y) return strcmp(*(char *const *)a, *(char *const *)b); /* 7 and 07 */
+    return *x == '\0' ? -1 : 1;
 }
 
 static bool has_file(const char *dir, const char *name) {

@@ -47,14 +47,20 @@ static bool has_value(const ct_report_run *run, const char *name, const char *va
 
 /* Every option that counts is the same in both (device too: whoever trained the same seed on two
  * devices gets two groups, as a seed is there only once). */
+static bool counts(const ct_report_option *o) {
+    return !is_among(o->name, LIST(never)) && strcmp(o->name, "device") != 0;
+}
+
 static bool same_options(const ct_report_run *a, const ct_report_run *b) {
-    if (a->n_options != b->n_options) return false;
+    int n_more = 0; /* that b has */
+    for (int k = 0; k < b->n_options; k++) n_more += counts(&b->options[k]);
     for (int k = 0; k < a->n_options; k++) {
         const ct_report_option *o = &a->options[k];
-        if (is_among(o->name, LIST(never)) || strcmp(o->name, "device") == 0) continue;
+        if (!counts(o)) continue;
         if (!has_value(b, o->name, o->value)) return false;
+        n_more--;
     }
-    return true;
+    return n_more == 0;
 }
 
 /* A run's name without its seed: "runs/ccl/seed-3" is "runs/ccl", "ccl-seed3.jsonl" is "ccl". */
@@ -109,22 +115,31 @@ static const ct_report_run *first_of(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
-static bool same_method(const ct_report_run *a, const ct_report_run *b) {
-    for (size_t k = 0; k < sizeof method / sizeof *method; k++) {
-        const char *x = ct_report_option_of(a, method[k]), *y = ct_report_option_of(b, method[k]);
+static bool same_values(const ct_report_run *a, const ct_report_run *b, const char *const *names,
+                        int n) {
+    for (int k = 0; k < n; k++) {
+        const char *x = ct_report_option_of(a, names[k]), *y = ct_report_option_of(b, names[k]);
         if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) return false;
     }
     return true;
 }
 
-/* Some other group has another value of this option, and that should be told. */
+bool ct_report_same_method(const ct_report_run *a, const ct_report_run *b) {
+    return same_values(a, b, LIST(method));
+}
+
+/* Some other group has another value of this option, and that should be told: settings always,
+ * others where method and setting are the same (published lambdas differ from alpha to alpha). */
 static bool is_telling(const ct_report *r, int group, const ct_report_option *o) {
     if (is_among(o->name, LIST(never)) || is_among(o->name, LIST(method))) return false;
     bool is_setting = is_among(o->name, LIST(setting));
     for (int k = 0; k < r->n_groups; k++) {
         const ct_report_run *other = first_of(r, k);
         if (k == group || has_value(other, o->name, o->value)) continue;
-        if (is_setting || same_method(first_of(r, group), other)) return true;
+        const ct_report_run *own = first_of(r, group);
+        if (is_setting) return true;
+        if (ct_report_same_method(own, other) && same_values(own, other, LIST(setting)))
+            return true;
     }
     return false;
 }

@@ -9,7 +9,9 @@
 #include "report/svg.h"
 #include "util/memory.h"
 
-#define DASH "\xE2\x80\x93"
+#define MAX_OPEN  7  /* figures of a section; more of them are folded away */
+#define MAX_CARDS 12 /* of groups */
+#define DASH      "\xE2\x80\x93"
 
 static const ct_report_run *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
@@ -49,6 +51,24 @@ static void add_setting(const ct_report *r, ct_text *out) {
     }
 }
 
+static int count_methods(const ct_report *r) {
+    int n = 0;
+    for (int g = 0; g < r->n_groups; g++) {
+        bool is_new = true;
+        for (int k = 0; k < g && is_new; k++)
+            is_new = !ct_report_same_method(first_run(r, g), first_run(r, k));
+        n += is_new;
+    }
+    return n;
+}
+
+/* "4 methods", or "4 methods, 12 settings" where one method is there several times. */
+static void add_counts(const ct_report *r, const char *dataset, ct_text *out) {
+    int n = count_methods(r);
+    ct_text_add(out, "%d method%s on %s", n, n == 1 ? "" : "s", dataset);
+    if (n < r->n_groups) ct_text_add(out, ", %d settings", r->n_groups);
+}
+
 /* What is run, in a few words. */
 static void add_title(const ct_report *r, const ct_report_options *o, ct_text *out) {
     const char *dataset = shared_option(r, "dataset");
@@ -57,7 +77,7 @@ static void add_title(const ct_report *r, const ct_report_options *o, ct_text *o
     else if (r->n_groups == 1 && dataset != NULL)
         ct_text_add(out, "%s on %s", r->groups[0].label, dataset);
     else if (dataset != NULL)
-        ct_text_add(out, "%d methods on %s", r->n_groups, dataset);
+        add_counts(r, dataset, out);
     else if (r->n_groups == 1)
         ct_text_add(out, "%s", r->groups[0].label);
     else
@@ -144,6 +164,7 @@ static void add_cards(const ct_report *r, ct_text *out) {
         add_fact_cards(r, out);
         return;
     }
+    if (r->n_groups > MAX_CARDS) return; /* the chart of ends and the table have it all */
     ct_text_add(out, "<div class=\"cards groups\" id=\"cards\">\n");
     for (int g = 0; g < r->n_groups; g++) add_group_card(r, g, out);
     ct_text_add(out,
@@ -213,7 +234,7 @@ typedef struct section {
 } section;
 
 static const section sections[] = {
-    {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
+    {"Accuracy", "accuracy", "fig-final fig-accuracy fig-local fig-worst "},
     {"Loss terms", "losses", "fig-ce fig-mv fig-dv "},
     {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time fig-link "},
     {"Data", "data", "fig-classes "},
@@ -248,19 +269,21 @@ static void add_figure(const ct_figure *f, ct_text *out) {
     ct_text_add(out, "</figcaption></figure>\n");
 }
 
+static void add_section(const ct_figures *all, const section *s, ct_text *out) {
+    int n = 0;
+    for (int k = 0; k < all->n; k++) n += is_listed(all->figure[k].id, s->figures);
+    if (n == 0) return;
+    ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n", s->id, s->title);
+    if (n > MAX_OPEN) ct_text_add(out, "<details><summary>%d figures</summary>\n", n);
+    ct_text_add(out, "<div class=\"figures\">\n");
+    for (int k = 0; k < all->n; k++)
+        if (is_listed(all->figure[k].id, s->figures)) add_figure(&all->figure[k], out);
+    ct_text_add(out, "</div>%s</section>\n", n > MAX_OPEN ? "</details>" : "");
+}
+
 static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out) {
-    for (const section *s = r->n_groups > 1 ? sections : sections_of_one; s->id != NULL; s++) {
-        bool is_open = false;
-        for (int k = 0; k < all->n; k++) {
-            if (!is_listed(all->figure[k].id, s->figures)) continue;
-            if (!is_open)
-                ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n<div class=\"figures\">\n", s->id,
-                            s->title);
-            is_open = true;
-            add_figure(&all->figure[k], out);
-        }
-        if (is_open) ct_text_add(out, "</div></section>\n");
-    }
+    for (const section *s = r->n_groups > 1 ? sections : sections_of_one; s->id != NULL; s++)
+        add_section(all, s, out);
 }
 
 /* ---- all ---- */

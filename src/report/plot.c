@@ -12,6 +12,7 @@
 #define RIGHT       16.0
 #define BOTTOM      46.0
 #define LEGEND_LINE 19.0
+#define LEGEND_LEFT 4.0  /* below the y axis's name */
 #define SAMPLE      34.0 /* a legend's piece of line with the gap behind it */
 #define MAX_MARKERS 10   /* of a curve; where there are more points, some have none */
 #define MAX_LABEL   52   /* characters of a legend's entry */
@@ -29,6 +30,30 @@ static void widen(double value, double *lowest, double *highest) {
     *highest = fmax(*highest, value);
 }
 
+/* A tick at every point, and some room at both ends; where there are too many, as usual. */
+static void fit_to_points(const ct_plot *p, ct_axis *x) {
+    double tick[CT_MAX_TICKS];
+    int n = 0;
+    for (int k = 0; k < p->n_curves; k++)
+        for (int i = 0; i < p->curves[k].mean.n; i++) {
+            double value = p->curves[k].mean.x[i];
+            int at = 0;
+            while (at < n && tick[at] < value) at++;
+            if (at < n && tick[at] == value) continue;
+            if (n == CT_MAX_TICKS) return;
+            memmove(tick + at + 1, tick + at, (size_t)(n - at) * sizeof *tick);
+            tick[at] = value;
+            n++;
+        }
+    if (n < 2) return;
+    double room = 0.06 * (tick[n - 1] - tick[0]);
+    memcpy(x->tick, tick, sizeof tick);
+    x->n_ticks = n;
+    x->from = tick[0] - room;
+    x->to = tick[n - 1] + room;
+    x->digits = -2; /* as they are */
+}
+
 static void fit_axes(frame *f) {
     const ct_plot *p = f->plot;
     double x[2] = {p->starts_at_0 ? 0 : INFINITY, p->starts_at_0 ? 0 : -INFINITY};
@@ -39,11 +64,13 @@ static void fit_axes(frame *f) {
             widen(c->mean.x[i], &x[0], &x[1]);
             widen(c->mean.y[i], &y[0], &y[1]);
             if (c->low == NULL) continue;
-            widen(c->low[i], &y[0], &y[1]);
+            /* A logarithm has no place for what a deviation takes below 0. */
+            if (!p->may_be_log || c->low[i] > 0) widen(c->low[i], &y[0], &y[1]);
             widen(c->high[i], &y[0], &y[1]);
         }
     }
     ct_axis_fit(x[0], x[1], p->x_unit, false, 6, &f->x);
+    if (p->has_ticks_at_points) fit_to_points(p, &f->x);
     ct_axis_fit(y[0], y[1], p->y_unit, p->may_be_log, 5, &f->y);
 }
 
@@ -62,14 +89,14 @@ static const char *shortened(const char *label, char *out, size_t size) {
 static int set_legend(const frame *f, double top, ct_text *out) {
     const ct_plot *p = f->plot;
     char text[4 * MAX_LABEL + 8];
-    double x = f->left;
+    double x = LEGEND_LEFT;
     int line = 0;
     if (p->n_curves < 2) return 0;
     for (int k = 0; k < p->n_curves; k++) {
         shortened(p->curves[k].label, text, sizeof text);
         double width = SAMPLE + CT_FONT_SIZE * ct_markup_width(text);
-        if (x > f->left && x + width > WIDTH - 4) {
-            x = f->left;
+        if (x > LEGEND_LEFT && x + width > WIDTH - 4) {
+            x = LEGEND_LEFT;
             line++;
         }
         if (out != NULL) {
@@ -84,6 +111,10 @@ static int set_legend(const frame *f, double top, ct_text *out) {
     return line + 1;
 }
 
+static bool has_note(const ct_plot *plot) {
+    return plot->note != NULL && plot->note[0] != '\0';
+}
+
 static void lay_out(frame *f) {
     char text[32];
     double widest = 0;
@@ -96,6 +127,9 @@ static void lay_out(frame *f) {
     f->top = 34 + LEGEND_LINE * set_legend(f, 0, NULL);
     f->height = AREA_HEIGHT;
     f->full_height = f->top + f->height + BOTTOM;
+    if (has_note(f->plot))
+        f->full_height += CT_PARAGRAPH_LINE *
+                          (0.5 + ct_svg_paragraph(NULL, 0, 0, WIDTH - RIGHT - 4, f->plot->note));
 }
 
 static double x_at(const frame *f, double value) {
@@ -111,21 +145,6 @@ static void draw_line(ct_text *out, const char *class, double x1, double y1, dou
                 "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
                 "\" stroke=\"%s\" stroke-width=\"1\"/>\n",
                 class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3");
-}
-
-/* "name (unit)"; what follows an underscore is set lower: L_ce. */
-static void draw_axis_name(ct_text *out, const ct_axis *a, const char *name, double x, double y,
-                           const char *anchor) {
-    size_t n = strcspn(name, "_");
-    ct_text_add(out,
-                "<text class=\"ink\" x=\"" CT_AT "\" y=\"" CT_AT
-                "\" font-size=\"%g\" text-anchor=\"%s\" fill=\"#1b242c\">%.*s",
-                x, y, CT_FONT_SIZE, anchor, (int)n, name);
-    if (name[n] == '_')
-        ct_text_add(out, "<tspan dy=\"3\" font-size=\"%g\">%s</tspan>", CT_FONT_SMALL - 1,
-                    name + n + 1);
-    if (a->label[0] != '\0') ct_text_add(out, " (%s)", a->label);
-    ct_text_add(out, "</text>\n");
 }
 
 static void draw_axes(const frame *f, ct_text *out) {
@@ -144,8 +163,9 @@ static void draw_axes(const frame *f, ct_text *out) {
         draw_line(out, "axis", x, bottom, x, bottom + 4);
         ct_svg_label(out, x, bottom + 18, "middle", "soft", CT_FONT_SIZE, text);
     }
-    draw_axis_name(out, &f->y, f->plot->y_name, 4, 16, "start");
-    draw_axis_name(out, &f->x, f->plot->x_name, f->left + f->width / 2, bottom + 38, "middle");
+    ct_svg_axis_name(out, 4, 16, "start", f->plot->y_name, f->y.label);
+    ct_svg_axis_name(out, f->left + f->width / 2, bottom + 38, "middle", f->plot->x_name,
+                     f->x.label);
 }
 
 static void add_values(ct_text *out, const char *name, const double *values, int n) {
@@ -248,5 +268,8 @@ void ct_plot_draw(const ct_plot *plot, ct_text *out) {
             draw_band(&f, &plot->curves[k], out);
     for (int k = 0; k < plot->n_curves; k++)
         if (plot->curves[k].mean.n > 0) draw_curve(&f, &plot->curves[k], out);
+    if (has_note(plot))
+        ct_svg_paragraph(out, 4, f.top + f.height + BOTTOM + CT_FONT_SMALL, WIDTH - RIGHT - 4,
+                         plot->note);
     ct_svg_close(out);
 }

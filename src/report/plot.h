@@ -34,10 +34,12 @@ typedef struct ct_curve {
 
 typedef struct ct_plot {
     const char *id, *title;
-    const char *x_name, *y_name; /* of the axes; units are added. Not escaped: our own words */
+    const char *x_name, *y_name; /* of the axes; units are added */
     ct_unit x_unit, y_unit;
-    bool may_be_log;  /* the y axis */
-    bool starts_at_0; /* the x axis */
+    bool may_be_log;          /* the y axis */
+    bool starts_at_0;         /* the x axis */
+    bool has_ticks_at_points; /* the x axis, where there are few: sizes that were tried */
+    const char *note;         /* small lettering below; sentences end in '\n'. NULL, "": none */
     const ct_curve *curves;
     int n_curves;
 } ct_plot;

@@ -10,6 +10,8 @@ void ct_report_free_run(ct_report_run *run);
 
 /* ---- group.c ---- */
 ct_status ct_report_group_runs(ct_report *report);
+/* The same algorithm and loss. */
+bool ct_report_same_method(const ct_report_run *a, const ct_report_run *b);
 
 /* ---- repeat.c ---- */
 /* Sections of the page. */

@@ -1,6 +1,9 @@
 #include "report/svg.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Okabe and Ito's colours, which the colour-blind can tell apart, the dark ones first. */
 static const char *const colours[CT_N_COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#aa3f86",
@@ -51,6 +54,54 @@ void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const ch
     ct_text_add(out, ">");
     ct_markup_text(out, text);
     ct_text_add(out, "</text>\n");
+}
+
+void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
+                      const char *unit) {
+    char stem[128];
+    size_t n = strcspn(name, "_");
+    snprintf(stem, sizeof stem, "%.*s", (int)n, name);
+    ct_text_add(out,
+                "<text class=\"ink\" x=\"" CT_AT "\" y=\"" CT_AT
+                "\" font-size=\"%g\" text-anchor=\"%s\" fill=\"#1b242c\">",
+                x, y, CT_FONT_SIZE, anchor);
+    ct_markup_text(out, stem);
+    if (name[n] == '_') {
+        ct_text_add(out, "<tspan dy=\"3\" font-size=\"%g\">", CT_FONT_SMALL - 1);
+        ct_markup_text(out, name + n + 1);
+        ct_text_add(out, "</tspan>");
+    }
+    if (unit[0] != '\0') ct_text_add(out, " (%s)", unit);
+    ct_text_add(out, "</text>\n");
+}
+
+/* How much of the text goes into one line: up to a blank or its end, at least a word. */
+static size_t line_of(const char *text, double width) {
+    char piece[512];
+    size_t fits = 0;
+    for (size_t n = 0;; n++) {
+        bool is_end = text[n] == '\0' || text[n] == '\n';
+        if (!is_end && text[n] != ' ') continue;
+        snprintf(piece, sizeof piece, "%.*s", (int)(n < 500 ? n : 500), text);
+        if (fits > 0 && (n > 500 || CT_FONT_SMALL * ct_markup_width(piece) > width)) return fits;
+        fits = n;
+        if (is_end) return fits;
+    }
+}
+
+int ct_svg_paragraph(ct_text *out, double x, double y, double width, const char *text) {
+    char piece[512];
+    int line = 0;
+    for (; *text != '\0'; line++) {
+        size_t n = line_of(text, width);
+        snprintf(piece, sizeof piece, "%.*s", (int)n, text);
+        if (out != NULL)
+            ct_svg_label(out, x, y + CT_PARAGRAPH_LINE * line, "start", "soft", CT_FONT_SMALL,
+                         piece);
+        text += n;
+        if (*text != '\0') text++;
+    }
+    return line;
 }
 
 const char *ct_style_colour(int k) {

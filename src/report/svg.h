@@ -22,6 +22,15 @@ void ct_svg_close(ct_text *out);
 void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const char *class,
                   double size, const char *text);
 
+/* The name of an axis; what follows an underscore is set lower (L_ce), the unit ("": none) stands
+ * in brackets. */
+void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
+                      const char *unit);
+/* Small lettering in lines of at most `width`, broken at blanks and where the text has '\n'; the
+ * first line stands on y. Returns how many lines it takes; draws them if `out` is there. */
+int ct_svg_paragraph(ct_text *out, double x, double y, double width, const char *text);
+#define CT_PARAGRAPH_LINE 16.0 /* from one of its lines to the next */
+
 /* The colour, dash pattern ("none" or lengths) and marker of style k; the three together differ for
  * the first 64 styles, so that curves can be told apart without colours. */
 const char *ct_style_colour(int k);
