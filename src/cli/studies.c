@@ -14,7 +14,8 @@ void ct_cli_study_help(FILE *out) {
         "  --dry-run            lists the runs, their commands and which are done\n"
         "  --table-only         runs nothing: tables of what is there\n"
         "  --time-limit TIME    90s, 9m, 2h: then the run in progress is saved and the rest left\n"
-        "  --keep               keeps models, splits and checkpoints of finished runs\n"
+        "  --keep               keeps all of finished runs: models, splits, checkpoints, every "
+        "epoch\n"
         "  --force              runs the selected ones again\n",
         out);
 }

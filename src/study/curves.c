@@ -3,62 +3,56 @@
 #include <math.h>
 #include <string.h>
 
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
 
 enum { MAX_EPOCHS = 100000 };
 
-/* One metric's sums over the seeds at one epoch. */
-typedef struct point {
-    double sum, squares;
-    int n;
-} point;
-
-typedef struct curves {
+typedef struct reader {
     const ct_study *study;
-    point *points; /* [n_epochs][study->n_curves] */
-    long n_epochs;
-} curves;
+    ct_cell_curves *curves;
+} reader;
 
-static ct_status make_room(curves *c, long epoch) {
-    size_t width = (size_t)c->study->n_curves;
+static ct_status make_room(reader *r, long epoch) {
+    ct_cell_curves *c = r->curves;
+    size_t width = (size_t)r->study->n_curves;
     if (epoch < 1 || epoch > MAX_EPOCHS)
         return ct_fail(CT_IO, "an epoch %ld among the metrics", epoch);
     if (epoch <= c->n_epochs) return CT_OK;
-    point *more =
-        ct_grow(c->points, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
+    ct_epoch_sum *more =
+        ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
     if (more == NULL) return ct_fail(CT_NOMEM, "no memory for %ld epochs", epoch);
-    c->points = more;
+    c->sums = more;
     c->n_epochs = epoch;
     return CT_OK;
 }
 
-static ct_status read_epoch(curves *c, const char *path, const char *line, size_t n) {
+static ct_status read_epoch(reader *r, const char *path, const char *line, size_t n) {
     ct_json *json = NULL;
     CT_TRY(ct_json_parse(line, n, path, &json));
     double epoch = ct_json_number(json, "epoch");
-    ct_status status = make_room(c, isnan(epoch) ? 0 : (long)epoch);
-    for (int k = 0; k < c->study->n_curves && status == CT_OK; k++) {
-        double value = ct_metric_value(c->study->curves[k], json);
-        point *p = &c->points[((long)epoch - 1) * c->study->n_curves + k];
+    ct_status status = make_room(r, isnan(epoch) ? 0 : (long)epoch);
+    for (int k = 0; k < r->study->n_curves && status == CT_OK; k++) {
+        double value = ct_metric_value(r->study->curves[k], json);
+        ct_epoch_sum *s = &r->curves->sums[((long)epoch - 1) * r->study->n_curves + k];
         if (isnan(value)) continue;
-        p->sum += value;
-        p->squares += value * value;
-        p->n++;
+        s->sum += value;
+        s->squares += value * value;
+        s->n++;
     }
     ct_json_free(&json);
     return status;
 }
 
-static ct_status read_metrics(curves *c, const char *dir) {
+static ct_status read_metrics(reader *r, const char *dir) {
     ct_blob blob = {0};
     char *path = ct_path_join(dir, "metrics.jsonl");
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
     ct_status status = ct_file_read(path, (size_t)1 << 30, &blob);
     for (const char *at = (const char *)blob.bytes; status == CT_OK && *at != '\0';) {
         size_t n = strcspn(at, "\n");
-        if (n > 0) status = read_epoch(c, path, at, n);
+        if (n > 0) status = read_epoch(r, path, at, n);
         at += n + (at[n] == '\n');
     }
     ct_blob_free(&blob);
@@ -67,42 +61,72 @@ static ct_status read_metrics(curves *c, const char *dir) {
 }
 
 /* The seeds' own directories; a run of one seed is its own. */
-static ct_status read_seeds(curves *c, const ct_cell *cell) {
+static ct_status read_seeds(reader *r, const ct_cell *cell) {
     const ct_json *seeds = ct_json_get(cell->summary, "seeds");
-    if (seeds == NULL) return read_metrics(c, cell->config.out);
+    if (seeds == NULL) return read_metrics(r, cell->config.out);
     for (const ct_json *s = seeds->child; s != NULL; s = s->next) {
         char dir[CT_CONFIG_TEXT + 64];
         snprintf(dir, sizeof dir, "%s/seed-%.0f", cell->config.out, s->number);
-        CT_TRY(read_metrics(c, dir));
+        CT_TRY(read_metrics(r, dir));
     }
     return CT_OK;
 }
 
-static void add_point(ct_text *out, const point *p) {
-    if (p->n == 0) {
+ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out) {
+    *out = (ct_cell_curves){0};
+    reader r = {study, out};
+    ct_status status = read_seeds(&r, cell);
+    if (status != CT_OK) ct_cell_curves_free(out);
+    return status;
+}
+
+void ct_cell_curves_free(ct_cell_curves *curves) {
+    ct_free(curves->sums);
+    *curves = (ct_cell_curves){0};
+}
+
+double ct_epoch_mean(const ct_epoch_sum *s) {
+    return s->n > 0 ? s->sum / s->n : NAN;
+}
+
+double ct_epoch_deviation(const ct_epoch_sum *s) {
+    if (s->n < 2) return NAN;
+    double mean = s->sum / s->n, variance = (s->squares - s->n * mean * mean) / (s->n - 1);
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* ---- as CSV ---- */
+
+static void add_point(ct_text *out, const ct_epoch_sum *s) {
+    if (s->n > 0)
+        ct_text_add(out, ",%.9g,", ct_epoch_mean(s));
+    else
         ct_text_add(out, ",,");
-        return;
-    }
-    double mean = p->sum / p->n;
-    double variance = p->n > 1 ? (p->squares - p->n * mean * mean) / (p->n - 1) : NAN;
-    ct_text_add(out, ",%.9g,", mean);
-    if (p->n > 1) ct_text_add(out, "%.6g", variance > 0 ? sqrt(variance) : 0);
+    if (s->n > 1) ct_text_add(out, "%.6g", ct_epoch_deviation(s));
+}
+
+/* Of a finished run not every epoch is kept. */
+static bool is_kept(const ct_study *study, const ct_epoch_sum *epoch) {
+    for (int k = 0; k < study->n_curves; k++)
+        if (epoch[k].n > 0) return true;
+    return false;
 }
 
 static ct_status add_cell(ct_text *out, const ct_study *study, const ct_cell *cell) {
-    curves c = {.study = study};
-    ct_status status = read_seeds(&c, cell);
-    for (long e = 0; e < c.n_epochs && status == CT_OK; e++) {
+    ct_cell_curves c;
+    CT_TRY(ct_cell_curves_read(study, cell, &c));
+    for (long e = 0; e < c.n_epochs; e++) {
+        const ct_epoch_sum *epoch = &c.sums[e * study->n_curves];
+        if (!is_kept(study, epoch)) continue;
         ct_csv_add(out, study->rows[cell->row].label);
         ct_text_add(out, ",");
         ct_csv_add(out, study->columns[cell->column].label);
         ct_text_add(out, ",%ld", e + 1);
-        for (int k = 0; k < study->n_curves; k++)
-            add_point(out, &c.points[e * study->n_curves + k]);
+        for (int k = 0; k < study->n_curves; k++) add_point(out, &epoch[k]);
         ct_text_add(out, "\n");
     }
-    ct_free(c.points);
-    return status;
+    ct_cell_curves_free(&c);
+    return CT_OK;
 }
 
 ct_status ct_study_write_curves(const ct_study *study) {

@@ -1,5 +1,4 @@
 /* Running what is missing: finished runs are kept, interrupted ones go on, others begin. */
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -105,26 +104,6 @@ static void remove_file(const char *dir, const char *name) {
     ct_free(path);
 }
 
-static ct_status lighten_dir(const char *dir) {
-    static const char *const heavy[] = {"consensus.safetensors", "agents.safetensors",
-                                        "partition.csv"};
-    for (size_t k = 0; k < sizeof heavy / sizeof *heavy; k++) remove_file(dir, heavy[k]);
-    return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
-}
-
-ct_status ct_study_lighten(const char *dir) {
-    ct_status status = lighten_dir(dir);
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d != NULL && status == CT_OK && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, "seed-", 5) != 0) continue;
-        char *inner = ct_path_join(dir, e->d_name);
-        status = inner != NULL ? lighten_dir(inner) : ct_fail(CT_NOMEM, "no memory for a path");
-        ct_free(inner);
-    }
-    if (d != NULL) closedir(d);
-    return status;
-}
-
 static ct_status write_diverged(const ct_cell *cell) {
     ct_text text = {0};
     ct_config resolved = cell->config;
@@ -175,7 +154,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
         ct_note("%s: %s", cell->name, ct_message());
         CT_TRY(write_diverged(cell));
         cell->state = CT_CELL_DIVERGED;
-        return keep ? CT_OK : ct_study_lighten(cell->config.out);
+        return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
     }
     if (status != CT_OK && status != CT_STOPPED) {
         snprintf(text, sizeof text, "%s", ct_message());
@@ -193,7 +172,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
     }
     CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
     cell->state = CT_CELL_DONE;
-    return keep ? CT_OK : ct_study_lighten(cell->config.out);
+    return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
 }
 
 /* ---- all of them ---- */
@@ -231,9 +210,20 @@ static ct_status run_from(ct_study *study, int k, const ct_study_request *reques
     return run_cell(cell, request->keep, is_stopped);
 }
 
+/* Whatever older versions kept of finished runs. */
+static ct_status lighten_done(const ct_study *study) {
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        if (cell->state == CT_CELL_DONE)
+            CT_TRY(ct_study_lighten_again(cell->config.out, cell->name));
+    }
+    return CT_OK;
+}
+
 ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left) {
     bool is_stopped = false;
     CT_TRY(ct_dir_create(study->out));
+    if (!request->keep) CT_TRY(lighten_done(study));
     if (request->time_limit_s > 0) ct_signals_stop_at(request->started_s + request->time_limit_s);
     ct_status status = CT_OK;
     for (int k = 0; k < study->n_cells && status == CT_OK && !is_stopped;) {

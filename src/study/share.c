@@ -145,7 +145,7 @@ static char *made_at(const ct_share *share, const ct_cell *cell) {
 
 static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
     const char *to = cell->config.out;
-    if (!keep) CT_TRY(ct_study_lighten(from));
+    if (!keep) CT_TRY(ct_study_lighten(from, cell->name));
     if (rename(from, to) != 0)
         return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(errno));
     CT_TRY(ct_summary_read(to, &cell->summary));

@@ -5,6 +5,12 @@
  *   rows = agents | method            headings of the parts of a row's label
  *   show = consensus, mean            metrics (metric.h); the paper's numbers are of the first
  *   curves = ce, mv, dv               metrics to be written epoch by epoch
+ *   figure = dots                     what is drawn of it (figure.c):
+ *                                     dots, the default: ours beside the paper's, of every cell
+ *                                     lines x=agents: the first metric against an option's value, a
+ *                                     line a row; label=WORDS at the end names that axis
+ *                                     curves: a file for each of the curves, over the epochs
+ *                                     none
  *   [options]                         of every run: name = value, as in a config.txt
  *   seeds = 1,2,3
  *   [column alpha = 0.1]              a label, then options of this column's runs
@@ -49,6 +55,19 @@ typedef struct ct_study_line {
     int paper_line, cells_line;
 } ct_study_line;
 
+typedef enum ct_figure_kind {
+    CT_FIGURE_NONE,
+    CT_FIGURE_DOTS,
+    CT_FIGURE_LINES,
+    CT_FIGURE_CURVES,
+} ct_figure_kind;
+
+typedef struct ct_study_figure {
+    ct_figure_kind kind;
+    char x[64], label[CT_STUDY_LABEL]; /* of lines: the option, and the name of its axis */
+    int line;                          /* of the file; 0: nobody asked */
+} ct_study_figure;
+
 typedef struct ct_estimate {
     double mean, deviation; /* NaN: not given */
     int digits;
@@ -69,6 +88,7 @@ typedef struct ct_cell {
     bool is_alone; /* not to be run with others */
     int64_t epochs;
     ct_estimate paper;
+    double x; /* where a figure of lines has it */
     ct_cell_state state;
     ct_json *summary; /* of a finished one */
 } ct_cell;
@@ -80,6 +100,7 @@ typedef struct ct_study {
     int n_heads;
     const ct_metric *shown[CT_STUDY_SHOWN], *curves[CT_STUDY_SHOWN];
     int n_shown, n_curves;
+    ct_study_figure figure;
     ct_settings options;
     ct_study_line *rows, *columns;
     int n_rows, n_columns;
@@ -129,12 +150,15 @@ ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_
 /* Lists the cells with their state and their commands. */
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
-/* ---- results (table.c, curves.c) ---- */
-/* table.md, table.csv, table.tex (and curves.csv) into --out. */
+/* ---- results (table.c, curves.c, figure.c) ---- */
+/* table.md, table.csv, table.tex (and curves.csv, and figures) into --out. */
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
 ct_status ct_study_print(const ct_study *study, FILE *out);
 ct_status ct_study_write_curves(const ct_study *study);
+/* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
+ * Nothing where there is nothing to draw yet. */
+ct_status ct_study_write_figures(const ct_study *study);
 /* `text` to --out/name. */
 ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
 /* A field of a CSV line, quoted where it must be. */

@@ -18,8 +18,43 @@ ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *ou
 /* Runs and frees them; if one diverges, each is left to be run alone. */
 ct_status ct_share_run(ct_share *share, bool keep, bool *is_stopped);
 
-/* Models, splits and checkpoints of a finished run go: what is left is small enough to be kept. */
-ct_status ct_study_lighten(const char *dir);
+/* Makes a finished run small enough to be kept, and free of this machine's paths (light.c). `name`
+ * is what its files then call its directory. */
+ct_status ct_study_lighten(const char *dir, const char *name);
+/* The same for one that has been made light before, by an older version; others are left alone. */
+ct_status ct_study_lighten_again(const char *dir, const char *name);
+
+/* ---- figures (figure.c) ---- */
+/* The value of `figure = ...`. */
+ct_status ct_figure_parse(const char *text, ct_study_figure *out);
+/* Sets the cells' x. CT_IO with file:line where an option has no number to draw over. */
+ct_status ct_figure_place_cells(ct_study *study);
+
+/* ---- curves (curves.c) ---- */
+/* Sums of one metric over the seeds at one epoch. */
+typedef struct ct_epoch_sum {
+    double sum, squares;
+    int n;
+} ct_epoch_sum;
+
+typedef struct ct_cell_curves {
+    ct_epoch_sum *sums; /* [n_epochs][study->n_curves] */
+    long n_epochs;
+} ct_cell_curves;
+
+ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out);
+void ct_cell_curves_free(ct_cell_curves *curves);
+/* NaN where no seed knows it; the deviation where less than two do. */
+double ct_epoch_mean(const ct_epoch_sum *sum);
+double ct_epoch_deviation(const ct_epoch_sum *sum);
+
+/* ---- table.c ---- */
+/* The k-th part of a label "a | b | c" of n; the last one is all the rest. */
+void ct_label_part(const char *label, int k, int n, char *out, size_t size);
+/* What a reader must know: --quick, options, runs that are missing, the study's note. Each sentence
+ * comes after `before` and ends in a newline. */
+void ct_study_add_state(ct_text *out, const ct_study *study, const char *before);
+void ct_study_add_remarks(ct_text *out, const ct_study *study, const char *before);
 /* Sets study->order. */
 void ct_study_sort(ct_study *study);
 
