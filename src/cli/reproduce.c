@@ -6,15 +6,15 @@
 #include "study/study.h"
 
 void ct_cli_reproduce_help(FILE *out) {
-    fputs("usage: crosstalk reproduce NAME|FILE.conf [--option value ...]\n"
-          "       crosstalk reproduce list\n\n"
-          "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a cell "
-          "at\n"
-          "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
-          "table.md, table.csv, table.tex and a run directory for every cell. Finished runs are "
-          "kept,\n"
-          "interrupted ones go on, ones with other options are refused.\n",
-          out);
+    fputs(
+        "usage: crosstalk reproduce NAME|FILE.conf [--option value ...]\n"
+        "       crosstalk reproduce list\n\n"
+        "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a cell "
+        "at\n"
+        "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
+        "table.md, table.csv, table.tex, the figure and a run directory for every cell. Finished\n"
+        "runs are kept, interrupted ones go on, ones with other options are refused.\n",
+        out);
     ct_cli_study_help(out);
     fputs("  --quick[=EPOCHS]     so many epochs, or a twentieth of the paper's; tables say so\n\n"
           "Options of crosstalk train apply to every run. --data-dir may be the folder that holds\n"

@@ -8,7 +8,7 @@
 
 #include "data/dataset.h"
 #include "run/run.h"
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -312,6 +312,7 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
             CT_TRY(add_cell(study, given, request, row, column));
     say_quick(study, request);
     CT_TRY(say_options(study, given));
+    CT_TRY(ct_figure_place_cells(study));
     for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;
     if (is_any) return CT_OK;
     return ct_fail(CT_INVAL, "--only '%s' fits none of the runs; --dry-run names them",

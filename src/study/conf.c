@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/memory.h"
 
 typedef struct reader {
@@ -104,7 +104,13 @@ static ct_status set_property(reader *r, const char *name, char *value) {
     metric_list shown = {s->shown, &s->n_shown}, curves = {s->curves, &s->n_curves};
     if (strcmp(name, "show") == 0) return placed(r, ct_split(value, add_metric, &shown));
     if (strcmp(name, "curves") == 0) return placed(r, ct_split(value, add_metric, &curves));
-    return bad(r, "'%s' is none of title, note, rows, show, curves; options stand below [options]",
+    if (strcmp(name, "figure") == 0) {
+        s->figure.line = r->line;
+        return placed(r, ct_figure_parse(value, &s->figure));
+    }
+    return bad(r,
+               "'%s' is none of title, note, rows, show, curves, figure; options stand below "
+               "[options]",
                name);
 }
 
@@ -197,6 +203,11 @@ static void name_study(const char *path, char *name, size_t size) {
 static ct_status complete(reader *r) {
     ct_study *s = r->study;
     if (s->n_rows == 0) return bad(r, "the study has no [row]");
+    if (s->figure.line == 0) s->figure.kind = CT_FIGURE_DOTS;
+    if (s->figure.kind == CT_FIGURE_CURVES && s->n_curves == 0) {
+        r->line = s->figure.line;
+        return bad(r, "figure = curves draws what a line 'curves = ce, mv' names; there is none");
+    }
     if (s->n_shown == 0) CT_TRY(ct_metric_find("consensus", &s->shown[s->n_shown++]));
     if (s->n_columns == 0)
         CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));

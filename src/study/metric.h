@@ -10,6 +10,7 @@
 typedef struct ct_metric {
     const char *name;      /* as in `show = consensus, mean` */
     const char *title;     /* of a table's column */
+    const char *axis;      /* of a figure's axis */
     const char *key;       /* in summary.json and metrics.jsonl */
     const char *deviation; /* key of its deviation over the seeds; NULL: it has none */
     double factor;         /* from the file's unit to the table's */

@@ -81,8 +81,8 @@ static void set_text(entry *e, const char *text) {
     snprintf(e->text, sizeof e->text, "%s", text);
 }
 
-/* The k-th part of a label "a | b | c"; the last heading gets the rest. */
-static void set_part(entry *e, const char *label, int k, int n) {
+void ct_label_part(const char *label, int k, int n, char *out, size_t size) {
+    out[0] = '\0';
     for (; k > 0 && label != NULL; k--, n--) {
         label = strchr(label, '|');
         if (label != NULL) label++;
@@ -91,7 +91,11 @@ static void set_part(entry *e, const char *label, int k, int n) {
     label += strspn(label, " ");
     size_t length = n > 1 ? strcspn(label, "|") : strlen(label);
     while (length > 0 && label[length - 1] == ' ') length--;
-    snprintf(e->text, sizeof e->text, "%.*s", (int)length, label);
+    snprintf(out, size, "%.*s", (int)length, label);
+}
+
+static void set_part(entry *e, const char *label, int k, int n) {
+    ct_label_part(label, k, n, e->text, sizeof e->text);
 }
 
 static void fill_headings(const ct_study *study, entry *line) {
@@ -336,15 +340,25 @@ static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) 
     ct_text_add(out, "\\end{tabular}\n\\end{center}\n\\end{table}\n");
 }
 
-/* What a reader of the table must know, a sentence a line. */
-static void add_notes(ct_text *out, const ct_study *study, const grid *g, const char *before) {
+void ct_study_add_state(ct_text *out, const ct_study *study, const char *before) {
+    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
+    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
+}
+
+void ct_study_add_remarks(ct_text *out, const ct_study *study, const char *before) {
     int n_missing = 0;
     for (int k = 0; k < study->n_cells; k++) {
         ct_cell_state state = study->cells[k].state;
         n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
     }
-    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
-    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
+    if (n_missing > 0)
+        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
+    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
+}
+
+/* What a reader of the table must know, a sentence a line. */
+static void add_notes(ct_text *out, const ct_study *study, const grid *g, const char *before) {
+    ct_study_add_state(out, study, before);
     if (g->has_deviation)
         ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
     if (g->has_paper)
@@ -352,9 +366,7 @@ static void add_notes(ct_text *out, const ct_study *study, const grid *g, const 
                     "%sdifference = ours - paper's; * marks what lies outside the paper's mean "
                     "+- 2 deviations (or its digits, where it gives none)\n",
                     before);
-    if (n_missing > 0)
-        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
-    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
+    ct_study_add_remarks(out, study, before);
 }
 
 /* ---- CSV: a line for every cell and metric ---- */
@@ -452,6 +464,7 @@ ct_status ct_study_write(ct_study *study) {
     if (status == CT_OK) status = ct_study_write_file(study, "table.tex", &latex);
     if (status == CT_OK) status = write_csv(study);
     if (status == CT_OK && study->n_curves > 0) status = ct_study_write_curves(study);
+    if (status == CT_OK) status = ct_study_write_figures(study);
     ct_text_free(&markdown);
     ct_text_free(&latex);
     ct_free(g.entries);
