@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 
 #include "algo/algo.h"
+#include "ct_config.h"
 #include "run/run.h"
 
 /* ---- training runs ---- */
@@ -186,6 +187,17 @@ static void what_does_not_fit_is_refused(void) {
     ct_backend_free(&backend);
 }
 
+static void a_missing_gpu_is_told_with_a_way_out(void) {
+    if (has_gpu()) SKIP("a GPU works here");
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.precision = CT_PRECISION_AUTO};
+    if (CT_WITH_CUDA)
+        CHECK_FAILS(ct_backend_create("cuda", &options, &backend), CT_IO, "--device cpu");
+    else
+        CHECK_FAILS(ct_backend_create("cuda", &options, &backend), CT_NOTBUILT, "CT_WITH_CUDA");
+    CHECK(backend == NULL);
+}
+
 static void a_cpu_has_no_tf32(void) {
     ct_backend *backend = NULL;
     ct_backend_options options = {.precision = CT_PRECISION_TF32};
@@ -197,6 +209,7 @@ static void a_cpu_has_no_tf32(void) {
 int main(void) {
     ct_log_quiet(true);
     TEST(a_cpu_has_no_tf32);
+    TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);
     TEST(losses_stay_with_ref);
     TEST(lenet_and_resnet_stay_with_ref);
