@@ -237,6 +237,21 @@ static void older_results_become_light(void) {
     ct_free(again);
 }
 
+/* A run that was cut short ends with a line that is neither evaluated nor due. */
+static void the_last_line_stays_whatever_it_is(void) {
+    char *whole = read_text(LIGHT), *full = read_text(FULL), *end = full;
+    for (int k = 0; k < 100; k++) end = strchr(end, '\n') + 1;
+    *end = '\0';
+    put(LIGHT, full);
+    succeeds(LONG "--out light");
+    int n = n_lines_of(LIGHT);
+    CHECK(n > 30 && n < 48 && of_line(LIGHT, n - 1, "epoch") == 100);
+    CHECK(of_line(LIGHT, n - 2, "epoch") == 99 && of_line(LIGHT, 0, "epoch") == 1);
+    put(LIGHT, whole);
+    ct_free(whole);
+    ct_free(full);
+}
+
 static void a_report_of_light_runs_has_all_its_figures(void) {
     succeeds("report light --out light.html");
     char *page = read_text("light.html");
@@ -308,6 +323,7 @@ int main(void) {
     TEST(thinned_metrics_keep_evaluations_and_both_ends);
     TEST(a_second_time_changes_nothing);
     TEST(older_results_become_light);
+    TEST(the_last_line_stays_whatever_it_is);
     TEST(a_report_of_light_runs_has_all_its_figures);
     TEST(no_path_of_the_machine_is_left);
     leave_folder();
