@@ -2,15 +2,8 @@
 #ifndef CT_TEST_CUDA_TEST_H
 #define CT_TEST_CUDA_TEST_H
 
-#include "test.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-
-#include "backend/backend.h"
-#include "nn/graph.h"
+#include "plans.h"
 #include "util/log.h"
-#include "util/memory.h"
 
 /* Single precision, sums of at most some thousand terms. */
 #define FP32_ERROR 1e-4
@@ -42,12 +35,5 @@ typedef struct device {
 
 static const device REF = {"ref", CT_PRECISION_FP32}, CPU = {"cpu", CT_PRECISION_FP32};
 static const device CUDA32 = {"cuda", CT_PRECISION_FP32}, CUDA = {"cuda", CT_PRECISION_TF32};
-
-static inline float *read_bank(const ct_bank *bank) {
-    float *out = ct_new(float, (size_t)bank->n_rows * bank->n + 1);
-    for (int i = 0; i < bank->n_rows; i++)
-        CHECK_OK(ct_bank_read(bank, i, 0, bank->n, out + (size_t)i * bank->n));
-    return out;
-}
 
 #endif

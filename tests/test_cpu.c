@@ -1,14 +1,6 @@
 /* The cpu backend against ref: every node type, every model, every instruction set this machine
  * has, odd batch sizes, any number of threads. Errors are norm-wise per tensor, |a - b| / |b|. */
-#include "test.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-
-#include "backend/backend.h"
-#include "nn/graph.h"
-#include "util/memory.h"
-#include "util/rng.h"
+#include "plans.h"
 
 /* Single precision, sums of at most a few thousand terms; Winograd's transforms cost some digits.
  */
@@ -39,30 +31,6 @@ typedef struct setup {
     int n_models;       /* jobs: model m on batch m */
     const float *start; /* [n_models][n_weights] */
 } setup;
-
-static void fill(float *x, size_t n, double scale, uint32_t index) {
-    ct_rng rng;
-    ct_rng_init(&rng, 7, CT_RNG_TEST, 0, 0, index);
-    for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
-}
-
-static ct_images make_images(ct_shape s, int n_classes) {
-    ct_images images = {.n = 80, .channels = s.c, .height = s.h, .width = s.w};
-    size_t count = images.n * ct_shape_size(s);
-    images.pixels = ct_new(uint8_t, count);
-    images.labels = ct_new(int32_t, images.n);
-    ct_rng rng;
-    ct_rng_init(&rng, 8, CT_RNG_TEST, 0, 0, 0);
-    for (size_t k = 0; k < count; k++) images.pixels[k] = (uint8_t)ct_rng_below(&rng, 256);
-    for (size_t k = 0; k < images.n; k++)
-        images.labels[k] = (int32_t)ct_rng_below(&rng, (uint32_t)n_classes);
-    return images;
-}
-
-static void free_images(ct_images *images) {
-    ct_free(images->pixels);
-    ct_free(images->labels);
-}
 
 /* The models' weights: start values, all of them nudged so that no two models are equal and no bias
  * is 0. */
@@ -95,13 +63,6 @@ static void fill_params(const setup *s, ct_bank *params, ct_bank *buffers) {
     ct_free(row);
 }
 
-static float *read_bank(const ct_bank *bank, int n_rows) {
-    float *out = ct_new(float, (size_t)n_rows * bank->n + 1);
-    for (int i = 0; i < n_rows; i++)
-        CHECK_OK(ct_bank_read(bank, i, 0, bank->n, out + (size_t)i * bank->n));
-    return out;
-}
-
 static void free_results(results *r) {
     ct_free(r->features);
     ct_free(r->sums);
@@ -114,31 +75,11 @@ static void free_results(results *r) {
     memset(r, 0, sizeof *r);
 }
 
-typedef struct banks {
-    ct_bank params, buffers, features, sums, gradient, losses;
-} banks;
-
 static void make_banks(ct_backend *backend, const setup *s, banks *b) {
-    const ct_graph *g = s->graph;
-    size_t r = ct_graph_n_features(g), n_classes = (size_t)g->n_classes;
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->params));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_buffer_values + 1, &b->buffers));
-    CHECK_OK(ct_bank_create(backend, N_CROSS, 0, (size_t)s->max_batch * r, &b->features));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, n_classes * (r + 1), &b->sums));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->gradient));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, CT_LOSS_FIELDS + 1, &b->losses));
+    create_banks(backend, s->graph, N_MODELS, N_MODELS, s->max_batch, b);
     fill_params(s, &b->params, &b->buffers);
     /* a gradient's row is overwritten, whatever was there */
     memset(b->gradient.data, 0x7f, b->gradient.stride * N_MODELS * sizeof(float));
-}
-
-static void free_banks(banks *b) {
-    ct_bank_free(&b->params);
-    ct_bank_free(&b->buffers);
-    ct_bank_free(&b->features);
-    ct_bank_free(&b->sums);
-    ct_bank_free(&b->gradient);
-    ct_bank_free(&b->losses);
 }
 
 /* Bits of a bank's padding: the columns n .. stride-1 keep what they were. */
@@ -174,15 +115,15 @@ static void run_all(const setup *s, ct_plan *plan, const ct_work *work, banks *b
                      .n_weights = g->n_weights,
                      .n_buffers = g->n_buffer_values};
     STEP(ct_features(plan, work, &b->features, &b->sums));
-    out->features = read_bank(&b->features, N_MODELS);
-    out->sums = read_bank(&b->sums, N_MODELS);
+    out->features = read_bank(&b->features);
+    out->sums = read_bank(&b->sums);
     if (s->n_models > 1) STEP(ct_gradient(plan, work, &plain, &b->gradient, &b->losses, 1));
-    out->gradient = read_bank(&b->gradient, N_MODELS);
-    out->losses = read_bank(&b->losses, N_MODELS);
+    out->gradient = read_bank(&b->gradient);
+    out->losses = read_bank(&b->losses);
     STEP(ct_gradient(plan, work, &ccl, &b->gradient, &b->losses, 0));
-    out->ccl_gradient = read_bank(&b->gradient, N_MODELS);
-    out->ccl_losses = read_bank(&b->losses, N_MODELS);
-    out->buffers = read_bank(&b->buffers, N_MODELS);
+    out->ccl_gradient = read_bank(&b->gradient);
+    out->ccl_losses = read_bank(&b->losses);
+    out->buffers = read_bank(&b->buffers);
     out->predictions = ct_new(int, (size_t)(N_MODELS * s->max_batch));
     STEP(ct_evaluate(plan, work, out->scores, out->predictions));
 }
@@ -195,25 +136,21 @@ static void collect(const char *name, const setup *s, results *out) {
     ct_plan *plan = NULL;
     banks b = {0};
     ct_images images = make_images(g->nodes[0].shape, g->n_classes);
-    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
-    for (int c = 0; c < CT_MAX_CHANNELS; c++) mean[c] = 0.4f + 0.01f * (float)c, std[c] = 0.25f;
     if (s->isa != NULL) setenv("CROSSTALK_ISA", s->isa, 1);
     CHECK_OK(ct_backend_create(
         name, &(ct_backend_options){.n_threads = s->n_threads, .exact_conv = s->exact}, &backend));
     unsetenv("CROSSTALK_ISA");
     REQUIRE(backend != NULL);
     make_banks(backend, s, &b);
-    CHECK_OK(ct_source_create(backend, &images, mean, std, &source));
+    CHECK_OK(make_source(backend, &images, &source));
     CHECK_OK(ct_plan_create(backend, g, s->max_batch, &plan));
     uint32_t index[2][64];
     ct_crop crop[64];
     ct_batch batches[2] = {{.n = s->n, .index = index[0], .crop = crop},
                            {.n = s->n, .index = index[1]}};
-    for (int k = 0; k < 64; k++) {
-        index[0][k] = (uint32_t)(k * 7 + 3) % 80;
-        index[1][k] = (uint32_t)(k * 11 + 5) % 80;
-        crop[k] = (ct_crop){(int8_t)(k % 5 - 2), (int8_t)(k % 7 - 3), (uint8_t)(k % 2), 0};
-    }
+    choose_samples(64, 7, 3, index[0]);
+    choose_samples(64, 11, 5, index[1]);
+    choose_crops(64, crop);
     ct_job jobs[N_MODELS] = {{.model = 0, .batch = 0, .out = 0},
                              {.model = 1, .batch = 1, .out = 1}};
     ct_work work = {.params = &b.params,
@@ -229,24 +166,6 @@ static void collect(const char *name, const setup *s, results *out) {
     free_banks(&b);
     ct_backend_free(&backend);
     free_images(&images);
-}
-
-static double norm_of(const float *x, size_t n) {
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) sum += (double)x[k] * (double)x[k];
-    return sqrt(sum);
-}
-
-static double error_of(const float *a, const float *b, size_t n, double floor) {
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) {
-        double d = (double)a[k] - (double)b[k];
-        sum += d * d;
-    }
-    double scale = norm_of(b, n);
-    if (scale < floor) scale = floor;
-    double error = scale > 0 ? sqrt(sum) / scale : sqrt(sum);
-    return error == error ? error : INFINITY;
 }
 
 /* The worst tensor of a gradient row; its name if it is too far off. */
@@ -332,19 +251,6 @@ static void agree(const ct_graph *g, int n, bool exact) {
 }
 
 /* ---- graphs of single node types, with odd shapes ---- */
-
-static ct_graph begin_graph(const char *name, ct_shape shape) {
-    ct_graph g = {.n_classes = 5, .features = -1};
-    snprintf(g.model, sizeof g.model, "%s", name);
-    ct_input(&g, shape);
-    return g;
-}
-
-static void end_graph(ct_graph *g, int x) {
-    x = ct_avgpool(g, x);
-    ct_set_features(g, x);
-    ct_linear(g, x, "fc", g->n_classes);
-}
 
 static void check_graph(ct_graph *g, int n, bool exact) {
     CHECK_OK(g->status);
@@ -479,6 +385,89 @@ static void every_batch_size_agrees_with_ref(void) {
     }
 }
 
+/* Blocks of MobileNet-V2: norms that only a 1x1 or a depthwise convolution reads are applied as it
+ * reads them; a reader with a stride, a second reader and a residual must not be taken for that. */
+static ct_graph separable_graph(ct_shape shape, int wide, int stride, ct_op norm) {
+    ct_graph g = begin_graph("separable", shape);
+    int x = ct_norm(&g, ct_conv(&g, 0, "expand", wide, 1, 1, 0, 1, false), norm, "n1");
+    x = ct_norm(&g, ct_conv(&g, x, "depth", wide, 3, stride, 1, wide, true), norm, "n2");
+    int y = ct_norm(&g, ct_conv(&g, x, "project", 8, 1, 1, 0, 1, true), norm, "n3");
+    int z = ct_norm(&g, ct_conv(&g, y, "again", 16, 1, 1, 0, 1, false), norm, "n4");
+    x = ct_norm(&g, ct_conv(&g, z, "down", 8, 1, 1, 0, 1, false), norm, "n5");
+    x = ct_conv(&g, ct_add(&g, x, y), "last", 8, 1, 2, 0, 1, false);
+    end_graph(&g, x);
+    return g;
+}
+
+static void norms_applied_by_their_readers_agree_with_ref(void) {
+    static const ct_op norms[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM};
+    for (size_t i = 0; i < 3; i++)
+        for (int stride = 1; stride <= 2; stride++) {
+            ct_graph g = separable_graph((ct_shape){2, 7, 10}, 40, stride, norms[i]);
+            check_graph(&g, stride == 1 ? 3 : 19, true);
+        }
+}
+
+/* 16 samples of the largest tensor are 4 MiB: batches go through in blocks of 16. */
+static void a_large_network_agrees_with_ref(void) {
+    static const int sizes[] = {16, 18, 33};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        ct_graph g = separable_graph((ct_shape){1, 64, 64}, 16, 2, CT_OP_EVONORM);
+        check_graph(&g, sizes[i], true);
+    }
+}
+
+/* Features of two models on each of four batches, all at once or one job at a time. */
+static float *features_of(const ct_graph *g, const float *start, int n_threads, bool at_once) {
+    enum { N_BATCHES = 4, N_ROWS = 2 * N_BATCHES, N_SAMPLES = 9 };
+    ct_backend *backend = NULL;
+    ct_source *source = NULL;
+    ct_plan *plan = NULL;
+    banks b = {0};
+    ct_images images = make_images(g->nodes[0].shape, g->n_classes);
+    CHECK_OK(ct_backend_create("cpu", &(ct_backend_options){.n_threads = n_threads}, &backend));
+    create_banks(backend, g, N_MODELS, N_ROWS, N_SAMPLES, &b);
+    fill_params(&(setup){.graph = g, .n_models = N_MODELS, .start = start}, &b.params, &b.buffers);
+    CHECK_OK(make_source(backend, &images, &source));
+    CHECK_OK(ct_plan_create(backend, g, N_SAMPLES, &plan));
+    uint32_t index[N_BATCHES][N_SAMPLES];
+    ct_batch batches[N_BATCHES];
+    ct_job jobs[N_ROWS];
+    for (int k = 0; k < N_BATCHES; k++) {
+        choose_samples(N_SAMPLES, 7, 3 * k, index[k]);
+        batches[k] = (ct_batch){.n = N_SAMPLES, .index = index[k]};
+    }
+    for (int k = 0; k < N_ROWS; k++) jobs[k] = (ct_job){.model = k % 2, .batch = k / 2, .out = k};
+    ct_work work = {.params = &b.params, .source = source, .batches = batches};
+    for (int k = 0; k < (at_once ? 1 : N_ROWS); k++) {
+        work.jobs = jobs + k;
+        work.n_jobs = at_once ? N_ROWS : 1;
+        CHECK_OK(ct_features(plan, &work, &b.features, &b.sums));
+    }
+    float *features = read_bank(&b.features);
+    ct_plan_free(&plan);
+    ct_source_free(&source);
+    free_banks(&b);
+    ct_backend_free(&backend);
+    free_images(&images);
+    return features;
+}
+
+static void models_that_share_a_batch_see_the_same_pictures(void) {
+    ct_graph g;
+    ct_model_spec spec = {.name = "lenet5", .input = {1, 28, 28}, .n_classes = 4};
+    REQUIRE_OK(ct_graph_create(&spec, &g));
+    float *start = make_weights(&g, N_MODELS), *one = features_of(&g, start, 1, false);
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        float *all = features_of(&g, start, n_threads, true);
+        CHECK(memcmp(one, all, 8 * 9 * ct_graph_n_features(&g) * sizeof *one) == 0);
+        ct_free(all);
+    }
+    ct_free(one);
+    ct_free(start);
+    ct_graph_free(&g);
+}
+
 /* ---- threads, memory, choice of the instruction set ---- */
 
 static bool same_bits(const results *a, const results *b, const setup *s) {
@@ -584,6 +573,9 @@ int main(void) {
     TEST(every_model_agrees_with_ref);
     TEST(every_norm_of_a_model_agrees_with_ref);
     TEST(every_batch_size_agrees_with_ref);
+    TEST(norms_applied_by_their_readers_agree_with_ref);
+    TEST(a_large_network_agrees_with_ref);
+    TEST(models_that_share_a_batch_see_the_same_pictures);
     TEST(any_number_of_threads_gives_the_same_bits);
     TEST(updates_agree_with_ref);
     TEST(an_unknown_instruction_set_is_refused);

@@ -14,29 +14,6 @@ typedef struct results {
     int predictions[N_JOBS * MAX_BATCH];
 } results;
 
-typedef struct banks {
-    ct_bank params, buffers, features, sums, gradient, losses;
-} banks;
-
-static void fill(float *x, size_t n, double scale, uint32_t index) {
-    ct_rng rng;
-    ct_rng_init(&rng, 7, CT_RNG_TEST, 0, 0, index);
-    for (size_t k = 0; k < n; k++) x[k] = (float)(scale * ct_rng_normal(&rng));
-}
-
-static ct_images make_images(ct_shape s, int n_classes) {
-    ct_images images = {.n = 80, .channels = s.c, .height = s.h, .width = s.w};
-    size_t count = images.n * ct_shape_size(s);
-    images.pixels = ct_new(uint8_t, count);
-    images.labels = ct_new(int32_t, images.n);
-    ct_rng rng;
-    ct_rng_init(&rng, 8, CT_RNG_TEST, 0, 0, 0);
-    for (size_t k = 0; k < count; k++) images.pixels[k] = (uint8_t)ct_rng_below(&rng, 256);
-    for (size_t k = 0; k < images.n; k++)
-        images.labels[k] = (int32_t)ct_rng_below(&rng, (uint32_t)n_classes);
-    return images;
-}
-
 static void fill_params(ct_bank *params, ct_bank *buffers, const ct_graph *g) {
     float *row = ct_new(float, g->n_weights + 1), *noise = ct_new(float, g->n_weights + 1);
     float *running = ct_new(float, g->n_buffer_values + 1);
@@ -54,13 +31,7 @@ static void fill_params(ct_bank *params, ct_bank *buffers, const ct_graph *g) {
 }
 
 static void make_banks(ct_backend *backend, const ct_graph *g, banks *b) {
-    size_t r = ct_graph_n_features(g), n_classes = (size_t)g->n_classes;
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_weights, &b->params));
-    CHECK_OK(ct_bank_create(backend, N_MODELS, 0, g->n_buffer_values + 1, &b->buffers));
-    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, MAX_BATCH * r, &b->features));
-    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, n_classes * (r + 1), &b->sums));
-    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, g->n_weights, &b->gradient));
-    CHECK_OK(ct_bank_create(backend, N_JOBS, 0, CT_LOSS_FIELDS + 1, &b->losses));
+    create_banks(backend, g, N_MODELS, N_JOBS, MAX_BATCH, b);
     fill_params(&b->params, &b->buffers, g);
     /* A gradient's row is overwritten, whatever was there. */
     float *poison = ct_new(float, g->n_weights);
@@ -68,15 +39,6 @@ static void make_banks(ct_backend *backend, const ct_graph *g, banks *b) {
     for (int j = 0; j < N_JOBS; j++)
         CHECK_OK(ct_bank_write(&b->gradient, j, 0, g->n_weights, poison));
     ct_free(poison);
-}
-
-static void free_banks(banks *b) {
-    ct_bank_free(&b->params);
-    ct_bank_free(&b->buffers);
-    ct_bank_free(&b->features);
-    ct_bank_free(&b->sums);
-    ct_bank_free(&b->gradient);
-    ct_bank_free(&b->losses);
 }
 
 static void free_results(results *r) {
@@ -127,20 +89,16 @@ static void collect(device d, const ct_graph *g, int n, results *out) {
     ct_plan *plan = NULL;
     banks b = {0};
     ct_images images = make_images(g->nodes[0].shape, g->n_classes);
-    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
-    for (int c = 0; c < CT_MAX_CHANNELS; c++) mean[c] = 0.4f + 0.01f * (float)c, std[c] = 0.25f;
     ct_backend_options options = {.n_threads = 0, .exact_conv = true, .precision = d.precision};
     CHECK_OK(ct_backend_create(d.name, &options, &backend));
     REQUIRE(backend != NULL);
     make_banks(backend, g, &b);
-    CHECK_OK(ct_source_create(backend, &images, mean, std, &source));
+    CHECK_OK(make_source(backend, &images, &source));
     CHECK_OK(ct_plan_create(backend, g, MAX_BATCH, &plan));
     uint32_t index[MAX_BATCH];
     ct_crop crop[MAX_BATCH];
-    for (int k = 0; k < MAX_BATCH; k++) {
-        index[k] = (uint32_t)(k * 7 + 3) % 80;
-        crop[k] = (ct_crop){(int8_t)(k % 5 - 2), (int8_t)(k % 7 - 3), (uint8_t)(k % 2), 0};
-    }
+    choose_samples(MAX_BATCH, 7, 3, index);
+    choose_crops(MAX_BATCH, crop);
     ct_batch batches[N_JOBS] = {
         {n, index, crop}, {n, index, NULL}, {n > 1 ? n - 1 : 1, index, crop}};
     ct_work work = {.params = &b.params,
@@ -155,23 +113,7 @@ static void collect(device d, const ct_graph *g, int n, results *out) {
     ct_source_free(&source);
     free_banks(&b);
     ct_backend_free(&backend);
-    ct_free(images.pixels);
-    ct_free(images.labels);
-}
-
-static double norm_of(const float *x, size_t n) {
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) sum += (double)x[k] * (double)x[k];
-    return sqrt(sum);
-}
-
-static double error_of(const float *a, const float *b, size_t n, double floor) {
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) sum += pow((double)a[k] - (double)b[k], 2);
-    double scale = norm_of(b, n);
-    if (scale < floor) scale = floor;
-    double error = scale > 0 ? sqrt(sum) / scale : sqrt(sum);
-    return error == error ? error : INFINITY;
+    free_images(&images);
 }
 
 /* The worst tensors of a gradient row by name. */
@@ -236,17 +178,8 @@ static void agree(const ct_graph *g, int n, device with, device what, double tol
 
 /* ---- graphs of single node types, with odd shapes ---- */
 
-static ct_graph begin_graph(const char *name, ct_shape shape) {
-    ct_graph g = {.n_classes = 5, .features = -1};
-    snprintf(g.model, sizeof g.model, "%s", name);
-    ct_input(&g, shape);
-    return g;
-}
-
 static void check_graph(ct_graph *g, int x, int n) {
-    x = ct_avgpool(g, x);
-    ct_set_features(g, x);
-    ct_linear(g, x, "fc", g->n_classes);
+    end_graph(g, x);
     CHECK_OK(g->status);
     if (g->status == CT_OK) {
         agree(g, n, REF, CUDA32, FP32_ERROR);
