@@ -1,9 +1,5 @@
 /* The Winograd kernels of every instruction set against direct convolution in double precision. */
-#include "test.h"
-
-#include "backend/cpu/kernels/kernels.h"
-#include "util/memory.h"
-#include "util/rng.h"
+#include "winograd.h"
 
 /* Norm of the error over norm of the result. float32 Winograd F(4x4,3x3) with these points loses
  * about one digit against direct sums: at most 3e-6 on random data in the shapes below. */
@@ -21,34 +17,8 @@ static const shape shapes[] = {
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
-static const ct_kernels *kernels; /* the set under test; NULL: not on this machine */
-
 static size_t pixels(int c, shape s) {
     return (size_t)c * s.h * s.w * CT_LANES;
-}
-
-static float *random_block(size_t n, uint32_t index) {
-    ct_rng rng;
-    ct_rng_init(&rng, 1, CT_RNG_TEST, 0, 0, index);
-    float *a = ct_new(float, n);
-    for (size_t k = 0; a != NULL && k < n; k++) a[k] = (float)ct_rng_normal(&rng);
-    return a;
-}
-
-/* Memory whose content must not matter. */
-static float *poisoned_block(size_t n) {
-    float *a = ct_new(float, n);
-    for (size_t k = 0; a != NULL && k < n; k++) a[k] = NAN;
-    return a;
-}
-
-static double error_of(const float *value, const double *expected, size_t n) {
-    double error = 0, norm = 0;
-    for (size_t k = 0; k < n; k++) {
-        error += (value[k] - expected[k]) * (value[k] - expected[k]);
-        norm += expected[k] * expected[k];
-    }
-    return sqrt(error / norm);
 }
 
 /* The image of channel c shifted so that output pixel (i, j) reads tap (r, s); NULL outside. */
@@ -91,8 +61,8 @@ static void direct_wgrad(const float *x, const float *dy, shape s, double *dw) {
 
 /* The kernel's y for these data; y holds what is accumulated to. */
 static void conv(const float *x, const float *w, shape s, bool flip, bool accumulate, float *y) {
-    float *u = poisoned_block(kernels->winograd_weights_size(s.c_in, s.c_out));
-    float *scratch = poisoned_block(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
+    float *u = poisoned(kernels->winograd_weights_size(s.c_in, s.c_out));
+    float *scratch = poisoned(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
     kernels->winograd_weights(w, s.c_in, s.c_out, flip, u);
     kernels->winograd_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, accumulate, scratch);
     ct_free(scratch);
@@ -102,8 +72,8 @@ static void conv(const float *x, const float *w, shape s, bool flip, bool accumu
 /* The error of one convolution against the direct one; NAN if it wrote past the end of y. */
 static double conv_error(shape s, bool flip, bool accumulate) {
     const size_t n = pixels(s.c_out, s), n_w = 9 * (size_t)s.c_in * s.c_out;
-    float *x = random_block(pixels(s.c_in, s), 1), *w = random_block(n_w + 1, 2);
-    float *y = accumulate ? random_block(n + CT_LANES, 3) : poisoned_block(n + CT_LANES);
+    float *x = random_floats(pixels(s.c_in, s), 1), *w = random_floats(n_w + 1, 2);
+    float *y = accumulate ? random_floats(n + CT_LANES, 3) : poisoned(n + CT_LANES);
     double *expected = ct_new(double, n);
     for (size_t k = 0; accumulate && k < n; k++) expected[k] = y[k];
     for (size_t k = n; k < n + CT_LANES; k++) y[k] = 7.0f;
@@ -145,8 +115,8 @@ static void the_data_gradient_can_add_to_what_is_there(void) {
 
 /* dw of two blocks, dw [c_out][c_in][9]. */
 static void wgrad(float *const x[2], float *const dy[2], shape s, float *dw) {
-    float *acc = poisoned_block(kernels->winograd_wgrad_size(s.c_in, s.c_out));
-    float *scratch = poisoned_block(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
+    float *acc = poisoned(kernels->winograd_wgrad_size(s.c_in, s.c_out));
+    float *scratch = poisoned(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
     kernels->winograd_wgrad_begin(s.c_in, s.c_out, acc);
     for (int b = 0; b < 2; b++)
         kernels->winograd_wgrad_add(x[b], dy[b], s.c_in, s.c_out, s.h, s.w, acc, scratch);
@@ -157,11 +127,11 @@ static void wgrad(float *const x[2], float *const dy[2], shape s, float *dw) {
 
 static double wgrad_error(shape s) {
     const size_t n = 9 * (size_t)s.c_in * s.c_out;
-    float *x[2], *dy[2], *dw = poisoned_block(n + 2);
+    float *x[2], *dy[2], *dw = poisoned(n + 2);
     double *expected = ct_new(double, n);
     for (uint32_t b = 0; b < 2; b++) {
-        x[b] = random_block(pixels(s.c_in, s), 10 + b);
-        dy[b] = random_block(pixels(s.c_out, s), 20 + b);
+        x[b] = random_floats(pixels(s.c_in, s), 10 + b);
+        dy[b] = random_floats(pixels(s.c_out, s), 20 + b);
         direct_wgrad(x[b], dy[b], s, expected);
     }
     dw[n + 1] = 7.0f;
@@ -191,12 +161,12 @@ static void two_calls_give_the_same_bits(void) {
     if (kernels == NULL) SKIP("this machine lacks the instruction set");
     const shape s = {17, 33, 11, 20};
     const size_t n = pixels(s.c_out, s), n_w = 9 * (size_t)s.c_in * s.c_out;
-    float *x = random_block(pixels(s.c_in, s), 1), *w = random_block(n_w, 2);
-    float *y = poisoned_block(n), *again = poisoned_block(n);
+    float *x = random_floats(pixels(s.c_in, s), 1), *w = random_floats(n_w, 2);
+    float *y = poisoned(n), *again = poisoned(n);
     conv(x, w, s, false, false, y);
     conv(x, w, s, false, false, again);
     CHECK(memcmp(y, again, n * sizeof *y) == 0);
-    float *dw = poisoned_block(n_w), *dw_again = poisoned_block(n_w);
+    float *dw = poisoned(n_w), *dw_again = poisoned(n_w);
     wgrad((float *[2]){x, x}, (float *[2]){y, y}, s, dw);
     wgrad((float *[2]){x, x}, (float *[2]){y, y}, s, dw_again);
     CHECK(memcmp(dw, dw_again, n_w * sizeof *dw) == 0);
@@ -204,9 +174,7 @@ static void two_calls_give_the_same_bits(void) {
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) ct_free(blocks[k]);
 }
 
-static void test_set(const char *isa, const ct_kernels *set) {
-    printf("%s\n", isa);
-    kernels = set;
+static void tests(void) {
     TEST(the_convolution_is_the_direct_one);
     TEST(the_convolution_can_add_to_what_is_there);
     TEST(the_data_gradient_is_the_direct_one);
@@ -216,13 +184,6 @@ static void test_set(const char *isa, const ct_kernels *set) {
 }
 
 int main(void) {
-    test_set("portable", &ct_kernels_portable);
-#if defined(__x86_64__)
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    test_set("avx2", avx2 ? &ct_kernels_avx2 : NULL);
-    test_set("avx512", avx512 ? &ct_kernels_avx512 : NULL);
-#endif
+    test_every_set(tests);
     return test_report();
 }

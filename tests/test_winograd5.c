@@ -1,9 +1,5 @@
 /* The Winograd kernels for 5x5 of every instruction set against direct sums in double precision. */
-#include "test.h"
-
-#include "backend/cpu/kernels/kernels.h"
-#include "util/memory.h"
-#include "util/rng.h"
+#include "winograd.h"
 
 /* Norm of the error over norm of the result: F(2x2,5x5) has the points of F(4x4,3x3) and stays at
  * most at 3e-6 on random data in the shapes below. */
@@ -15,33 +11,6 @@ typedef ct_winograd5_geometry shape; /* the picture has no border: h_in - 4 by w
 static const shape shapes[] = {{6, 16, 14, 14}, {4, 8, 6, 6},    {16, 6, 8, 18},   {5, 9, 10, 6},
                                {1, 1, 6, 8},    {12, 20, 8, 10}, {33, 64, 12, 40}, {3, 7, 24, 10}};
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
-
-static const ct_kernels *kernels; /* the set under test; NULL: not on this machine */
-
-static float *random_floats(size_t n, uint32_t index) {
-    ct_rng rng;
-    ct_rng_init(&rng, 1, CT_RNG_TEST, 0, 0, index);
-    float *a = ct_new(float, n);
-    for (size_t k = 0; a != NULL && k < n; k++) a[k] = (float)ct_rng_normal(&rng);
-    return a;
-}
-
-/* Memory whose content must not matter, and what must not be written behind it. */
-static float *poisoned(size_t n) {
-    float *a = ct_new(float, n + 1);
-    for (size_t k = 0; a != NULL && k < n; k++) a[k] = NAN;
-    if (a != NULL) a[n] = 7.0f;
-    return a;
-}
-
-static double error_of(const float *value, const double *expected, size_t n) {
-    double error = 0, norm = 0;
-    for (size_t k = 0; k < n; k++) {
-        error += (value[k] - expected[k]) * (value[k] - expected[k]);
-        norm += expected[k] * expected[k];
-    }
-    return value[n] == 7.0f ? sqrt(error / norm) : (double)NAN;
-}
 
 static void check_error(double error, const shape *s, const char *what) {
     if (!(error <= TOLERANCE))
@@ -132,7 +101,7 @@ static void check_pool(const data *d) {
     CHECK_NEAR(largest, 0, 1e-3);
     kernels->winograd5_pool(d->s, d->x, d->w, d->bias, N_BLOCKS, y, NULL, scratch);
     check_error(error_of(y, expected, n), d->s, "pooled output without winners");
-    CHECK(scratch[kernels->winograd5_pool_scratch(d->s)] == 7.0f);
+    CHECK(scratch[kernels->winograd5_pool_scratch(d->s)] == GUARD);
     ct_free(expected);
     ct_free(index);
     ct_free(scratch);
@@ -162,7 +131,7 @@ static void check_gradients(const data *d, bool accumulate) {
     for (size_t k = 0; k < n_w; k++) dw[k] = NAN;
     kernels->winograd5_backward(d->s, d->x, d->w, d->dy, N_BLOCKS, false, NULL, dw, scratch);
     check_error(error_of(dw, d->dw, n_w), d->s, "weight gradient alone");
-    CHECK(scratch[n_scratch] == 7.0f);
+    CHECK(scratch[n_scratch] == GUARD);
     ct_free(scratch);
     ct_free(dw);
     ct_free(dx);
@@ -178,21 +147,12 @@ static void the_gradients_are_the_direct_ones(void) {
     }
 }
 
-static void test_set(const char *isa, const ct_kernels *set) {
-    printf("%s\n", isa);
-    kernels = set;
+static void tests(void) {
     TEST(the_pooled_convolution_is_the_direct_one);
     TEST(the_gradients_are_the_direct_ones);
 }
 
 int main(void) {
-    test_set("portable", &ct_kernels_portable);
-#if defined(__x86_64__)
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    test_set("avx2", avx2 ? &ct_kernels_avx2 : NULL);
-    test_set("avx512", avx512 ? &ct_kernels_avx512 : NULL);
-#endif
+    test_every_set(tests);
     return test_report();
 }
