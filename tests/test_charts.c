@@ -35,6 +35,23 @@ static void a_wide_range_gets_a_logarithmic_axis(void) {
     CHECK(!a.is_log);
 }
 
+/* Ends move to the values, ticks beyond them go; where less than two would stay, nothing moves. */
+static void a_tight_axis_ends_at_its_values(void) {
+    ct_axis a;
+    ct_axis_fit(0.0008, 0.05, CT_UNIT_NUMBER, true, 5, &a);
+    CHECK(a.is_log && a.from <= 1.01e-4);
+    ct_axis_tighten(&a, 0.0008, 0.05);
+    CHECK(a.n_ticks == 2 && a.from > 0.0006 && a.from < 0.0008 && a.to > 0.05 && a.to < 0.07);
+    CHECK_NEAR(a.tick[0], 1e-3, 1e-12);
+    ct_axis_fit(71, 88, CT_UNIT_NUMBER, false, 4, &a);
+    ct_axis_tighten(&a, 71, 88);
+    CHECK(a.n_ticks >= 2 && a.from >= 70 && a.from < 71 && a.to > 88 && a.to <= 90);
+    ct_axis_fit(0.002, 0.07, CT_UNIT_NUMBER, true, 5, &a);
+    double from = a.from;
+    ct_axis_tighten(&a, 0.002, 0.07); /* 0.01 alone would be left */
+    CHECK(a.from == from && a.n_ticks == 3);
+}
+
 static void one_value_and_none_still_make_an_axis(void) {
     static const double values[] = {0, 1, 0.5, -2, 1e-30, 7e24};
     ct_axis a;
@@ -95,6 +112,7 @@ static void graphs_are_laid_out_by_their_distances(void) {
 int main(void) {
     TEST(ticks_are_round_and_cover_the_values);
     TEST(a_wide_range_gets_a_logarithmic_axis);
+    TEST(a_tight_axis_ends_at_its_values);
     TEST(one_value_and_none_still_make_an_axis);
     TEST(markup_is_escaped_and_valid);
     TEST(a_bubbles_area_is_its_count);

@@ -94,6 +94,19 @@ void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, i
         fit_linear(out, lowest, highest, n_wanted);
 }
 
+void ct_axis_tighten(ct_axis *a, double lowest, double highest) {
+    ct_axis tight = *a;
+    if (!(lowest < highest) || (a->is_log && !(lowest > 0))) return;
+    double room = 0.05 * (highest - lowest), factor = pow(highest / lowest, 0.05);
+    tight.from = fmax(a->from, a->is_log ? lowest / factor : lowest - room);
+    tight.to = fmin(a->to, a->is_log ? highest * factor : highest + room);
+    tight.n_ticks = 0;
+    for (int k = 0; k < a->n_ticks; k++)
+        if (a->tick[k] >= tight.from && a->tick[k] <= tight.to)
+            tight.tick[tight.n_ticks++] = a->tick[k];
+    if (tight.n_ticks >= 2) *a = tight;
+}
+
 double ct_axis_place(const ct_axis *a, double value) {
     double part = a->is_log
                       ? (log(fmax(value, 1e-300)) - log(a->from)) / (log(a->to) - log(a->from))

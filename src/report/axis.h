@@ -33,6 +33,10 @@ typedef struct ct_axis {
 void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, int n_wanted,
                  ct_axis *out);
 
+/* Lets it end a little beyond the values instead of at ticks, if two ticks are left then: marks get
+ * the room. */
+void ct_axis_tighten(ct_axis *axis, double lowest, double highest);
+
 /* 0 at the lower end, 1 at the upper one; values beyond are held back to the end. */
 double ct_axis_place(const ct_axis *axis, double value);
 

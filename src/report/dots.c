@@ -111,20 +111,6 @@ static void widen(const ct_dot *dot, double *lowest, double *highest) {
     *highest = fmax(*highest, dot->mean + deviation);
 }
 
-/* The axis ends a little beyond the values, not at the next ticks: marks get the room. */
-static void tighten(ct_axis *a, double lowest, double highest) {
-    double room = 0.05 * (highest - lowest);
-    double from = fmax(a->from, lowest - room), to = fmin(a->to, highest + room);
-    ct_axis tight = *a;
-    tight.n_ticks = 0;
-    for (int k = 0; k < a->n_ticks; k++)
-        if (a->tick[k] >= from && a->tick[k] <= to) tight.tick[tight.n_ticks++] = a->tick[k];
-    if (tight.n_ticks < 2) return;
-    tight.from = from;
-    tight.to = to;
-    *a = tight;
-}
-
 static panel make_panel(const frame *f, int column) {
     double lowest = INFINITY, highest = -INFINITY;
     for (int row = 0; row < f->dots->n_rows; row++) {
@@ -137,7 +123,7 @@ static panel make_panel(const frame *f, int column) {
     p.left = f->left + across * (f->panel_width + GAP);
     p.top = f->top + line * block_height(f) + heading_height(f);
     ct_axis_fit(lowest, highest, CT_UNIT_NUMBER, false, f->n_across == 1 ? 6 : 4, &p.axis);
-    if (lowest < highest) tighten(&p.axis, lowest, highest);
+    ct_axis_tighten(&p.axis, lowest, highest);
     return p;
 }
 

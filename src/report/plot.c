@@ -72,6 +72,7 @@ static void fit_axes(frame *f) {
     ct_axis_fit(x[0], x[1], p->x_unit, false, 6, &f->x);
     if (p->has_ticks_at_points) fit_to_points(p, &f->x);
     ct_axis_fit(y[0], y[1], p->y_unit, p->may_be_log, 5, &f->y);
+    if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y[0], y[1]);
 }
 
 static const char *shortened(const char *label, char *out, size_t size) {

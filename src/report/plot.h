@@ -37,6 +37,7 @@ typedef struct ct_plot {
     const char *x_name, *y_name; /* of the axes; units are added */
     ct_unit x_unit, y_unit;
     bool may_be_log;          /* the y axis */
+    bool is_tight;            /* a logarithmic y axis ends at the values, not at powers of ten */
     bool starts_at_0;         /* the x axis */
     bool has_ticks_at_points; /* the x axis, where there are few: sizes that were tried */
     const char *note;         /* small lettering below; sentences end in '\n'. NULL, "": none */

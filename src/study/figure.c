@@ -380,6 +380,7 @@ static ct_status write_curve(const ct_study *study, const ct_cell_curves *all, i
                     .x_unit = CT_UNIT_WHOLE,
                     .y_unit = CT_UNIT_NUMBER,
                     .may_be_log = !ct_metric_rises(metric),
+                    .is_tight = true,
                     .starts_at_0 = true};
     snprintf(name, sizeof name, "figure-%s", metric->name);
     CT_TRY(make_series(study->n_cells, &s));
