@@ -568,6 +568,8 @@ def take_options():
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                    help="of crosstalk, and the most PyTorch gets [all cores]")
     p.add_argument("--crosstalk", default=os.path.join(ROOT, "build", "crosstalk"), metavar="PATH")
+    p.add_argument("--autograd-only", action="store_true",
+                   help="leave out the EvoNorm whose gradient is written by hand")
     p.add_argument("--check", action="store_true", help="compare with tests/oracle, time nothing")
     p.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = p.parse_args()
@@ -580,6 +582,8 @@ def take_options():
 def main():
     options = take_options()
     os.environ.update(TORCH_ENVIRONMENT)
+    if options.autograd_only:
+        del NORMS["own backward"]
     if options.check:
         return check(Job(options.model, 4, options.algorithm, options.threads))
     here, results = machine(), []

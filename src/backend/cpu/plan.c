@@ -5,7 +5,7 @@
 
 #include "util/memory.h"
 
-enum { LARGE_TENSOR = 4 << 20 }; /* bytes of a block of 16 samples */
+enum { LARGE_TENSOR = 1 << 20 }; /* bytes of a block of 16 samples: the second-level cache */
 
 /* Last step in which a node is read: the first one backward that writes its gradient. */
 static int last_reader(const cpu_plan *plan, int node) {
