@@ -152,7 +152,6 @@ def without_head(module):
 
 
 # --------------------------------------------------------------------------- a ring of agents
-
 class Ring:
     """near[i]: i's neighbours; slot[i][k]: where i stands among those of its k-th neighbour."""
 
@@ -213,7 +212,6 @@ class Batches:
 
 
 # --------------------------------------------------------------------------- the iteration
-
 def total_loss(z, logits, labels, *ccl):
     """Of one agent: L_ce, and with CCL's constants + lambda (L_mv + L_dv)."""
     loss = F.cross_entropy(logits, labels)
@@ -325,7 +323,6 @@ class VmapTrainer(Trainer):
 
 
 # --------------------------------------------------------------------------- who takes turns
-
 def work(rank, job, mode, shared, barrier, commands):
     """A process of a team: builds trainers and times steps until told to stop."""
     torch.set_num_threads(mode.threads)
@@ -438,7 +435,6 @@ def check_same_work(program, job):
 
 
 # --------------------------------------------------------------------------- the comparison
-
 def slot_steps(ms, slot_s):
     """How many iterations fill a turn."""
     return max(3, min(100, int(1e3 * slot_s / ms)))
@@ -546,7 +542,6 @@ def check(job):
 
 
 # --------------------------------------------------------------------------- the command line
-
 def machine():
     with open("/proc/cpuinfo") as lines:
         names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
@@ -568,8 +563,7 @@ def take_options():
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                    help="of crosstalk, and the most PyTorch gets [all cores]")
     p.add_argument("--crosstalk", default=os.path.join(ROOT, "build", "crosstalk"), metavar="PATH")
-    p.add_argument("--autograd-only", action="store_true",
-                   help="leave out the EvoNorm whose gradient is written by hand")
+    p.add_argument("--autograd-only", action="store_true", help="no EvoNorm gradient by hand")
     p.add_argument("--check", action="store_true", help="compare with tests/oracle, time nothing")
     p.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = p.parse_args()
