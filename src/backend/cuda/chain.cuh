@@ -99,16 +99,6 @@ static __device__ __forceinline__ void fetch_chunk(const float *packed, int part
     }
 }
 
-/* Four 8x4 matrices of floats: the fragment a of mma_tf32 from 16 rows of 8 channels. */
-static __device__ __forceinline__ void load_rows(float a[4], uint32_t address) {
-    uint32_t r[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-#pragma unroll
-    for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
-}
-
 /* Adds the products of one chunk of weights to this warp's sums[tile][column half]. */
 template <int C, int DEPTH>
 static __device__ __forceinline__ void multiply_chunk(const spot &s, uint32_t tile, int part,
@@ -135,7 +125,7 @@ static __device__ __forceinline__ void multiply_chunk(const spot &s, uint32_t ti
             for (int r = 0; r < TILES + 2; r++) {
                 if ((r == 0 && is_top) || (r == TILES + 1 && is_bottom)) continue;
                 float a[4];
-                load_rows(a, rows[r] ^ (uint32_t)((part % K_PARTS * K_STEPS + k) << 5));
+                load_fragment(a, rows[r] ^ (uint32_t)((part % K_PARTS * K_STEPS + k) << 5));
 #pragma unroll
                 for (int u = 0; u < 3; u++) {
                     int i = r - u; /* input row = output row + u - 1 */

@@ -148,7 +148,7 @@ static __device__ __forceinline__ void multiply(const float *pixels, const float
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
             float a[4];
-            load_rows(a, rows + i * 16 * PITCH + k * 8);
+            load_fragment(a, (uint32_t)__cvta_generic_to_shared(rows + i * 16 * PITCH + k * 8));
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 if (GATED) a[e] = gate_one(a[e], gates.scale[i][k][e / 2], gates.bias[k][e / 2]);

@@ -44,16 +44,6 @@ typedef struct tile_call {
     bool accumulate;
 } tile_call;
 
-/* Four 8x4 matrices of floats: the fragment a of mma_tf32 from 16 rows of 8 channels. */
-static __device__ __forceinline__ void load_fragment(float a[4], uint32_t address) {
-    uint32_t r[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-#pragma unroll
-    for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
-}
-
 /* The block's pictures, rounded to tf32, [pixel][DEPTH + 4]; channels and samples that are not
  * there are zero, and so is the pixel behind the last. */
 template <int DEPTH, int THREADS>

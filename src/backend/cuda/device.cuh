@@ -28,6 +28,17 @@ static __device__ __forceinline__ void mma_tf32(float c[4], const float a[4], co
           "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
+/* Four 8x4 matrices of floats from shared memory: the fragment a of mma_tf32 from 16 rows of 8
+ * channels. Lane l gives the address of row l % 16, column 4 (l / 16). */
+static __device__ __forceinline__ void load_fragment(float a[4], uint32_t address) {
+    uint32_t r[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+#pragma unroll
+    for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
+}
+
 /* Sum over the lanes of a warp, the same bits in every lane. */
 static __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll

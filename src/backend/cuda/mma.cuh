@@ -26,17 +26,6 @@ template <int N> static __device__ __forceinline__ void copies_wait_but(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* The fragment a of mma_tf32 from 16 rows of 8 floats: lane l gives the address of row l % 16,
- * column 4 (l / 16). */
-static __device__ __forceinline__ void load_rows(float a[4], const float *row) {
-    uint32_t r[4], at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at));
-#pragma unroll
-    for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
-}
-
 static __device__ __forceinline__ float gate_one(float x, float scale, float bias) {
     return fmaf(x * fminf(fmaxf(fmaf(x, 1.0f / 6.0f, 0.5f), 0.0f), 1.0f), scale, bias);
 }
