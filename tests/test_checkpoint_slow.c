@@ -95,7 +95,7 @@ static void fifty_kills_lose_nothing(void) {
     }
     printf("    %d kills in %d runs, %d times something to resume, %d lost\n", n_kills, n_rounds,
            n_partial, n_lost);
-    CHECK(n_kills == N_KILLS && n_lost == 0 && n_partial > 0);
+    CHECK(n_kills == N_KILLS && n_lost == 0 && n_partial > N_KILLS / 4);
 }
 
 /* Dies at the nth file operation of a training that writes checkpoints, then goes on. False: it had
