@@ -9,6 +9,8 @@
 #define FP32_ERROR 1e-4
 /* Factors with 11 bits; EvoNorm's clamps and chains of 20 layers add up. */
 #define TF32_ERROR 2e-2
+/* Factors and what is kept between layers with 8 bits. */
+#define BF16_ERROR 8e-2
 /* Tensors of a gradient that cancel are compared against the whole row: this much of its norm. */
 #define FLOOR 1e-3
 
@@ -35,5 +37,6 @@ typedef struct device {
 
 static const device REF = {"ref", CT_PRECISION_FP32}, CPU = {"cpu", CT_PRECISION_FP32};
 static const device CUDA32 = {"cuda", CT_PRECISION_FP32}, CUDA = {"cuda", CT_PRECISION_TF32};
+static const device CUDA16 = {"cuda", CT_PRECISION_BF16};
 
 #endif

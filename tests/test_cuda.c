@@ -198,17 +198,19 @@ static void a_missing_gpu_is_told_with_a_way_out(void) {
     CHECK(backend == NULL);
 }
 
-static void a_cpu_has_no_tf32(void) {
+static void a_cpu_has_fp32_alone(void) {
     ct_backend *backend = NULL;
     ct_backend_options options = {.precision = CT_PRECISION_TF32};
     CHECK_FAILS(ct_backend_create("cpu", &options, &backend), CT_INVAL, "--device cuda");
+    options.precision = CT_PRECISION_BF16;
+    CHECK_FAILS(ct_backend_create("ref", &options, &backend), CT_INVAL, "--device cuda");
     ct_precision precision;
     CHECK_FAILS(ct_precision_parse("fp8", &precision), CT_INVAL, "bf16");
 }
 
 int main(void) {
     ct_log_quiet(true);
-    TEST(a_cpu_has_no_tf32);
+    TEST(a_cpu_has_fp32_alone);
     TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);
     TEST(losses_stay_with_ref);

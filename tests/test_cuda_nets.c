@@ -276,6 +276,7 @@ static void small_models_agree_with_ref(void) {
     for (int i = 0; i < 5; i++)
         check_model("lenet5", mnist, "none", sizes[i], REF, CUDA32, FP32_ERROR);
     check_model("lenet5", mnist, "none", 32, REF, CUDA, TF32_ERROR);
+    check_model("lenet5", mnist, "none", 32, REF, CUDA16, BF16_ERROR);
     check_model("mlp:33", mnist, "none", 9, REF, CUDA32, FP32_ERROR);
     check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA32, FP32_ERROR);
     check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", 2, REF, CUDA32, FP32_ERROR);

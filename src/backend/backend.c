@@ -29,10 +29,15 @@ void ct_backend_each(void (*each)(void *context, const char *name, const char *t
     for (int i = 0; i < N_BACKENDS; i++) each(context, backends[i].name, backends[i].text);
 }
 
+static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16"};
+
+const char *ct_precision_name(ct_precision precision) {
+    return precisions[precision];
+}
+
 ct_status ct_precision_parse(const char *name, ct_precision *out) {
-    static const char *const names[] = {"auto", "fp32", "tf32", "bf16"};
     for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
+        if (strcmp(name, precisions[i]) != 0) continue;
         *out = (ct_precision)i;
         return CT_OK;
     }

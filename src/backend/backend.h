@@ -168,8 +168,24 @@ typedef struct ct_backend_ops {
     bool adds_decay; /* `gradient` adds the weight decay itself, while the row is in the cache */
 } ct_backend_ops;
 
+/* How factors of convolutions and linear layers are rounded; sums are fp32 or better. bf16 also
+ * stores what lies between layers in bf16 where its kernels can; parameters, their gradients,
+ * optimizer state, statistics, features, logits and losses stay fp32. Only GPUs have anything but
+ * fp32. */
+typedef enum ct_precision {
+    CT_PRECISION_AUTO, /* the backend's own: tf32 on cuda, else fp32 */
+    CT_PRECISION_FP32,
+    CT_PRECISION_TF32,
+    CT_PRECISION_BF16,
+} ct_precision;
+
+/* auto, fp32, tf32, bf16; others: CT_INVAL. */
+ct_status ct_precision_parse(const char *name, ct_precision *out);
+const char *ct_precision_name(ct_precision precision);
+
 struct ct_backend {
     const ct_backend_ops *ops;
+    ct_precision precision; /* what it computes in, never auto */
     int n_threads;
     int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
@@ -182,18 +198,6 @@ struct ct_plan {
     int max_batch;
     size_t workspace_bytes;
 };
-
-/* How factors of convolutions and linear layers are rounded; sums are fp32 or better. Only GPUs
- * have anything but fp32. */
-typedef enum ct_precision {
-    CT_PRECISION_AUTO, /* the backend's own: tf32 on cuda, else fp32 */
-    CT_PRECISION_FP32,
-    CT_PRECISION_TF32,
-    CT_PRECISION_BF16,
-} ct_precision;
-
-/* auto, fp32, tf32, bf16; others: CT_INVAL. */
-ct_status ct_precision_parse(const char *name, ct_precision *out);
 
 typedef struct ct_backend_options {
     int n_threads;   /* 0 = as many as the process may use */

@@ -146,9 +146,10 @@ static ct_status measure(const ct_config *config, bench *b, ct_run *run, result 
 
 static void print(const ct_run *run, const result *r) {
     const ct_config *c = &run->config;
-    printf("%s, %s%s, %d agents on %s, batch %lld, %s with %d threads\n", c->model, c->algorithm,
-           run->agents.loss.ccl ? " + ccl" : "", run->agents.n_rows, run->topology.name,
-           (long long)c->batch_size, c->device, run->backend->n_threads);
+    printf("%s, %s%s, %d agents on %s, batch %lld, %s in %s with %d threads\n", c->model,
+           c->algorithm, run->agents.loss.ccl ? " + ccl" : "", run->agents.n_rows,
+           run->topology.name, (long long)c->batch_size, c->device,
+           ct_precision_name(run->backend->precision), run->backend->n_threads);
     printf("%10.3f ms per iteration (median; fastest %.3f)\n%10.0f samples/s\n", r->ms, r->ms_min,
            r->samples_per_s);
     printf("%10.1f GFLOP/s", r->gflops);
@@ -190,6 +191,8 @@ static ct_status print_json(const ct_run *run, const result *r) {
     ct_json_add_string(&text, run->config.model);
     ct_text_add(&text, ", \"device\": ");
     ct_json_add_string(&text, run->config.device);
+    ct_text_add(&text, ", \"precision\": ");
+    ct_json_add_string(&text, ct_precision_name(run->backend->precision));
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         ct_text_add(&text, ", \"%s\": ", fields[i].name);
         ct_json_add_number(&text, fields[i].value);

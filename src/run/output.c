@@ -314,7 +314,8 @@ static void add_setting(ct_text *text, const ct_run *run, const ct_world *world)
     add_number(text, "max_size", (double)p->max_size);
     ct_text_add(text, "}, \"data_source\": ");
     ct_json_add_string(text, run->dataset.source);
-    ct_text_add(text, ", \"threads\": %d, \"ranks\": %d", run->backend->n_threads,
+    ct_text_add(text, ", \"precision\": \"%s\", \"threads\": %d, \"ranks\": %d",
+                ct_precision_name(run->backend->precision), run->backend->n_threads,
                 ct_transport_n_ranks(run->transport));
 }
 

@@ -284,12 +284,13 @@ static void introduce(const progress *p, const ct_run *run) {
         fprintf(stderr, "%d ranks, ", ct_transport_n_ranks(run->transport));
     fprintf(stderr,
             "%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights\n"
-            "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s on %d thread%s -> %s\n",
+            "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s in %s on %d thread%s "
+            "-> %s\n",
             c->algorithm, c->dataset, run->agents.n_agents, run->topology.name,
             w->topology_facts.diameter, w->topology_facts.spectral_gap, c->loss, c->weights,
             c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
-            (long long)c->batch_size, c->device, run->backend->n_threads,
-            run->backend->n_threads == 1 ? "" : "s", c->out);
+            (long long)c->batch_size, c->device, ct_precision_name(run->backend->precision),
+            run->backend->n_threads, run->backend->n_threads == 1 ? "" : "s", c->out);
     if (run->n_seeds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_seeds, c->seeds);
     if (run->lambdas != NULL) fprintf(stderr, "lambdas at once: %s\n", c->lambdas);
 }

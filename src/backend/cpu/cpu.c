@@ -90,8 +90,10 @@ ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **
         ct_free(backend);
         return status;
     }
-    backend->base =
-        (ct_backend){.ops = &cpu_ops, .n_threads = ct_pool_size(backend->pool), .poll_every = 1};
+    backend->base = (ct_backend){.ops = &cpu_ops,
+                                 .precision = CT_PRECISION_FP32,
+                                 .n_threads = ct_pool_size(backend->pool),
+                                 .poll_every = 1};
     backend->kernels = kernels;
     backend->exact_conv = options->exact_conv;
     *out = &backend->base;

@@ -100,7 +100,7 @@ cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *c) {
 static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_conv tile,
                       bool norm) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    return backend->tf32 && conv->groups == 1 && conv->kh == conv->kw &&
+    return cuda_rounds(backend) && conv->groups == 1 && conv->kh == conv->kw &&
            ct_cuda_tile_fits(&tile, norm, backend->shared_limit);
 }
 
@@ -122,7 +122,7 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
         return;
     }
     bool is_linear = step->node->op == CT_OP_LINEAR;
-    if (backend->tf32 && !is_linear && c->kh == c->kw) {
+    if (cuda_rounds(backend) && !is_linear && c->kh == c->kw) {
         if (ct_cuda_mma_fits(&forward)) step->forward_kernel = CUDA_MMA;
         if (ct_cuda_mma_fits(&backward)) step->dgrad_kernel = CUDA_MMA;
         if (ct_cuda_mma_wgrad_fits(c)) step->wgrad_kernel = CUDA_MMA;
@@ -134,7 +134,7 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
     if (ct_cuda_narrow_fits(&backward, taps)) step->dgrad_kernel = CUDA_NARROW;
     if (ct_cuda_narrow_wgrad_fits(c)) step->wgrad_kernel = CUDA_NARROW;
     if (has_tiles(plan, c, backward, false)) step->dgrad_kernel = CUDA_TILE;
-    if (backend->tf32 && ct_cuda_tile_wgrad_fits(c, backend->shared_limit))
+    if (cuda_rounds(backend) && ct_cuda_tile_wgrad_fits(c, backend->shared_limit))
         step->wgrad_kernel = CUDA_TILE;
 }
 
@@ -309,7 +309,7 @@ static int n_segments(const cuda_step *step) {
 /* Convolutions that measure their output for the EvoNorm behind them. */
 static void plan_measures(cuda_plan *plan) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    for (int s = 0; backend->tf32 && s + 1 < plan->n_steps; s++) {
+    for (int s = 0; cuda_rounds(backend) && s + 1 < plan->n_steps; s++) {
         cuda_step *conv = &plan->steps[s], *norm = &plan->steps[s + 1];
         if (norm->op != CT_OP_EVONORM || norm->in != conv->out) continue;
         conv->n_segments = norm->n_segments = n_segments(conv);
@@ -344,12 +344,51 @@ static void plan_gates(cuda_plan *plan) {
     }
 }
 
+/* What a tensor is to a step. */
+typedef enum cuda_role { ROLE_IN, ROLE_RESIDUAL, ROLE_INNER, ROLE_OUT, N_ROLES } cuda_role;
+
+static int node_of(const cuda_plan *plan, const cuda_step *step, cuda_role role) {
+    switch (role) {
+    case ROLE_IN: return cuda_value_in(plan, step);
+    case ROLE_RESIDUAL: return step->residual;
+    case ROLE_INNER: return step->inner;
+    default: return step->out;
+    }
+}
+
+/* Whether the kernels of step s can have this tensor, or its gradient, in bf16. */
+static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gradient) {
+    (void)plan, (void)s, (void)role, (void)is_gradient;
+    return false;
+}
+
+/* Stored in bf16 is what every step that touches it can take so, but for the picture and what the
+ * losses see. */
+static void choose_elements(cuda_plan *plan) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    const ct_graph *g = plan->base.graph;
+    if (backend->base.precision != CT_PRECISION_BF16) return;
+    for (int i = 0; i < g->n_nodes; i++)
+        plan->value_element[i] = plan->grad_element[i] =
+            i == 0 || i == g->features || i == g->logits ? CUDA_FP32 : CUDA_BF16;
+    for (int s = 0; s < plan->n_steps; s++)
+        for (int role = ROLE_IN; role < N_ROLES; role++) {
+            int node = node_of(plan, &plan->steps[s], (cuda_role)role);
+            if (node < 0) continue;
+            if (!takes_bf16(plan, s, (cuda_role)role, false)) plan->value_element[node] = CUDA_FP32;
+            if (!takes_bf16(plan, s, (cuda_role)role, true))
+                plan->grad_element[plan->root[node]] = CUDA_FP32;
+        }
+    for (int i = 0; i < g->n_nodes; i++) plan->grad_element[i] = plan->grad_element[plan->root[i]];
+}
+
 ct_status ct_cuda_compile(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
     plan->steps = ct_new(cuda_step, (size_t)g->n_nodes);
     plan->root = ct_new(int, (size_t)g->n_nodes);
+    plan->value_element = ct_new(cuda_element, 2 * (size_t)g->n_nodes);
     bool *has = ct_new(bool, (size_t)g->n_nodes);
-    if (plan->steps == NULL || plan->root == NULL || has == NULL) {
+    if (plan->steps == NULL || plan->root == NULL || plan->value_element == NULL || has == NULL) {
         ct_free(has);
         return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
     }
@@ -379,6 +418,8 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan_measures(plan);
     plan_gates(plan);
     plan_gradients(plan, has);
+    plan->grad_element = plan->value_element + g->n_nodes;
+    choose_elements(plan);
     ct_free(has);
     return CT_OK;
 }

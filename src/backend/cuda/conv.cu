@@ -246,7 +246,7 @@ ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const
                 relu, false};
     dim3 grid(n_tiles(run->n_max * conv->ho * conv->wo), n_tiles(conv->co), (unsigned)run->n_jobs);
     const float *w = run->packed_dev + packed;
-    if (run->tf32)
+    if (run->rounds)
         product_kernel<FORWARD, true>
             <<<grid, THREADS, 0, run->stream>>>(s, x_dev, w, run->packed_stride, r);
     else
@@ -262,7 +262,7 @@ ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const f
     result r = {dx_dev, NULL, 0, false, accumulate};
     dim3 grid(n_tiles(run->n_max * conv->hi * conv->wi), n_tiles(conv->ci), (unsigned)run->n_jobs);
     const float *w = run->packed_dev + packed;
-    if (run->tf32)
+    if (run->rounds)
         product_kernel<DGRAD, true>
             <<<grid, THREADS, 0, run->stream>>>(s, d_dev, w, run->packed_stride, r);
     else
@@ -291,7 +291,7 @@ ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const f
     shape s = {*conv, run->n_max, n_splits, part_pixels(conv), run->jobs_dev};
     result r = {run->partial_dev, NULL, 0, false, false};
     dim3 grid(n_tiles(conv->co), n_tiles(taps * conv->ci), (unsigned)(run->n_jobs * n_splits));
-    if (run->tf32)
+    if (run->rounds)
         product_kernel<WGRAD, true><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
     else
         product_kernel<WGRAD, false><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);

@@ -9,7 +9,7 @@
 #include "util/text.h"
 
 #define MIB         (1024.0 * 1024.0)
-#define OLDEST_CHIP 8 /* compute capability 8.0: tf32 on the tensor cores */
+#define OLDEST_CHIP 8 /* compute capability 8.0: tf32 and bf16 on the tensor cores */
 
 ct_status ct_cuda_fail(cudaError_t error, const char *what) {
     return ct_fail(error == cudaErrorMemoryAllocation ? CT_NOMEM : CT_IO,
@@ -152,11 +152,9 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
     if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the cuda backend");
     backend->base = (ct_backend){.ops = &cuda_ops, .n_threads = 1, .poll_every = 64};
     backend->shared_limit = properties.sharedMemPerBlockOptin;
-    backend->tf32 = options->precision != CT_PRECISION_FP32;
-    ct_status status = options->precision == CT_PRECISION_BF16
-                           ? ct_fail(CT_NOTBUILT, "--precision bf16 is not there yet on cuda: take "
-                                                  "tf32 or fp32")
-                           : init(backend);
+    backend->base.precision =
+        options->precision == CT_PRECISION_AUTO ? CT_PRECISION_TF32 : options->precision;
+    ct_status status = init(backend);
     if (status != CT_OK) {
         backend_free(&backend->base);
         return status;

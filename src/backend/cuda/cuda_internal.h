@@ -93,7 +93,6 @@ typedef struct cuda_backend {
     ct_backend base;
     cudaStream_t stream;
     size_t shared_limit; /* bytes of shared memory a block may have */
-    bool tf32;
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
@@ -123,6 +122,7 @@ typedef struct cuda_step {
     cuda_conv conv;
     cuda_norm norm_shape;
     size_t forward, backward; /* packed weights */
+    cuda_element forward_element, backward_element;
     int n_segments; /* convolution: measures its output for the norm behind it; norm: its input was
                        measured. 0: not */
     bool is_gate;   /* norm: its reader applies it, its value does not exist */
@@ -152,11 +152,14 @@ struct cuda_plan {
     cuda_step *steps;
     int n_steps, n_feature_steps;
     int *root; /* [n_nodes] node whose gradient's place is used */
+    /* [n_nodes] how values and gradients (by root) are stored */
+    cuda_element *value_element, *grad_element;
     cuda_layout train, forward;
-    size_t packed_floats; /* of one parameter row */
+    size_t packed_floats; /* of one parameter row; packs of bf16 come last, from plain_floats on */
+    size_t plain_floats;
     cuda_pack *packs_dev;
     int n_packs;
-    int *table_dev; /* [packed_floats] */
+    int *table_dev; /* for each float of a packed row one entry, for each pair of bf16 two */
     cuda_sum *sums_dev;
     int n_sums, n_sum_blocks;
     size_t sum_floats; /* a sample */
@@ -246,6 +249,17 @@ static inline size_t cuda_scale_at(const cuda_norm *norm) {
     return (2 * (size_t)norm->groups + 31) / 32 * 32;
 }
 
+/* Floats that take the room of n elements. */
+static inline size_t cuda_floats(size_t n, cuda_element element) {
+    return element == CUDA_BF16 ? (n + 1) / 2 : n;
+}
+
+/* tf32 and bf16: products run on the tensor cores, their factors rounded. */
+static inline bool cuda_rounds(const cuda_backend *backend) {
+    return backend->base.precision != CT_PRECISION_FP32;
+}
+
+/* Where a tensor begins; its elements may be bf16. */
 static inline float *cuda_tensor(const cuda_run *run, const cuda_workspace *w, size_t offset) {
     return w->tensors + offset * (size_t)run->n_jobs * (size_t)run->n_max;
 }

@@ -56,8 +56,11 @@ typedef struct cuda_run {
     float *partial_dev;  /* sums of one operation before the second pass */
     float *sums_dev;     /* per-sample sums of all operations, reduced at the end */
     size_t shared_limit; /* bytes of shared memory a block may have */
-    bool tf32;
+    bool rounds;         /* factors of products may be rounded: they run on the tensor cores */
 } cuda_run;
+
+/* How a tensor is stored. Kernels for bf16 read and write through element.cuh. */
+typedef enum cuda_element { CUDA_FP32, CUDA_BF16 } cuda_element;
 
 /* A convolution; a linear layer is one of 1x1 over a picture of one pixel that has all of the
  * input's values as channels. The weight is stored as [co][weight_ci][weight_taps]. */
@@ -76,21 +79,25 @@ typedef enum cuda_packing {
     CUDA_PACK_LINEAR,        /* [co][tap][ci] */
     CUDA_PACK_TILE_FORWARD,  /* fragments of mma m16n8k8, k = (tap, ci), n = co, rounded to tf32 */
     CUDA_PACK_TILE_BACKWARD, /* the same with k = (tap, co), n = ci */
+    CUDA_PACK_BF16_FORWARD,  /* the same for m16n8k16 of bf16; see pack.cu */
+    CUDA_PACK_BF16_BACKWARD,
 } cuda_packing;
 
 typedef struct cuda_pack {
     size_t from;  /* offset of the weight in a parameter row */
     size_t to;    /* offset in a packed row */
-    size_t count; /* floats written */
+    size_t count; /* elements written */
     int co, ci, taps;
-    int depth; /* k of one tap, rounded up to 8 in tiles */
+    int depth; /* k of one tap, rounded up to 8 in tiles, to 16 in bf16 */
     cuda_packing kind;
 } cuda_pack;
 
-/* Where each of a packed row's n_floats (a multiple of 4) comes from. */
+/* Where each element of a packed row comes from: the first n_plain of its n_floats (multiples of 4)
+ * are floats, with an entry each, then pairs of bf16 with two. */
 ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,
-                             size_t n_floats, int *table_dev);
-ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, int n_rows, float *packed_dev);
+                             size_t n_plain, size_t n_floats, int *table_dev);
+ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, size_t n_plain, int n_rows,
+                       float *packed_dev);
 
 /* ---- gather.cu ---- */
 typedef struct cuda_images {

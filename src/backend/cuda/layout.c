@@ -135,8 +135,11 @@ static void set_sizes(const lives *l) {
     const cuda_plan *plan = l->plan;
     const ct_graph *g = plan->base.graph;
     for (int i = 0; i < 3 * g->n_nodes; i++) l->all[i] = (life){.from = 1 << 30, .to = -1};
-    for (int i = 0; i < g->n_nodes; i++)
-        l->value[i].size = l->grad[i].size = round_up(ct_shape_size(g->nodes[i].shape));
+    for (int i = 0; i < g->n_nodes; i++) {
+        size_t n = ct_shape_size(g->nodes[i].shape);
+        l->value[i].size = round_up(cuda_floats(n, plan->value_element[i]));
+        l->grad[i].size = round_up(cuda_floats(n, plan->grad_element[i]));
+    }
     for (int s = 0; s < plan->n_steps; s++)
         l->stats[plan->steps[s].out].size = round_up(stats_size(&plan->steps[s]));
 }

@@ -18,10 +18,13 @@ static bool is_fragments(cuda_kernel kernel) {
 static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, cuda_packing kind,
                      size_t *to) {
     const cuda_conv *c = &step->conv;
-    bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD;
-    bool is_tile = kind == CUDA_PACK_TILE_FORWARD || kind == CUDA_PACK_TILE_BACKWARD;
+    bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD ||
+                       kind == CUDA_PACK_BF16_BACKWARD;
+    bool is_bf16 = kind >= CUDA_PACK_BF16_FORWARD;
     int depth = is_backward ? c->co : c->weight_ci, wide = is_backward ? c->weight_ci : c->co;
-    if (is_tile) depth = (depth + 7) / 8 * 8, wide = (wide + 15) / 16 * 16;
+    int by = is_bf16 ? 16 : 8; /* k of one product */
+    if (kind >= CUDA_PACK_TILE_FORWARD)
+        depth = (depth + by - 1) / by * by, wide = (wide + 15) / 16 * 16;
     cuda_pack *p = &packs[plan->n_packs++];
     *p = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
                      .to = plan->packed_floats,
@@ -32,7 +35,30 @@ static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, c
                      .depth = depth,
                      .kind = kind};
     *to = p->to;
-    plan->packed_floats += (p->count + 31) / 32 * 32;
+    plan->packed_floats += (cuda_floats(p->count, is_bf16 ? CUDA_BF16 : CUDA_FP32) + 31) / 32 * 32;
+}
+
+static cuda_packing forward_packing(const cuda_step *step) {
+    if (step->forward_element == CUDA_BF16) return CUDA_PACK_BF16_FORWARD;
+    return is_fragments(step->forward_kernel) ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD;
+}
+
+static cuda_packing backward_packing(const cuda_step *step) {
+    if (step->backward_element == CUDA_BF16) return CUDA_PACK_BF16_BACKWARD;
+    if (step->node->op == CT_OP_LINEAR) return CUDA_PACK_LINEAR;
+    return is_fragments(step->dgrad_kernel) ? CUDA_PACK_TILE_BACKWARD : CUDA_PACK_BACKWARD;
+}
+
+/* All packs of one element. */
+static void add_packs(cuda_plan *plan, cuda_pack *packs, cuda_element element) {
+    for (int s = 0; s < plan->n_steps; s++) {
+        cuda_step *step = &plan->steps[s];
+        if (!is_dense(step)) continue;
+        if (step->forward_element == element)
+            add_pack(plan, packs, step, forward_packing(step), &step->forward);
+        if (step->in > 0 && step->backward_element == element)
+            add_pack(plan, packs, step, backward_packing(step), &step->backward);
+    }
 }
 
 static ct_status upload(const void *host, size_t n_bytes, void **dev) {
@@ -48,28 +74,19 @@ static ct_status fill_table(cuda_plan *plan) {
         return ct_fail(CT_INVAL, "%s has %zu weights, the cuda backend takes 2^30", g->model,
                        g->n_weights);
     void *dev = NULL;
-    CT_TRY(ct_cuda_alloc(plan->packed_floats * sizeof(int), "a plan", &dev));
+    size_t n = 2 * plan->packed_floats - plan->plain_floats;
+    CT_TRY(ct_cuda_alloc(n * sizeof(int), "a plan", &dev));
     plan->table_dev = dev;
-    return ct_cuda_pack_table(backend->stream, plan->packs_dev, plan->n_packs, plan->packed_floats,
-                              plan->table_dev);
+    return ct_cuda_pack_table(backend->stream, plan->packs_dev, plan->n_packs, plan->plain_floats,
+                              plan->packed_floats, plan->table_dev);
 }
 
 static ct_status plan_packs(cuda_plan *plan) {
     cuda_pack *packs = ct_new(cuda_pack, 2 * (size_t)plan->n_steps);
     if (packs == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
-    for (int s = 0; s < plan->n_steps; s++) {
-        cuda_step *step = &plan->steps[s];
-        if (!is_dense(step)) continue;
-        add_pack(plan, packs, step,
-                 is_fragments(step->forward_kernel) ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD,
-                 &step->forward);
-        if (step->in > 0)
-            add_pack(plan, packs, step,
-                     step->node->op == CT_OP_LINEAR     ? CUDA_PACK_LINEAR
-                     : is_fragments(step->dgrad_kernel) ? CUDA_PACK_TILE_BACKWARD
-                                                        : CUDA_PACK_BACKWARD,
-                     &step->backward);
-    }
+    add_packs(plan, packs, CUDA_FP32);
+    plan->plain_floats = plan->packed_floats;
+    add_packs(plan, packs, CUDA_BF16);
     void *dev = NULL;
     ct_status status = upload(packs, (size_t)plan->n_packs * sizeof *packs, &dev);
     plan->packs_dev = dev;
@@ -268,5 +285,6 @@ void ct_cuda_plan_free(ct_plan *base) {
     ct_cuda_layout_free(&plan->forward);
     ct_free(plan->steps);
     ct_free(plan->root);
+    ct_free(plan->value_element);
     ct_free(plan);
 }

@@ -121,7 +121,7 @@ static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
                       .partial_dev = w->partial,
                       .sums_dev = w->sums,
                       .shared_limit = backend->shared_limit,
-                      .tf32 = backend->tf32};
+                      .rounds = cuda_rounds(backend)};
 }
 
 static cuda_loss loss_of(const cuda_call *call, const cuda_workspace *w) {
@@ -149,7 +149,8 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
     const cuda_plan *plan = call->plan;
     const cuda_layout *layout = mode == CUDA_TRAIN ? &plan->train : &plan->forward;
     const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
-    if (!call->is_packed) CT_TRY(ct_cuda_pack(run, plan->table_dev, call->n_models, w->packed));
+    if (!call->is_packed)
+        CT_TRY(ct_cuda_pack(run, plan->table_dev, plan->plain_floats, call->n_models, w->packed));
     CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
     return ct_cuda_forward(plan, run, layout, w, mode, n_steps);
