@@ -341,7 +341,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     else if (step->winograd)
         winograd_weight_gradient(c, step);
     else if (ct_cpu_is_depthwise(step))
-        ct_cpu_depthwise_weights(c, step);
+        ct_cpu_depthwise_backward(c, step, *has_grad);
     else if (is_pointwise(step))
         ct_cpu_pointwise_backward(c, step, *has_grad);
     else
@@ -353,9 +353,8 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     if (step->in == 0) return;
     if (step->winograd)
         winograd_data_gradient(c, step, *has_grad);
-    else if (ct_cpu_is_depthwise(step))
-        ct_cpu_depthwise_data(c, step, *has_grad);
-    else if (!step->winograd5 && !ct_cpu_is_pointwise(step)) /* which have written both */
+    else if (!step->winograd5 && !ct_cpu_is_pointwise(step) &&
+             !ct_cpu_is_depthwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
 }
@@ -375,7 +374,7 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
         return larger(u, acc) + larger(k->winograd_scratch(c_in, c_out, h, w),
                                        k->winograd_scratch(c_out, c_in, h, w));
     }
-    if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(plan, step);
+    if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
     if (step->winograd5) {
         const ct_winograd5_geometry g = geometry5(step);
         return larger(k->winograd5_pool_scratch(&g), k->winograd5_backward_scratch(&g));

@@ -150,7 +150,7 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
 void ct_cpu_conv_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_conv_backward(const cpu_call *call, const cpu_step *step);
 /* separable.c: 1x1 convolutions of stride 1 (the weight gradient: of any) and depthwise 3x3 ones.
- * Backward a 1x1 one leaves both gradients, or that of the weights alone. */
+ * Backward they leave both gradients, or that of the weights alone. */
 static inline bool ct_cpu_is_pointwise(const cpu_step *step) {
     const ct_node *node = step->node;
     return step->op == CT_OP_CONV && node->kernel == 1 && node->stride == 1 && node->pad == 0 &&
@@ -161,13 +161,12 @@ static inline bool ct_cpu_is_depthwise(const cpu_step *step) {
     return step->op == CT_OP_CONV && node->kernel == 3 && node->pad == 1 && node->stride <= 2 &&
            node->groups > 1 && node->groups == step->from.c && node->groups == step->to.c;
 }
-size_t ct_cpu_depthwise_scratch(const cpu_plan *plan, const cpu_step *step);
+size_t ct_cpu_depthwise_scratch(const ct_kernels *k, const cpu_step *step);
 size_t ct_cpu_pointwise_scratch(const cpu_step *step);
 void ct_cpu_pointwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_pointwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
 void ct_cpu_depthwise_forward(const cpu_call *call, const cpu_step *step);
-void ct_cpu_depthwise_data(const cpu_call *call, const cpu_step *step, bool accumulate);
-void ct_cpu_depthwise_weights(const cpu_call *call, const cpu_step *step);
+void ct_cpu_depthwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_again(const cpu_call *call, const cpu_step *step);
 /* Statistics of one group of an idle norm, all blocks. */

@@ -174,46 +174,49 @@ static ct_depthwise_geometry depthwise(const cpu_step *step) {
                                    step->to.h,   step->to.w,   step->node->stride};
 }
 
-/* Channels of a norm's output made at a time: 64 KiB of a block, to be read while they are near. */
-static int n_together(const cpu_step *step) {
-    const int n = (int)((64 << 10) / sizeof(float) / plane(step->from));
-    return n < 1 ? 1 : n < step->from.c ? n : step->from.c;
+size_t ct_cpu_depthwise_scratch(const ct_kernels *k, const cpu_step *step) {
+    const ct_depthwise_geometry g = depthwise(step);
+    return k->depthwise_scratch(&g);
 }
 
-size_t ct_cpu_depthwise_scratch(const cpu_plan *plan, const cpu_step *step) {
-    if (step->norm < 0) return 0;
-    return cpu_pass_blocks(plan) * (size_t)n_together(step) * plane(step->from);
+/* Channels first .. first+n-1 of block b, with the norm that the convolution applies. */
+typedef struct channels {
+    ct_depthwise_geometry g;
+    const float *x;
+    ct_depthwise_norm norm;
+    bool has_norm;
+    size_t from, to; /* where they begin in the input and in the output */
+} channels;
+
+static channels channels_of(const cpu_call *c, const cpu_step *step, size_t b, int first, int n) {
+    const int source = ct_cpu_source(c->plan, step);
+    channels k = {.g = depthwise(step), .has_norm = step->norm >= 0};
+    k.g.c = n;
+    k.from = b * cpu_tensor_floats(step->from) + (size_t)first * plane(step->from);
+    k.to = b * cpu_tensor_floats(step->to) + (size_t)first * plane(step->to);
+    k.x = cpu_value(c, source) + k.from;
+    if (!k.has_norm) return k;
+    const ct_node *node = c->plan->steps[step->norm].node;
+    const float *v = cpu_param(c, node->slope);
+    k.norm = (ct_depthwise_norm){.w = cpu_param(c, node->weight) + first,
+                                 .b = cpu_param(c, node->bias) + first,
+                                 .v = v != NULL ? v + first : NULL,
+                                 .stats = cpu_stats(c, step->in) +
+                                          b * (size_t)node->groups * 2 * CT_LANES,
+                                 .first = first,
+                                 .per_group = step->from.c / node->groups};
+    return k;
 }
 
-/* Channels first .. first+n-1 of all blocks of the input; *x_block is where the next one is. */
-static const float *depthwise_input(const cpu_call *c, const cpu_step *step, int first, int n,
-                                    size_t *x_block) {
-    const size_t channel = plane(step->from);
-    if (step->norm < 0) {
-        *x_block = cpu_tensor_floats(step->from);
-        return cpu_value(c, step->in) + (size_t)first * channel;
-    }
-    *x_block = (size_t)n * channel;
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const cpu_part part = {b, first, n, 0, step->from.h * step->from.w};
-        ct_cpu_norm_pixels(c, &c->plan->steps[step->norm], &part, c->worker->scratch + b * *x_block,
-                           channel);
-    }
-    return c->worker->scratch;
-}
-
-/* Channels first .. first+n-1. */
 static void depthwise_some(const cpu_call *c, const cpu_step *step, int first, int n) {
-    ct_depthwise_geometry g = depthwise(step);
     const float *bias = cpu_param(c, step->node->bias);
-    size_t x_block;
-    g.c = n;
-    const float *x = depthwise_input(c, step, first, n, &x_block);
-    float *y = cpu_value(c, step->out) + (size_t)first * plane(step->to);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->depthwise(&g, x + b * x_block, cpu_param(c, step->node->weight) + 9 * first, false,
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const channels k = channels_of(c, step, b, first, n);
+        c->k->depthwise(&k.g, k.x, k.has_norm ? &k.norm : NULL,
+                        cpu_param(c, step->node->weight) + 9 * first,
                         bias != NULL ? bias + first : NULL, step->relu ? CT_RELU : 0,
-                        y + b * cpu_tensor_floats(step->to));
+                        cpu_value(c, step->out) + k.to, c->worker->scratch);
+    }
 }
 
 /* Group by group of the norm: what its statistics were taken of is still near when it is applied.
@@ -225,33 +228,19 @@ void ct_cpu_depthwise_forward(const cpu_call *c, const cpu_step *step) {
     }
     const cpu_step *norm = &c->plan->steps[step->norm];
     const int n_groups = norm->node->groups, per_group = step->from.c / n_groups;
-    const int most = n_together(step);
     for (int group = 0; group < n_groups; group++) {
         ct_cpu_norm_group(c, norm, group);
-        for (int k = 0; k < per_group; k += most)
-            depthwise_some(c, step, group * per_group + k,
-                           per_group - k < most ? per_group - k : most);
+        depthwise_some(c, step, group * per_group, per_group);
     }
 }
 
-void ct_cpu_depthwise_data(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_depthwise_geometry g = depthwise(step);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->depthwise_data(&g, cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to),
-                             cpu_param(c, step->node->weight), accumulate ? CT_ACCUMULATE : 0,
-                             cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from));
-}
-
-void ct_cpu_depthwise_weights(const cpu_call *c, const cpu_step *step) {
-    ct_depthwise_geometry g = depthwise(step);
-    const int most = step->norm < 0 ? step->from.c : n_together(step);
-    for (int first = 0; first < step->from.c; first += most) {
-        size_t x_block;
-        g.c = step->from.c - first < most ? step->from.c - first : most;
-        const float *x = depthwise_input(c, step, first, g.c, &x_block);
-        c->k->depthwise_weights(&g, x, x_block,
-                                cpu_grad(c, step->out) + (size_t)first * plane(step->to),
-                                cpu_tensor_floats(step->to), c->n_blocks,
-                                cpu_dparam(c, step->node->weight) + 9 * first);
+void ct_cpu_depthwise_backward(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const channels k = channels_of(c, step, b, 0, step->from.c);
+        c->k->depthwise_backward(&k.g, k.x, k.has_norm ? &k.norm : NULL,
+                                 cpu_grad(c, step->out) + k.to, cpu_param(c, step->node->weight),
+                                 accumulate ? CT_ACCUMULATE : 0, b > 0,
+                                 step->in != 0 ? cpu_grad(c, step->in) + k.from : NULL,
+                                 cpu_dparam(c, step->node->weight), c->worker->scratch);
     }
 }

@@ -1,148 +1,159 @@
 /* Depthwise 3x3 convolution in lanes, pad 1, stride 1 or 2: every channel by itself.
  *   y[c][i][j] = b[c] + sum_{u,v} w[c][u][v] x[c][i s + u - 1][j s + v - 1]
  *   18 flops per output and sample, 1 to 4 loads: bound by memory for large pictures.
- * A tile of PX outputs of a row shares its input pixels; taps outside the picture are left out. */
+ * The lines of a picture that an output row meets are copied into a ring in the first-level cache,
+ * with a zero at both ends and lines of zeros above and below: every output is an inner one. An
+ * EvoNorm is applied on the way. */
+#include "backend/cpu/kernels/gate.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
-/* Kernel rows u0 .. u1-1 and columns v0 .. v1-1 that meet the picture. */
-typedef struct taps {
-    int u0, u1, v0, v1;
-} taps;
+#include <string.h>
 
-static taps taps_at(const ct_depthwise_geometry *g, int i, int j) {
-    const int y = i * g->stride - 1, x = j * g->stride - 1;
-    taps t = {y < 0, g->h - y < 3 ? g->h - y : 3, x < 0, g->w - x < 3 ? g->w - x : 3};
-    return t;
+enum { RING = 3, N_LINES = RING + 1 }; /* and a line of zeros */
+
+/* A channel of VL samples, read line by line. */
+typedef struct reader {
+    const float *x;
+    int h, w;
+    const ct_depthwise_norm *norm; /* NULL: x as it is */
+    vf scale, shift, slope;        /* of the norm */
+    float *lines;                  /* [N_LINES][w + 2][VL] */
+} reader;
+
+static size_t line_floats(int w) {
+    return (size_t)(w + 2) * VL;
 }
 
-/* Outputs j = 1 .. n_inner of a row meet all three columns. */
-static int n_inner(const ct_depthwise_geometry *g) {
-    const int last = (g->w - 2) / g->stride;
-    return g->w < 3 ? 0 : last < g->w_out - 1 ? last : g->w_out - 1;
+size_t KERNEL(depthwise_scratch)(const ct_depthwise_geometry *g) {
+    return 2 * N_LINES * (size_t)(g->w + 2) * CT_LANES;
+}
+
+static void clear_lines(float *lines, int w) {
+    memset(lines, 0, N_LINES * line_floats(w) * sizeof *lines);
+}
+
+/* Channel c, samples part .. part+VL-1 of a block. */
+static reader reader_of(const float *x, int h, int w, const ct_depthwise_norm *norm, int c,
+                        int part, float *lines) {
+    reader r = {.x = x + (size_t)(c * h * w) * CT_LANES + part, .h = h, .w = w, .lines = lines};
+    if (norm == NULL) return r;
+    const size_t group = (size_t)((norm->first + c) / norm->per_group);
+    r.norm = norm;
+    r.scale = vload(norm->stats + (group * 2 + 1) * CT_LANES + (size_t)part) * norm->w[c];
+    r.shift = vset(norm->b[c]);
+    r.slope = norm->v != NULL ? vset(norm->v[c]) : vzero();
+    return r;
+}
+
+/* Line i of the picture, from the zero before it on. */
+INLINE float *line_at(const reader *r, int i) {
+    const int slot = i < 0 || i >= r->h ? RING : i % RING;
+    return r->lines + (size_t)slot * line_floats(r->w);
+}
+
+INLINE void norm_line(const reader *r, const float *x, float *line, const bool S0) {
+    for (int j = 0; j < r->w; j++) {
+        vf value = vload(x + j * CT_LANES);
+        vstore(line + j * VL, value * gate(value, r->slope, S0) * r->scale + r->shift);
+    }
+}
+
+/* Lines come in order, so that the one that is overwritten has been used. */
+static void read_line(const reader *r, int i) {
+    if (i >= r->h) return;
+    const float *x = r->x + (size_t)(i * r->w) * CT_LANES;
+    float *line = line_at(r, i) + VL;
+    if (r->norm == NULL)
+        for (int j = 0; j < r->w; j++) vstore(line + j * VL, vload(x + j * CT_LANES));
+    else if (r->norm->v != NULL)
+        norm_line(r, x, line, true);
+    else
+        norm_line(r, x, line, false);
+}
+
+/* Lines i - 1 .. i + 1. */
+typedef struct window3 {
+    const float *line[3];
+} window3;
+
+static window3 window_at(const reader *r, int i) {
+    return (window3){{line_at(r, i - 1), line_at(r, i), line_at(r, i + 1)}};
 }
 
 INLINE vf finish(vf sum, int flags) {
     return flags & CT_RELU ? vmax(sum, vzero()) : sum;
 }
 
-/* PX outputs in the inner part of a row; x is at column 0 of the first one's taps, row 0. */
-INLINE void forward_tile(const float *x, size_t row, int u0, int u1, const vf *w, vf bias,
-                         int flags, float *y, const int PX, const int S) {
+/* PX outputs of a row from column `at` of the lines on. */
+INLINE void forward_tile(const window3 *x, int at, const vf *w, vf bias, int flags, float *y,
+                         const int PX, const int S) {
     vf acc[4];
 #pragma GCC unroll 4
     for (int p = 0; p < PX; p++) acc[p] = flags & CT_ACCUMULATE ? vload(y + p * CT_LANES) : bias;
-    for (int u = u0; u < u1; u++) {
+#pragma GCC unroll 3
+    for (int u = 0; u < 3; u++) {
         vf in[9];
 #pragma GCC unroll 9
-        for (int k = 0; k < (PX - 1) * S + 3; k++)
-            in[k] = vload(x + (size_t)u * row + (size_t)(k * CT_LANES));
+        for (int k = 0; k < (PX - 1) * S + 3; k++) in[k] = vload(x->line[u] + (at + k) * VL);
 #pragma GCC unroll 3
-        for (int v = 0; v < 3; v++) {
-            const vf weight = w[3 * u + v];
+        for (int v = 0; v < 3; v++)
 #pragma GCC unroll 4
-            for (int p = 0; p < PX; p++) acc[p] += weight * in[p * S + v];
-        }
+            for (int p = 0; p < PX; p++) acc[p] += w[3 * u + v] * in[p * S + v];
     }
 #pragma GCC unroll 4
     for (int p = 0; p < PX; p++) vstore(y + p * CT_LANES, finish(acc[p], flags));
 }
 
-static void forward_edge(const ct_depthwise_geometry *g, const float *x, int i, int j, const vf *w,
-                         vf bias, int flags, float *y) {
-    const taps t = taps_at(g, i, j);
-    vf acc = flags & CT_ACCUMULATE ? vload(y) : bias;
-    for (int u = t.u0; u < t.u1; u++)
-        for (int v = t.v0; v < t.v1; v++) {
-            const ptrdiff_t at = (ptrdiff_t)(i * g->stride + u - 1) * g->w + j * g->stride + v - 1;
-            acc += w[3 * u + v] * vload(x + at * CT_LANES);
-        }
-    vstore(y, finish(acc, flags));
+INLINE void forward_row(const window3 *x, int n, const vf *w, vf bias, int flags, float *y,
+                        const int S) {
+    int j = 0;
+    for (; j + 4 <= n; j += 4) forward_tile(x, j * S, w, bias, flags, y + j * CT_LANES, 4, S);
+    for (; j < n; j++) forward_tile(x, j * S, w, bias, flags, y + j * CT_LANES, 1, S);
 }
 
-INLINE void forward_plane(const ct_depthwise_geometry *g, const float *x, const vf *w, vf bias,
+INLINE void forward_plane(const reader *x, const ct_depthwise_geometry *g, const float *w, vf bias,
                           int flags, float *y, const int S) {
-    const size_t row = (size_t)g->w * CT_LANES;
-    const int inner = n_inner(g);
+    vf taps[9];
+    for (int k = 0; k < 9; k++) taps[k] = vset(w[k]);
+    read_line(x, 0);
     for (int i = 0; i < g->h_out; i++, y += g->w_out * CT_LANES) {
-        const taps t = taps_at(g, i, 1);
-        const float *top = x + ((ptrdiff_t)(i * S - 1) * g->w - 1) * CT_LANES;
-        int j = 1;
-        forward_edge(g, x, i, 0, w, bias, flags, y);
-        for (; j + 4 <= inner + 1; j += 4)
-            forward_tile(top + j * S * CT_LANES, row, t.u0, t.u1, w, bias, flags, y + j * CT_LANES,
-                         4, S);
-        for (; j <= inner; j++)
-            forward_tile(top + j * S * CT_LANES, row, t.u0, t.u1, w, bias, flags, y + j * CT_LANES,
-                         1, S);
-        for (; j < g->w_out; j++) forward_edge(g, x, i, j, w, bias, flags, y + j * CT_LANES);
+        if (S == 2 && i > 0) read_line(x, 2 * i);
+        read_line(x, i * S + 1);
+        const window3 lines = window_at(x, i * S);
+        forward_row(&lines, g->w_out, taps, bias, flags, y, S);
     }
 }
 
-void KERNEL(depthwise)(const ct_depthwise_geometry *g, const float *x, const float *w, bool flip,
-                       const float *bias, int flags, float *y) {
-    for (int c = 0; c < g->c; c++, w += 9) {
-        const size_t from = (size_t)c * (size_t)(g->h * g->w) * CT_LANES;
-        const size_t to = (size_t)c * (size_t)(g->h_out * g->w_out) * CT_LANES;
-        vf taps9[9];
-        for (int k = 0; k < 9; k++) taps9[k] = vset(flip ? w[8 - k] : w[k]);
+void KERNEL(depthwise)(const ct_depthwise_geometry *g, const float *x,
+                       const ct_depthwise_norm *norm, const float *w, const float *bias, int flags,
+                       float *y, float *scratch) {
+    clear_lines(scratch, g->w);
+    for (int c = 0; c < g->c; c++, w += 9, y += g->h_out * g->w_out * CT_LANES) {
         const vf b = bias != NULL ? vset(bias[c]) : vzero();
         for (int part = 0; part < CT_LANES; part += VL) {
+            const reader r = reader_of(x, g->h, g->w, norm, c, part, scratch);
             if (g->stride == 1)
-                forward_plane(g, x + from + part, taps9, b, flags, y + to + part, 1);
+                forward_plane(&r, g, w, b, flags, y + part, 1);
             else
-                forward_plane(g, x + from + part, taps9, b, flags, y + to + part, 2);
+                forward_plane(&r, g, w, b, flags, y + part, 2);
         }
     }
 }
 
-/* dx of one pixel (i, j) of stride 2: the outputs (i + 1 - u) / 2 of taps u of the same parity. */
-INLINE vf gather(const ct_depthwise_geometry *g, const float *dy, int i, int j, const vf *w) {
-    vf sum = vzero();
-    for (int u = (i + 1) % 2; u < 3; u += 2) {
-        const int oi = (i + 1 - u) / 2;
-        if (i + 1 < u || oi >= g->h_out) continue;
-        for (int v = (j + 1) % 2; v < 3; v += 2) {
-            const int oj = (j + 1 - v) / 2;
-            if (j + 1 < v || oj >= g->w_out) continue;
-            sum += w[3 * u + v] * vload(dy + (oi * g->w_out + oj) * CT_LANES);
-        }
-    }
-    return sum;
-}
+/* ---- backward ---- */
 
-void KERNEL(depthwise_data)(const ct_depthwise_geometry *g, const float *dy, const float *w,
-                            int flags, float *dx) {
-    if (g->stride == 1) {
-        const ct_depthwise_geometry back = {g->c, g->h_out, g->w_out, g->h, g->w, 1};
-        KERNEL(depthwise)(&back, dy, w, true, NULL, flags, dx);
-        return;
-    }
-    for (int c = 0; c < g->c; c++, w += 9, dy += g->h_out * g->w_out * CT_LANES) {
-        vf taps9[9];
-        for (int k = 0; k < 9; k++) taps9[k] = vset(w[k]);
-        for (int i = 0; i < g->h; i++)
-            for (int j = 0; j < g->w; j++, dx += CT_LANES)
-                for (int part = 0; part < CT_LANES; part += VL) {
-                    vf d = gather(g, dy + part, i, j, taps9);
-                    if (flags & CT_ACCUMULATE) d += vload(dx + part);
-                    vstore(dx + part, d);
-                }
-    }
-}
-
-/* Adds PX outputs' share to the nine sums; kernel rows U0 .. U1-1 meet the picture. */
-INLINE void weights_tile(const float *x, size_t row, const float *dy, vf *sums, const int PX,
-                         const int S, const int U0, const int U1) {
+/* Adds PX outputs' share to the nine sums; dy and x are lines, from the zero before them on. */
+INLINE void weights_tile(const window3 *x, const float *dy, int j, vf *sums, const int PX,
+                         const int S) {
     vf d[4];
 #pragma GCC unroll 4
-    for (int p = 0; p < PX; p++) d[p] = vload(dy + p * CT_LANES);
+    for (int p = 0; p < PX; p++) d[p] = vload(dy + (j + p + 1) * VL);
 #pragma GCC unroll 3
-    for (int u = U0; u < U1; u++) {
+    for (int u = 0; u < 3; u++) {
         vf in[9];
 #pragma GCC unroll 9
-        for (int k = 0; k < (PX - 1) * S + 3; k++)
-            in[k] = vload(x + (size_t)u * row + (size_t)(k * CT_LANES));
+        for (int k = 0; k < (PX - 1) * S + 3; k++) in[k] = vload(x->line[u] + (j * S + k) * VL);
 #pragma GCC unroll 3
         for (int v = 0; v < 3; v++)
 #pragma GCC unroll 4
@@ -150,71 +161,88 @@ INLINE void weights_tile(const float *x, size_t row, const float *dy, vf *sums, 
     }
 }
 
-INLINE void weights_inner(const float *x, size_t row, const float *dy, int inner, vf *out,
-                          const int S, const int U0, const int U1) {
+INLINE void weights_row(const window3 *x, const float *dy, int n, vf *out, const int S) {
     vf sums[9];
 #pragma GCC unroll 9
     for (int k = 0; k < 9; k++) sums[k] = out[k];
-    int j = 1;
-    for (; j + 4 <= inner + 1; j += 4)
-        weights_tile(x + j * S * CT_LANES, row, dy + j * CT_LANES, sums, 4, S, U0, U1);
-    for (; j <= inner; j++)
-        weights_tile(x + j * S * CT_LANES, row, dy + j * CT_LANES, sums, 1, S, U0, U1);
+    int j = 0;
+    for (; j + 4 <= n; j += 4) weights_tile(x, dy, j, sums, 4, S);
+    for (; j < n; j++) weights_tile(x, dy, j, sums, 1, S);
 #pragma GCC unroll 9
     for (int k = 0; k < 9; k++) out[k] = sums[k];
 }
 
-static void weights_edge(const ct_depthwise_geometry *g, const float *x, const float *dy, int i,
-                         int j, vf *sums) {
-    const taps t = taps_at(g, i, j);
-    const vf d = vload(dy + (i * g->w_out + j) * CT_LANES);
-    for (int u = t.u0; u < t.u1; u++)
-        for (int v = t.v0; v < t.v1; v++) {
-            const ptrdiff_t at = (ptrdiff_t)(i * g->stride + u - 1) * g->w + j * g->stride + v - 1;
-            sums[3 * u + v] += d * vload(x + at * CT_LANES);
-        }
+INLINE void put(float *dx, vf d, int flags) {
+    vstore(dx, flags & CT_ACCUMULATE ? vload(dx) + d : d);
 }
 
-INLINE void weights_plane(const ct_depthwise_geometry *g, const float *x, const float *dy, vf *sums,
-                          const int S) {
-    const size_t row = (size_t)g->w * CT_LANES;
-    const int inner = n_inner(g);
-    for (int i = 0; i < g->h_out; i++) {
-        const taps t = taps_at(g, i, 1);
-        const float *top = x + ((ptrdiff_t)(i * S - 1) * g->w - 1) * CT_LANES;
-        const float *di = dy + i * g->w_out * CT_LANES;
-        weights_edge(g, x, dy, i, 0, sums);
-        if (t.u0 == 0 && t.u1 == 3)
-            weights_inner(top, row, di, inner, sums, S, 0, 3);
-        else if (t.u0 == 0)
-            weights_inner(top, row, di, inner, sums, S, 0, 2);
-        else if (t.u1 == 3)
-            weights_inner(top, row, di, inner, sums, S, 1, 3);
-        else
-            weights_inner(top, row, di, inner, sums, S, 1, 2);
-        for (int j = inner + 1 > 1 ? inner + 1 : 1; j < g->w_out; j++)
-            weights_edge(g, x, dy, i, j, sums);
+/* dx of the pixels (2 i, 2 j) .. (2 i + 1, 2 j + 1) of stride 2 that exist: the taps of their
+ * parity meet the outputs i, i + 1 and j, j + 1. */
+INLINE void spread_row(const ct_depthwise_geometry *g, const float *dy, const float *below, int i,
+                       const vf *w, int flags, float *dx) {
+    float *lower = dx + g->w * CT_LANES;
+    const bool has_lower = 2 * i + 1 < g->h;
+    for (int j = 0; j < g->w_out; j++) {
+        const vf a = vload(dy + (j + 1) * VL), b = vload(dy + (j + 2) * VL);
+        const vf c = vload(below + (j + 1) * VL), d = vload(below + (j + 2) * VL);
+        const int left = 2 * j * CT_LANES, right = left + CT_LANES;
+        const bool has_right = 2 * j + 1 < g->w;
+        put(dx + left, w[4] * a, flags);
+        if (has_right) put(dx + right, w[5] * a + w[3] * b, flags);
+        if (has_lower) put(lower + left, w[7] * a + w[1] * c, flags);
+        if (has_lower && has_right)
+            put(lower + right, w[8] * a + w[6] * b + w[2] * c + w[0] * d, flags);
     }
 }
 
-void KERNEL(depthwise_weights)(const ct_depthwise_geometry *g, const float *x, size_t x_block,
-                               const float *dy, size_t dy_block, int n_blocks, float *dw) {
-    for (int c = 0; c < g->c; c++, dw += 9) {
-        for (int k = 0; k < 9; k++) dw[k] = 0;
+typedef struct gradient {
+    const ct_depthwise_geometry *g;
+    reader x, dy;
+    vf sums[9];
+    vf w[9]; /* stride 1: turned by half a circle, as the data gradient reads them */
+    int flags;
+    float *dx; /* NULL: the weights' gradient alone */
+} gradient;
+
+INLINE void backward_plane(gradient *t, const int S) {
+    const ct_depthwise_geometry *g = t->g;
+    read_line(&t->x, 0);
+    read_line(&t->dy, 0);
+    for (int i = 0; i < g->h_out; i++) {
+        if (S == 2 && i > 0) read_line(&t->x, 2 * i);
+        read_line(&t->x, i * S + 1);
+        read_line(&t->dy, i + 1);
+        const window3 x = window_at(&t->x, i * S), dy = window_at(&t->dy, i);
+        weights_row(&x, dy.line[1], g->w_out, t->sums, S);
+        if (t->dx == NULL) continue;
+        float *dx = t->dx + (size_t)(i * S * g->w) * CT_LANES;
+        if (S == 1)
+            forward_row(&dy, g->w, t->w, vzero(), t->flags, dx, 1);
+        else
+            spread_row(g, dy.line[1], dy.line[2], i, t->w, t->flags, dx);
+    }
+}
+
+void KERNEL(depthwise_backward)(const ct_depthwise_geometry *g, const float *x,
+                                const ct_depthwise_norm *norm, const float *dy, const float *w,
+                                int flags, bool add_weights, float *dx, float *dw, float *scratch) {
+    float *dy_lines = scratch + N_LINES * line_floats(g->w);
+    clear_lines(scratch, g->w);
+    clear_lines(dy_lines, g->w_out);
+    for (int c = 0; c < g->c; c++, w += 9, dw += 9) {
+        const size_t at = (size_t)(c * g->h * g->w) * CT_LANES;
+        for (int k = 0; k < 9 && !add_weights; k++) dw[k] = 0;
         for (int part = 0; part < CT_LANES; part += VL) {
-            vf sums[9];
-            for (int k = 0; k < 9; k++) sums[k] = vzero();
-            for (int b = 0; b < n_blocks; b++) {
-                const float *xb =
-                    x + (size_t)b * x_block + (size_t)(c * g->h * g->w) * CT_LANES + part;
-                const float *db =
-                    dy + (size_t)b * dy_block + (size_t)(c * g->h_out * g->w_out) * CT_LANES + part;
-                if (g->stride == 1)
-                    weights_plane(g, xb, db, sums, 1);
-                else
-                    weights_plane(g, xb, db, sums, 2);
-            }
-            for (int k = 0; k < 9; k++) dw[k] += vsum(sums[k]);
+            gradient t = {.g = g, .flags = flags};
+            if (dx != NULL) t.dx = dx + at + part;
+            t.x = reader_of(x, g->h, g->w, norm, c, part, scratch);
+            t.dy = reader_of(dy, g->h_out, g->w_out, NULL, c, part, dy_lines);
+            for (int k = 0; k < 9; k++) t.w[k] = vset(g->stride == 1 ? w[8 - k] : w[k]);
+            if (g->stride == 1)
+                backward_plane(&t, 1);
+            else
+                backward_plane(&t, 2);
+            for (int k = 0; k < 9; k++) dw[k] += vsum(t.sums[k]);
         }
     }
 }

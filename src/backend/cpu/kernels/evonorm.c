@@ -3,32 +3,10 @@
  * x) A = sum_group dy w x s,   n = values in the group dx = rho w dy (s + x s') - A rho^3 (x -
  * mean) / n dw = sum dy x s rho,  db = sum dy,  dv = sum dy w rho x^2 s (1 - s) Two passes each
  * way: the first one over a group leaves it in the cache for the second. */
+#include "backend/cpu/kernels/gate.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/moments.h"
 #include "backend/cpu/kernels/vector.h"
-
-/* e^z after Cephes: z = n ln 2 + r, |r| <= ln 2 / 2, a polynomial in r; relative error 1e-7. */
-INLINE vf vexp(vf z) {
-    z = vmin(vmax(z, vset(-87.0f)), vset(88.0f));
-    vf scaled = z * 1.44269504f + 0.5f;
-    vi n = __builtin_convertvector(scaled, vi);
-    n += __builtin_convertvector(n, vf) > scaled; /* true is -1: floor instead of truncation */
-    vf whole = __builtin_convertvector(n, vf);
-    vf r = z - whole * 0.693359375f + whole * 2.12194440e-4f;
-    vf p = vset(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    return p * (vf)((n + 127) << 23);
-}
-
-INLINE vf gate(vf x, vf v, const bool S0) {
-    if (S0) return 1.0f / (1.0f + vexp(-(v * x)));
-    return vmin(vmax(x * (1.0f / 6) + 0.5f, vzero()), vset(1.0f));
-}
 
 /* s + x s'(x) of the hard sigmoid: 0 below -3, 1 above 3, x/3 + 1/2 between. */
 INLINE vf hard_slope(vf x) {

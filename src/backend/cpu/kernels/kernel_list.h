@@ -59,15 +59,17 @@ KERNEL_FN(void, conv_wgrad,
           (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
            size_t dy_block, int n_blocks, float *dw))
 
-/* --- depthwise 3x3 convolution; w [c][3][3], flip: turned by half a circle --- */
+/* --- depthwise 3x3 convolution; w [c][3][3]; norm (may be NULL) is applied to x as it is read ---
+ */
+KERNEL_FN(size_t, depthwise_scratch, (const ct_depthwise_geometry *g)) /* floats */
 KERNEL_FN(void, depthwise,
-          (const ct_depthwise_geometry *g, const float *x, const float *w, bool flip,
-           const float *bias, int flags, float *y))
-KERNEL_FN(void, depthwise_data,
-          (const ct_depthwise_geometry *g, const float *dy, const float *w, int flags, float *dx))
-KERNEL_FN(void, depthwise_weights,
-          (const ct_depthwise_geometry *g, const float *x, size_t x_block, const float *dy,
-           size_t dy_block, int n_blocks, float *dw))
+          (const ct_depthwise_geometry *g, const float *x, const ct_depthwise_norm *norm,
+           const float *w, const float *bias, int flags, float *y, float *scratch))
+/* dw (add_weights: added to it), and unless dx is NULL dx; flags: CT_ACCUMULATE, of dx. */
+KERNEL_FN(void, depthwise_backward,
+          (const ct_depthwise_geometry *g, const float *x, const ct_depthwise_norm *norm,
+           const float *dy, const float *w, int flags, bool add_weights, float *dx, float *dw,
+           float *scratch))
 
 /* --- products of matrices --- */
 /* y[o] = bias[o] + sum_i w(o, i) x[i] for every column: a linear layer, a 1x1 convolution or, with

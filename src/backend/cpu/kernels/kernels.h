@@ -43,6 +43,14 @@ typedef struct ct_depthwise_geometry {
     int c, h, w, h_out, w_out, stride;
 } ct_depthwise_geometry;
 
+/* An EvoNorm of the input, whose parameters begin at channel `first` of it; stats are those of all
+ * groups. */
+typedef struct ct_depthwise_norm {
+    const float *w, *b, *v; /* v NULL: hard sigmoid */
+    const float *stats;
+    int first, per_group;
+} ct_depthwise_norm;
+
 /* A product of weights w(o, i) = w[o * out_step + i * in_step] with columns of vectors; one of the
  * steps is 1. A linear layer's columns are blocks, a 1x1 convolution's are pixels. */
 typedef struct ct_linear_geometry {
