@@ -19,6 +19,8 @@ static size_t panel_row(int c_in) {
 
 /* So few outputs read the input so few times that a copy does not pay. */
 enum { FEW_OUTPUTS = 36 };
+/* So few outputs, or inputs that do not fill vectors, that transposing the input does not pay. */
+enum { FEW_SUMS = 64 };
 /* Pixels of the gradients' products: 2 KiB of each channel, and 256 channels stay in the
  * second-level cache; half as many where dy has more channels. */
 enum { CHUNK = 32, CHUNK_ROW = CHUNK * CT_LANES + CT_LANES, MANY_OUTPUTS = 256 };
@@ -106,10 +108,26 @@ static products cut_products(const cpu_call *c, const cpu_step *step) {
     return s;
 }
 
+/* Sixes along the channels that they divide. */
+static void lanes_weights(const cpu_call *c, const cpu_step *step, const products *s, int n,
+                          bool accumulate) {
+    const int c_in = step->from.c, c_out = step->to.c;
+    float *dw = cpu_dparam(c, step->node->weight);
+    if (c_in % 6 == 0 || c_out % 6 != 0)
+        c->k->lanes_outer(c_out, c_in, n, s->dy, s->x, CHUNK_ROW, accumulate, dw, (size_t)c_in, 1);
+    else
+        c->k->lanes_outer(c_in, c_out, n, s->x, s->dy, CHUNK_ROW, accumulate, dw, 1, (size_t)c_in);
+}
+
 /* The weight gradient is a product of matrices over samples and pixels: dw (+)= dy x^T. */
 static void chunk_weights(const cpu_call *c, const cpu_step *step, const products *s, int n,
                           bool accumulate) {
     const size_t row = cpu_round((size_t)step->from.c);
+    const bool is_narrow = step->to.c <= FEW_SUMS || step->from.c % CT_LANES != 0;
+    if (is_narrow && n == CHUNK) {
+        lanes_weights(c, step, s, n, accumulate);
+        return;
+    }
     c->k->transpose(s->x, CHUNK_ROW, step->from.c, n, s->turned, row);
     c->k->outer(step->to.c, step->from.c, 1, n * CT_LANES, s->dy, CHUNK_ROW, 0, s->turned, row,
                 accumulate, cpu_dparam(c, step->node->weight), (size_t)step->from.c);

@@ -84,6 +84,11 @@ KERNEL_FN(void, linear,
 KERNEL_FN(void, outer,
           (int m, int n, int n_segments, int segment, const float *a, size_t a_row,
            size_t a_segment, const float *b, size_t b_row, bool accumulate, float *c, size_t c_row))
+/* c[i c_row + j c_column] (+)= sum_k a[i row + k] b[j row + k], i < m, j < n, over the samples of
+ * n_pixels pixels: the same from tensors in lanes. Best where 4 divides m and 6 divides n. */
+KERNEL_FN(void, lanes_outer,
+          (int m, int n, int n_pixels, const float *a, const float *b, size_t row, bool accumulate,
+           float *c, size_t c_row, size_t c_column))
 /* out[(p * 16 + lane) * row + c] = x[c * channel + p * 16 + lane] for n_pixels pixels; columns up
  * to the next multiple of 16 become 0. */
 KERNEL_FN(void, transpose,

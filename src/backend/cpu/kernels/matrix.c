@@ -1,4 +1,5 @@
-/* Products of matrices: linear layers and 1x1 convolutions, and their weight gradients.
+/* Products of matrices: linear layers and 1x1 convolutions, and their weight gradients (those of
+ * narrow 1x1 convolutions: lanes_outer.c).
  *   linear: y[o][lane] = b[o] + sum_i w(o, i) x[i][lane]; 2 n_in flops per output and sample.
  *           Tile: M outputs x 2 vectors of samples (of two blocks or pixels) in registers; weights
  *           are read where they are.
