@@ -191,6 +191,29 @@ static void what_is_missing_is_a_dash_in_the_table(void) {
     REFUSES(2, "reproduce toy.conf --out part --only nothing", "--only 'nothing' fits none");
 }
 
+/* Two tables with a run in common: the second takes it from the first, whatever it is called
+ * there. */
+static void a_run_of_another_table_is_copied_if_asked_for(void) {
+    put("first.conf", OPTIONS "[row a]\nalgorithm = ccl\n[row b]\nalgorithm = dsgdm\n");
+    put("second.conf", OPTIONS "[row c]\nalgorithm = dsgdm\n[row d]\nalgorithm = dsgd\n");
+    succeeds("reproduce first.conf --quiet --out reuse/first");
+    succeeds("reproduce second.conf --out reuse/second --dry-run");
+    CHECK(strstr(said.out, "2 of 2 runs to do") != NULL);
+    succeeds("reproduce second.conf --out reuse/second/ --dry-run --reuse");
+    CHECK(strstr(said.out, "1 of 2 runs to do") != NULL);
+    CHECK(strncmp(said.out, "reused    c\n", 12) == 0 && !ct_dir_exists("reuse/second"));
+    CHECK(strstr(said.out, "          is reuse/first/b\n") != NULL);
+    succeeds("reproduce second.conf --out reuse/second --reuse --table-only");
+    CHECK(strstr(said.out, "1 of 2 runs are not there yet") != NULL);
+    CHECK(of_summary("reuse/second/c/seed-2", "ce") == of_summary("reuse/first/b/seed-2", "ce"));
+    CHECK(contains("reuse/second/c/config.txt", "out = c\n"));
+    CHECK(contains("reuse/second/c/seed-1/config.txt", "out = c/seed-1\n"));
+    CHECK(!ct_dir_exists("reuse/second/d") && !ct_dir_exists("reuse/second/reused-part"));
+    succeeds("reproduce second.conf --quiet --out reuse/third --reuse --lr 0.03");
+    CHECK(of_summary("reuse/third/c", "ce") != of_summary("reuse/first/b", "ce"));
+    REFUSES(2, "reproduce second.conf --out reuse/fourth --reuse --keep", "--reuse copies");
+}
+
 /* Stopped in the middle, as after SIGTERM: what then goes on ends with the same bits. */
 static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
     static const char *const keys[] = {"consensus_loss", "consensus_loss_std", "ce", "iteration"};
@@ -397,6 +420,7 @@ int main(void) {
     TEST(a_cell_is_the_run_of_its_command);
     TEST(finished_runs_are_kept_and_others_refused);
     TEST(what_is_missing_is_a_dash_in_the_table);
+    TEST(a_run_of_another_table_is_copied_if_asked_for);
     TEST(an_interrupted_study_goes_on_to_the_same_numbers);
     TEST(a_study_that_is_out_of_time_ends_in_order);
     TEST(a_run_that_left_no_checkpoint_begins_again);

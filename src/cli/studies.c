@@ -14,6 +14,8 @@ void ct_cli_study_help(FILE *out) {
         "  --dry-run            lists the runs, their commands and which are done\n"
         "  --table-only         runs nothing: tables of what is there\n"
         "  --time-limit TIME    90s, 9m, 2h: then the run in progress is saved and the rest left\n"
+        "  --reuse              copies finished runs with the same options from studies beside "
+        "--out\n"
         "  --keep               keeps all of finished runs: models, splits, checkpoints, every "
         "epoch\n"
         "  --force              runs the selected ones again\n",
@@ -49,6 +51,8 @@ static ct_status take(int n_args, char **args, int *at, ct_study_request *reques
         request->table_only = true;
     } else if (strcmp(arg, "--keep") == 0) {
         request->keep = true;
+    } else if (strcmp(arg, "--reuse") == 0) {
+        request->reuse = true;
     } else {
         CT_TRY(ct_cli_own_option(n_args, args, at, "only", &only));
         if (only == NULL) CT_TRY(ct_cli_own_option(n_args, args, at, "time-limit", &limit));
@@ -101,11 +105,15 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (ct_transport_n_launched() > 1)
         return ct_fail(CT_INVAL, "reproduce and sweep are for one process; start them without "
                                  "mpirun, or each of their runs (--dry-run) with it");
+    if (request->reuse && request->keep)
+        return ct_fail(CT_INVAL, "--reuse copies what tables need, and --keep wants more of a run");
     ct_log_quiet(given->quiet);
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));
     CT_TRY(ct_study_inspect(study));
+    if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
+    if (request->reuse) CT_TRY(ct_study_reuse(study));
     if (!request->table_only) return run(study, request);
     CT_TRY(ct_study_write(study));
     return ct_study_print(study, stdout);

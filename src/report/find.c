@@ -52,13 +52,6 @@ static int compare_names(const void *a, const void *b) {
     return *x == '\0' ? -1 : 1;
 }
 
-static bool has_file(const char *dir, const char *name) {
-    char *path = ct_path_join(dir, name);
-    bool is_there = path != NULL && ct_file_exists(path);
-    ct_free(path);
-    return is_there;
-}
-
 /* Directories inside `dir`, sorted, behind what the list has. */
 static ct_status add_inside(const char *dir, ct_name_list *out) {
     int n_before = out->n;
@@ -86,9 +79,9 @@ static ct_status search(const char *dir, ct_name_list *out) {
     for (int depth = 0; depth <= LEVELS && status == CT_OK && level.n > 0; depth++) {
         for (int k = 0; k < level.n && status == CT_OK; k++) {
             int n_before = next.n;
-            bool is_run = has_file(level.name[k], "metrics.jsonl");
+            bool is_run = ct_dir_has(level.name[k], "metrics.jsonl");
             if (!is_run && depth < LEVELS) status = add_inside(level.name[k], &next);
-            if (next.n == n_before && has_file(level.name[k], "config.txt")) is_run = true;
+            if (next.n == n_before && ct_dir_has(level.name[k], "config.txt")) is_run = true;
             if (is_run && status == CT_OK) status = ct_name_list_add(out, level.name[k]);
         }
         ct_name_list_free(&level);

@@ -242,7 +242,10 @@ static void free_lines(ct_study_line *lines, int n) {
 }
 
 void ct_study_free(ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++) ct_json_free(&study->cells[k].summary);
+    for (int k = 0; k < study->n_cells; k++) {
+        ct_json_free(&study->cells[k].summary);
+        ct_free(study->cells[k].elsewhere);
+    }
     ct_free(study->cells);
     ct_free(study->at);
     ct_free(study->order);

@@ -22,32 +22,41 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool has_file(const char *dir, const char *name) {
-    char *path = ct_path_join(dir, name);
-    bool has = path != NULL && ct_file_exists(path);
-    ct_free(path);
-    return has;
-}
-
 /* ---- what is there ---- */
 
-/* Options that have come since the run are at what they then were; "auto" is whatever it became;
- * another machine and other files do not matter, but a run cut short does. */
+/* Options that have come since the run are at what they then were; "auto" is whatever it became
+ * (never bf16); another machine and other files do not matter, but a run cut short does. */
 static bool does_not_matter(const ct_json *ours, const ct_json *theirs) {
     if (theirs == NULL) return true;
     if (strcmp(ours->key, "iterations") == 0) return false;
-    if (ours->kind == CT_JSON_STRING && strcmp(ours->string, "auto") == 0) return true;
+    bool is_bf16 = theirs->kind == CT_JSON_STRING && strcmp(theirs->string, "bf16") == 0;
+    if (ours->kind == CT_JSON_STRING && strcmp(ours->string, "auto") == 0) return !is_bf16;
     return ct_config_is_local(ours->key);
+}
+
+/* The first option that differs, in name[64]; "" = none. */
+static ct_status find_difference(const ct_cell *cell, const ct_json *saved, char *name,
+                                 ct_text *ours, ct_text *theirs) {
+    ct_config resolved = cell->config;
+    CT_TRY(ct_config_resolve(&resolved));
+    return ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter,
+                                     name, 64, ours, theirs);
+}
+
+ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out) {
+    ct_text ours = {0}, theirs = {0};
+    char name[64] = "";
+    ct_status status = find_difference(cell, summary, name, &ours, &theirs);
+    *out = status == CT_OK && name[0] == '\0';
+    ct_text_free(&ours);
+    ct_text_free(&theirs);
+    return status;
 }
 
 static ct_status check_options(const ct_cell *cell, const ct_json *saved) {
     ct_text ours = {0}, theirs = {0};
-    char name[64];
-    ct_config resolved = cell->config;
-    CT_TRY(ct_config_resolve(&resolved));
-    ct_status status =
-        ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter, name,
-                                  sizeof name, &ours, &theirs);
+    char name[64] = "";
+    ct_status status = find_difference(cell, saved, name, &ours, &theirs);
     if (status == CT_OK && name[0] != '\0')
         status =
             ct_fail(CT_INVAL,
@@ -80,14 +89,14 @@ static ct_status inspect(ct_cell *cell) {
     ct_json_free(&cell->summary);
     cell->state = CT_CELL_MISSING;
     if (cell->config.force && cell->is_selected) return CT_OK;
-    if (has_file(dir, "summary.json")) {
+    if (ct_dir_has(dir, "summary.json")) {
         CT_TRY(ct_summary_read(dir, &cell->summary));
         CT_TRY(check_options(cell, cell->summary));
         cell->state = CT_CELL_DONE;
         return CT_OK;
     }
-    if (has_file(dir, DIVERGED)) return check_diverged(cell);
-    if (has_file(dir, "config.txt") || ct_checkpoint_exists(dir)) cell->state = CT_CELL_BEGUN;
+    if (ct_dir_has(dir, DIVERGED)) return check_diverged(cell);
+    if (ct_dir_has(dir, "config.txt") || ct_checkpoint_exists(dir)) cell->state = CT_CELL_BEGUN;
     return CT_OK;
 }
 
@@ -165,7 +174,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
                            : "");
     }
     CT_TRY(status);
-    *is_stopped = was_stopped && !has_file(cell->config.out, "summary.json");
+    *is_stopped = was_stopped && !ct_dir_has(cell->config.out, "summary.json");
     if (*is_stopped) {
         cell->state = CT_CELL_BEGUN;
         return CT_OK;
@@ -183,7 +192,8 @@ static bool is_to_do(const ct_cell *cell) {
 
 static int count_to_do(const ct_study *study) {
     int n = 0;
-    for (int k = 0; k < study->n_cells; k++) n += is_to_do(&study->cells[k]);
+    for (int k = 0; k < study->n_cells; k++)
+        n += is_to_do(&study->cells[k]) && study->cells[k].elsewhere == NULL;
     return n;
 }
 
@@ -248,8 +258,10 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out) {
         if (!cell->is_selected) continue;
         ct_config_print_command(&cell->config, &command);
         CT_TRY(ct_text_status(&command));
-        fprintf(out, "%-8s  %s\n          crosstalk train%s\n", states[cell->state], cell->name,
+        fprintf(out, "%-8s  %s\n          crosstalk train%s\n",
+                cell->elsewhere != NULL ? "reused" : states[cell->state], cell->name,
                 command.chars);
+        if (cell->elsewhere != NULL) fprintf(out, "          is %s\n", cell->elsewhere);
         ct_text_free(&command);
     }
     fprintf(out, "%d of %d runs to do\n", count_to_do(study), study->n_cells);

@@ -1,11 +1,9 @@
 /* Runs that differ in the lambdas alone as worlds of one: the same results from one launch, in
  * which a device has more to do at a time. They are made in a directory of their own and then moved
  * to where each would lie if it had been run alone. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "run/checkpoint.h"
 #include "run/output.h"
@@ -95,19 +93,6 @@ ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *ou
     return status;
 }
 
-/* A directory of ours with all that is in it. */
-static void remove_all(const char *dir, int depth) {
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        char *path = ct_path_join(dir, e->d_name);
-        if (path != NULL && unlink(path) != 0 && depth > 0) remove_all(path, depth - 1);
-        ct_free(path);
-    }
-    if (d != NULL) closedir(d);
-    rmdir(dir);
-}
-
 static ct_status share_config(const ct_share *share, ct_config *out) {
     *out = share->cells[0]->config;
     CT_TRY(ct_config_resolve(out));
@@ -130,7 +115,7 @@ static ct_status train(const ct_share *share) {
         ct_note("%s begins again: %s", share->dir, ct_message());
         ct_clear_message();
     }
-    remove_all(share->dir, MAX_DEPTH);
+    ct_study_remove_dir(share->dir, MAX_DEPTH);
     return ct_train(&config);
 }
 
@@ -184,7 +169,7 @@ static ct_status train_and_move(ct_share *share, bool keep, bool *is_stopped) {
         if (n_moved == 0) CT_TRY(move_runs(share, keep, &n_moved));
         *is_stopped = n_moved == 0; /* its checkpoint stays */
     }
-    if (!*is_stopped) remove_all(share->dir, MAX_DEPTH);
+    if (!*is_stopped) ct_study_remove_dir(share->dir, MAX_DEPTH);
     return CT_OK;
 }
 

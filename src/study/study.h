@@ -91,6 +91,7 @@ typedef struct ct_cell {
     double x; /* where a figure of lines has it */
     ct_cell_state state;
     ct_json *summary; /* of a finished one */
+    char *elsewhere;  /* of a missing one: another study's run with the same options, or NULL */
 } ct_cell;
 
 typedef struct ct_study {
@@ -120,6 +121,7 @@ typedef struct ct_study_request {
     bool is_quick;        /* fewer epochs: */
     int64_t quick_epochs; /* so many; 0 = a twentieth */
     bool dry_run, table_only, keep;
+    bool reuse;  /* runs of the studies beside this one */
     int at_once; /* worlds of one launch, where runs differ in the lambdas alone; 0, 1 = one run */
     double time_limit_s; /* 0 = none */
     double started_s;    /* on the monotonic clock */
@@ -144,6 +146,10 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
 /* ---- runs (execute.c) ---- */
 /* Looks at what is there. CT_INVAL where a cell was run with other options. */
 ct_status ct_study_inspect(ct_study *study);
+/* Finds runs of the studies beside this one that have the options of missing cells (reuse.c). */
+ct_status ct_study_find_elsewhere(ct_study *study);
+/* Copies them to this one. */
+ct_status ct_study_reuse(ct_study *study);
 /* Runs what is selected and not there yet; tables are written after each. *n_left: cells that time
  * or a signal left over. */
 ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left);

@@ -18,6 +18,11 @@ ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *ou
 /* Runs and frees them; if one diverges, each is left to be run alone. */
 ct_status ct_share_run(ct_share *share, bool keep, bool *is_stopped);
 
+/* Whether a finished run has the cell's options. */
+ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out);
+/* A directory of ours with all that is in it, so many levels deep. */
+void ct_study_remove_dir(const char *dir, int depth);
+
 /* Makes a finished run small enough to be kept, and free of this machine's paths (light.c). `name`
  * is what its files then call its directory. */
 ct_status ct_study_lighten(const char *dir, const char *name);

@@ -304,6 +304,13 @@ bool ct_dir_exists(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool ct_dir_has(const char *dir, const char *name) {
+    char *path = ct_path_join(dir, name);
+    bool has = path != NULL && ct_file_exists(path);
+    ct_free(path);
+    return has;
+}
+
 static ct_status create_one_dir(const char *path) {
     if (mkdir(path, 0777) == 0) return CT_OK;
     int reason = errno; /* EEXIST, but also EROFS or EACCES on a parent that is there */

@@ -42,6 +42,8 @@ ct_status ct_file_append(const char *path, const void *bytes, size_t n);
 
 bool ct_file_exists(const char *path);
 bool ct_dir_exists(const char *path);
+/* A file of this name is in the directory. */
+bool ct_dir_has(const char *dir, const char *name);
 /* Creates a directory and its parents; an existing one is fine. */
 ct_status ct_dir_create(const char *path);
 /* dir + "/" + name; ct_free() it. NULL without memory. */
