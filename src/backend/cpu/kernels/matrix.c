@@ -77,12 +77,37 @@ INLINE void linear_pair(const linear_args *a, int o, const float *x0, const floa
         linear_tile(a, w, 1, a->in_step, bias, x0, x1, y0, y1, M, two);
 }
 
+/* The weights of the outputs after a tile's, a few lines at a time while its columns are computed:
+ * a model's weights are read once a pass and come from far away. Long rows are fetched early by the
+ * machine itself. */
+typedef struct fetcher {
+    const float *next;
+    int left, at_a_time; /* lines */
+} fetcher;
+
+enum { LINE = 64 / sizeof(float), SHORT_ROW = 512, FEW_COLUMNS = 8 };
+
+static fetcher fetcher_of(const linear_args *a, int o, int M, int n) {
+    fetcher f = {.next = a->w + (size_t)(o + M) * a->out_step};
+    if (a->in_step != 1 || a->n_in > SHORT_ROW || n < FEW_COLUMNS) return f;
+    f.left = M * a->n_in / LINE;
+    f.at_a_time = f.left / (n / 2) + 1;
+    return f;
+}
+
+INLINE void fetch_some(fetcher *f) {
+    for (int k = 0; k < f->at_a_time && f->left > 0; k++, f->left--, f->next += LINE)
+        __builtin_prefetch(f->next);
+}
+
 /* M outputs, all columns: their weights stay in the first-level cache. */
 INLINE void linear_rows(const linear_args *a, int o, const float *x, size_t x_column, int n_columns,
                         float *y, size_t y_column, const int M) {
     const int n_parts = CT_LANES / VL, n = n_columns * n_parts;
+    fetcher f = fetcher_of(a, o, M, n);
     int k = 0;
     for (; k + 2 <= n; k += 2) {
+        fetch_some(&f);
         size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
         size_t b1 = (size_t)((k + 1) / n_parts), p1 = (size_t)((k + 1) % n_parts * VL);
         linear_pair(a, o, x + b0 * x_column + p0, x + b1 * x_column + p1, y + b0 * y_column + p0,
