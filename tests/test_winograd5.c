@@ -147,9 +147,132 @@ static void the_gradients_are_the_direct_ones(void) {
     }
 }
 
+/* ---- along rows only ---- */
+
+static ct_rows5_geometry without_border(const shape *s) {
+    return (ct_rows5_geometry){s->c_in, s->c_out, s->h_in, s->w_in, 0};
+}
+
+static void check_rows_pool(const data *d) {
+    const size_t n = N_BLOCKS * output_floats(d->s) / 4;
+    const ct_rows5_geometry g = without_border(d->s);
+    float *y = poisoned(n), *scratch = poisoned(kernels->rows5_scratch(&g));
+    uint8_t *index = ct_new(uint8_t, n);
+    double *expected = ct_new(double, n);
+    kernels->rows5_pool(&g, d->x, d->w, d->bias, N_BLOCKS, y, index, scratch);
+    for (size_t k = 0; k < n; k++) {
+        double value[4];
+        window(d, k, value);
+        for (int q = 0; q < 4; q++) expected[k] = fmax(expected[k], value[q]);
+        CHECK_NEAR(expected[k] - (index[k] < 4 ? value[index[k]] : 0), 0, 1e-3);
+    }
+    check_error(error_of(y, expected, n), d->s, "along rows: pooled output");
+    CHECK(scratch[kernels->rows5_scratch(&g)] == GUARD);
+    ct_free(expected);
+    ct_free(index);
+    ct_free(scratch);
+    ct_free(y);
+}
+
+/* The gradient of the window at `at` goes to the pixel that index names; 4: to none. */
+static void direct_share(const data *d, size_t at, int winner, float dy, double *dw, double *db) {
+    const shape *s = d->s;
+    const size_t h = (size_t)(s->h_in - 4) / 2, w = (size_t)(s->w_in - 4) / 2;
+    const size_t lane = at % CT_LANES, pixel = at / CT_LANES,
+                 o = pixel / (w * h) % (size_t)s->c_out;
+    const size_t i = 2 * (pixel / w % h) + (size_t)winner / 2, j = 2 * (pixel % w) + winner % 2;
+    const float *x = d->x + pixel / (w * h * (size_t)s->c_out) * input_floats(s) + lane;
+    if (winner == 4) return;
+    db[o] += dy;
+    for (size_t c = 0; c < (size_t)s->c_in; c++)
+        for (size_t k = 0; k < TAPS; k++) {
+            const size_t row = c * (size_t)s->h_in + i + k / 5;
+            dw[(o * (size_t)s->c_in + c) * TAPS + k] +=
+                (double)dy * x[(row * (size_t)s->w_in + j + k % 5) * CT_LANES];
+        }
+}
+
+static void check_rows_gradient(const data *d) {
+    const size_t n = N_BLOCKS * output_floats(d->s) / 4, c_out = (size_t)d->s->c_out;
+    const size_t n_w = c_out * (size_t)d->s->c_in * TAPS;
+    const ct_rows5_geometry g = without_border(d->s);
+    float *scratch = poisoned(kernels->rows5_scratch(&g)), *dw = poisoned(n_w);
+    float *db = poisoned(c_out);
+    uint8_t *index = ct_new(uint8_t, n);
+    double *expected = ct_new(double, n_w), *sums = ct_new(double, c_out);
+    for (size_t k = 0; k < n; k++) {
+        index[k] = (uint8_t)(k * 7 / 3 % 5);
+        direct_share(d, k, index[k], d->dy[k], expected, sums);
+    }
+    kernels->rows5_backward(&g, d->x, d->dy, index, N_BLOCKS, dw, db, scratch);
+    check_error(error_of(dw, expected, n_w), d->s, "along rows: weight gradient");
+    check_error(error_of(db, sums, c_out), d->s, "along rows: bias gradient");
+    CHECK(scratch[kernels->rows5_scratch(&g)] == GUARD);
+    ct_free(sums);
+    ct_free(expected);
+    ct_free(index);
+    ct_free(db);
+    ct_free(dw);
+    ct_free(scratch);
+}
+
+static void along_rows_it_is_the_direct_one(void) {
+    if (kernels == NULL) SKIP("this machine lacks the instruction set");
+    for (size_t k = 0; k < N_SHAPES; k++) {
+        data d = make_data(&shapes[k]);
+        check_rows_pool(&d);
+        check_rows_gradient(&d);
+        free_data(&d);
+    }
+}
+
+/* Pooled output and gradient of one block, with a border or with zeros that are really there. */
+static void run_rows(const ct_rows5_geometry *g, const float *x, const float *dy, float *y,
+                     float *dw) {
+    const int n = g->c_out * (g->h + 2 * g->pad - 4) * (g->w + 2 * g->pad - 4) / 4 * CT_LANES;
+    const int n_w = g->c_out * g->c_in * TAPS;
+    float *w = random_floats((size_t)n_w, 7), *scratch = poisoned(kernels->rows5_scratch(g));
+    uint8_t *index = ct_new(uint8_t, (size_t)n);
+    kernels->rows5_pool(g, x, w, NULL, 1, y, index, scratch);
+    kernels->rows5_backward(g, x, dy, index, 1, dw, NULL, scratch);
+    ct_free(index);
+    ct_free(scratch);
+    ct_free(w);
+}
+
+static void a_border_is_a_border_of_zeros(void) {
+    enum { C = 2, H = 8, W = 10, O = 3, N_W = O * C * TAPS };
+    if (kernels == NULL) SKIP("this machine lacks the instruction set");
+    for (int pad = 1; pad <= 3; pad++) {
+        const ct_rows5_geometry g = {C, O, H, W, pad};
+        const ct_rows5_geometry all = {C, O, H + 2 * pad, W + 2 * pad, 0};
+        const size_t n = (size_t)(O * (all.h - 4) * (all.w - 4) / 4) * CT_LANES;
+        float *x = random_floats((size_t)(C * g.h * g.w) * CT_LANES, 1), *dy = random_floats(n, 2);
+        float *padded = ct_new(float, (size_t)(C * all.h * all.w) * CT_LANES);
+        for (int row = 0; row < C * g.h; row++)
+            memcpy(padded +
+                       (size_t)((row / g.h * all.h + row % g.h + pad) * all.w + pad) * CT_LANES,
+                   x + (size_t)(row * g.w) * CT_LANES, (size_t)g.w * CT_LANES * sizeof *x);
+        float *y[2] = {poisoned(n), poisoned(n)}, *dw[2] = {poisoned(N_W), poisoned(N_W)};
+        run_rows(&g, x, dy, y[0], dw[0]);
+        run_rows(&all, padded, dy, y[1], dw[1]);
+        CHECK(memcmp(y[0], y[1], n * sizeof *x) == 0);
+        CHECK(memcmp(dw[0], dw[1], N_W * sizeof *x) == 0);
+        for (int k = 0; k < 2; k++) {
+            ct_free(y[k]);
+            ct_free(dw[k]);
+        }
+        ct_free(padded);
+        ct_free(dy);
+        ct_free(x);
+    }
+}
+
 static void tests(void) {
     TEST(the_pooled_convolution_is_the_direct_one);
     TEST(the_gradients_are_the_direct_ones);
+    TEST(along_rows_it_is_the_direct_one);
+    TEST(a_border_is_a_border_of_zeros);
 }
 
 int main(void) {

@@ -110,6 +110,11 @@ static bool suits_winograd5(const ct_node *node, ct_shape from) {
            node->shape.c >= 8;
 }
 
+/* Along rows only where there are too few channels for that, and the pictures need no gradient. */
+static bool suits_rows5(const cpu_step *step) {
+    return step->node->kernel == 5 && step->in == 0 && !step->winograd5;
+}
+
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
     const ct_graph *g = plan->base.graph;
     plan->steps = ct_new(cpu_step, (size_t)g->n_nodes);
@@ -131,6 +136,7 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
             step->out = ++i;
             step->pool = !step->winograd && takes_pool(g, i);
             step->winograd5 = step->pool && !exact_conv && suits_winograd5(node, step->from);
+            step->rows5 = step->pool && !exact_conv && suits_rows5(step);
             if (step->pool) step->out = ++i;
         } else if (takes_add(g, i)) {
             const ct_node *next = &g->nodes[i + 1];

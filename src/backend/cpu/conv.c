@@ -146,11 +146,25 @@ static void winograd5_forward(const cpu_call *c, const cpu_step *step) {
                          c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
 }
 
+static ct_rows5_geometry rows5(const cpu_step *step) {
+    return (ct_rows5_geometry){step->from.c, step->to.c, step->from.h, step->from.w,
+                               step->node->pad};
+}
+
+static void rows5_forward(const cpu_call *c, const cpu_step *step) {
+    const ct_rows5_geometry g = rows5(step);
+    c->k->rows5_pool(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
+                     cpu_param(c, step->node->bias), c->n_blocks, cpu_value(c, step->out),
+                     c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
+}
+
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
     else if (step->winograd5)
         winograd5_forward(c, step);
+    else if (step->rows5)
+        rows5_forward(c, step);
     else if (step->pool)
         pool_forward(c, step);
     else if (ct_cpu_is_depthwise(step))
@@ -332,8 +346,20 @@ static void unpool(const cpu_call *c, const cpu_step *step) {
                           cpu_grad(c, step->inner) + b * cpu_tensor_floats(step->to));
 }
 
+/* Of weights and bias, from the pooled output's. */
+static void rows5_gradients(const cpu_call *c, const cpu_step *step) {
+    const ct_rows5_geometry g = rows5(step);
+    c->k->rows5_backward(&g, cpu_value(c, step->in), cpu_grad(c, step->out), winners(c, step),
+                         c->n_blocks, cpu_dparam(c, step->node->weight),
+                         cpu_dparam(c, step->node->bias), c->worker->scratch);
+}
+
 void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
+    if (step->rows5) {
+        rows5_gradients(c, step);
+        return;
+    }
     bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
     if (step->pool) unpool(c, step);
     if (step->winograd5)
@@ -375,6 +401,10 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
                                        k->winograd_scratch(c_out, c_in, h, w));
     }
     if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
+    if (step->rows5) {
+        const ct_rows5_geometry g = rows5(step);
+        return k->rows5_scratch(&g);
+    }
     if (step->winograd5) {
         const ct_winograd5_geometry g = geometry5(step);
         return larger(k->winograd5_pool_scratch(&g), k->winograd5_backward_scratch(&g));

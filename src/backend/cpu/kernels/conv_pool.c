@@ -96,10 +96,9 @@ void KERNEL(conv_unpool)(const float *dy, const uint8_t *index, int c, int h_out
         for (size_t k = 0; k < row / 2; k += VL, dy += VL, index += VL) {
             const size_t at = k / CT_LANES * 2 * CT_LANES + k % CT_LANES;
             const vf d = vload(dy);
-            const vi q = __builtin_convertvector(*(const vb *)index, vi);
-            vstore(dx + at, vkeep(q == 0, d));
-            vstore(dx + at + CT_LANES, vkeep(q == 1, d));
-            vstore(dx + at + row, vkeep(q == 2, d));
-            vstore(dx + at + row + CT_LANES, vkeep(q == 3, d));
+            vstore(dx + at, share_of(index, 0, d));
+            vstore(dx + at + CT_LANES, share_of(index, 1, d));
+            vstore(dx + at + row, share_of(index, 2, d));
+            vstore(dx + at + row + CT_LANES, share_of(index, 3, d));
         }
 }

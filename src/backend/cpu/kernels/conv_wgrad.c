@@ -26,15 +26,6 @@ typedef struct wgrad {
     size_t dw_step;
 } wgrad;
 
-/* Left to itself the compiler reads an operand from memory again for every product: as many loads
- * as multiply-adds, of which a cycle can do one each. */
-INLINE vf in_register(vf v) {
-#if VL == 16
-    __asm__("" : "+v"(v));
-#endif
-    return v;
-}
-
 INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
     const ct_conv_geometry *g = t->g;
     const size_t pixel = (size_t)g->stride * CT_LANES, plane = g->y_channel;

@@ -36,6 +36,16 @@ KERNEL_FN(void, winograd5_backward,
           (const ct_winograd5_geometry *g, const float *x, const float *w, const float *dy,
            int n_blocks, bool accumulate, float *dx, float *dw, float *scratch))
 
+/* --- the same along rows only, for few input channels, with a border of g->pad zeros --- */
+KERNEL_FN(size_t, rows5_scratch, (const ct_rows5_geometry *g)) /* floats */
+KERNEL_FN(void, rows5_pool,
+          (const ct_rows5_geometry *g, const float *x, const float *w, const float *bias,
+           int n_blocks, float *y, uint8_t *index, float *scratch))
+/* dw and db (may be NULL) from dy and index of the pooled output. */
+KERNEL_FN(void, rows5_backward,
+          (const ct_rows5_geometry *g, const float *x, const float *dy, const uint8_t *index,
+           int n_blocks, float *dw, float *db, float *scratch))
+
 /* --- direct convolution of one group, any rectangular kernel and stride --- */
 KERNEL_FN(size_t, conv_pack_size, (const ct_conv_geometry *g)) /* floats */
 /* Weights in the order the tiles read them; the weight of output o, input c, tap (u, v) is

@@ -38,6 +38,11 @@ typedef struct ct_winograd5_geometry {
     int c_in, c_out, h_in, w_in;
 } ct_winograd5_geometry;
 
+/* The same with a border; h + 2 pad and w + 2 pad even. */
+typedef struct ct_rows5_geometry {
+    int c_in, c_out, h, w, pad;
+} ct_rows5_geometry;
+
 /* Depthwise 3x3, pad 1, stride 1 or 2. */
 typedef struct ct_depthwise_geometry {
     int c, h, w, h_out, w_out, stride;

@@ -16,14 +16,6 @@ typedef struct lanes_args {
     size_t c_row, c_column;
 } lanes_args;
 
-/* Left to itself the compiler reads an operand from memory again for every product. */
-INLINE vf in_register(vf v) {
-#if VL == 16
-    __asm__("" : "+v"(v));
-#endif
-    return v;
-}
-
 /* Rows i .. i+M-1, columns j .. j+N-1. */
 INLINE void lanes_tile(const lanes_args *t, int i, int j, const int M, const int N) {
     vf sum[M_TILE * N_TILE] = {0};

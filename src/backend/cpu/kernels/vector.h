@@ -71,6 +71,15 @@ INLINE vf vsqrt(vf a) {
 #endif
 }
 
+/* Left to itself the compiler reads an operand from memory again for every product: as many loads
+ * as multiply-adds, of which a cycle can do one each. */
+INLINE vf in_register(vf v) {
+#if VL == 16
+    __asm__("" : "+v"(v));
+#endif
+    return v;
+}
+
 /* mask (all ones or zeros per element, as comparisons give it) ? a : b */
 INLINE vf vselect(vi mask, vf a, vf b) {
     return (vf)(((vi)a & mask) | ((vi)b & ~mask));
