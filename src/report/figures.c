@@ -192,7 +192,7 @@ static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *
                     .n_panels = 1,
                     .n_rows = r->n_groups};
     ct_text_add(&caption, "The consensus model's, at the last evaluation.");
-    ct_status status = add_figure(all, dots.id, title, r->n_groups > 8, &caption, &figure);
+    ct_status status = add_figure(all, dots.id, title, true, &caption, &figure);
     if (status == CT_OK) ct_dots_draw(&dots, &figure->svg);
     ct_text_free(&caption);
     return status;
