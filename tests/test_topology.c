@@ -18,7 +18,7 @@ enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
 static bool is_connected(const ct_topology *t) {
     int unreached = 0;
-    return ct_topology_unreached(t, &unreached) == CT_OK && unreached == -1;
+    return ct_topology_walk(t, NULL, &unreached) == CT_OK && unreached == -1;
 }
 
 /* Ascending neighbours, no loops, both directions there. */

@@ -104,7 +104,7 @@ static ct_status build(const edge_list *list, ct_topology *out) {
     ct_topology t = {0};
     CT_TRY(ct_edges_finish(&edges, &t));
     int unreached = -1;
-    ct_status status = ct_topology_unreached(&t, &unreached);
+    ct_status status = ct_topology_walk(&t, NULL, &unreached);
     if (status == CT_OK && unreached >= 0)
         status = ct_fail(CT_IO, "%s: the graph is not connected: agent %d cannot reach agent 0",
                          list->path, unreached);

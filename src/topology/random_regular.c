@@ -95,7 +95,7 @@ static ct_status attempt_graph(const ct_topology_request *request, int degree, b
     ct_topology t = {0};
     int unreached = -1;
     CT_TRY(ct_edges_finish(&edges, &t));
-    ct_status status = connected ? ct_topology_unreached(&t, &unreached) : CT_OK;
+    ct_status status = connected ? ct_topology_walk(&t, NULL, &unreached) : CT_OK;
     *found = status == CT_OK && unreached < 0;
     if (*found) {
         *out = t;

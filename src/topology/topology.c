@@ -52,7 +52,7 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
     ct_topology t = {0};
     CT_TRY(found->make(&request, &t));
     int unreached = -1;
-    ct_status status = ct_topology_unreached(&t, &unreached);
+    ct_status status = ct_topology_walk(&t, NULL, &unreached);
     if (status == CT_OK && unreached >= 0)
         status = ct_fail(CT_INVAL, "topology '%.100s' of %d agents: agent %d cannot reach agent 0",
                          spec, n, unreached);

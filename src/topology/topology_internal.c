@@ -93,7 +93,7 @@ fail:
     return status;
 }
 
-ct_status ct_topology_unreached(const ct_topology *t, int *out) {
+ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached) {
     int *queue = ct_new(int, (size_t)t->n);
     bool *seen = ct_new(bool, (size_t)t->n);
     ct_status status = CT_OK;
@@ -106,57 +106,17 @@ ct_status ct_topology_unreached(const ct_topology *t, int *out) {
     for (int k = 0; k < n_queued; k++) {
         for (int e = t->begin[queue[k]]; e < t->begin[queue[k] + 1]; e++) {
             int j = t->neighbour[e];
-            if (!seen[j]) queue[n_queued++] = j;
+            if (seen[j]) continue;
             seen[j] = true;
+            queue[n_queued++] = j;
+            if (first != NULL) ct_edges_add(first, queue[k], j);
         }
     }
     int i = 0;
     while (i < t->n && seen[i]) i++;
-    *out = i < t->n ? i : -1;
+    *unreached = i < t->n ? i : -1;
 done:
     ct_free(seen);
     ct_free(queue);
     return status;
-}
-
-ct_status ct_request_no_argument(const ct_topology_request *request) {
-    if (request->argument == NULL) return CT_OK;
-    return ct_fail(CT_INVAL, "topology '%s:%s': %s takes no argument", request->name,
-                   request->argument, request->name);
-}
-
-ct_status ct_request_exactly(const ct_topology_request *request, int n) {
-    CT_TRY(ct_request_no_argument(request));
-    if (request->n == n) return CT_OK;
-    return ct_fail(CT_INVAL, "topology '%s' has %d agents, not %d", request->name, n, request->n);
-}
-
-static bool parse_shape(const char *text, int64_t *n_rows, int64_t *n_cols) {
-    char copy[32];
-    size_t n = strlen(text);
-    if (n >= sizeof copy) return false;
-    memcpy(copy, text, n + 1);
-    char *x = strchr(copy, 'x');
-    if (x == NULL) return false;
-    *x = '\0';
-    return ct_parse_i64(copy, n_rows) && ct_parse_i64(x + 1, n_cols);
-}
-
-ct_status ct_request_shape(const ct_topology_request *request, int *n_rows, int *n_cols) {
-    int64_t rows = 1, cols = 0, n = request->n;
-    if (request->argument == NULL) {
-        for (int64_t r = 1; r * r <= n; r++)
-            if (n % r == 0) rows = r;
-        cols = n / rows;
-    } else if (!parse_shape(request->argument, &rows, &cols)) {
-        return ct_fail(CT_INVAL, "topology '%s:%s': expected rows x columns, as in %s:4x8",
-                       request->name, request->argument, request->name);
-    }
-    if (rows < 1 || cols < 1 || rows > n || cols > n || rows * cols != n)
-        return ct_fail(CT_INVAL,
-                       "topology '%s:%s': rows times columns must be the number of agents, %d",
-                       request->name, request->argument, request->n);
-    *n_rows = (int)rows;
-    *n_cols = (int)cols;
-    return CT_OK;
 }

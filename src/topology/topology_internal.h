@@ -38,8 +38,9 @@ void ct_edges_add(ct_edges *edges, int a, int b);
 ct_status ct_edges_finish(ct_edges *edges, ct_topology *out);
 void ct_edges_free(ct_edges *edges);
 
-/* The first agent that agent 0 cannot reach; -1 if the graph is connected. */
-ct_status ct_topology_unreached(const ct_topology *t, int *out);
+/* A breadth-first walk from agent 0: the edges over which it meets each agent (first may be NULL),
+ * and the first agent that it does not meet; -1 if the graph is connected. */
+ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached);
 
 /* CT_INVAL if the request has an argument, or a number of agents other than `n`. */
 ct_status ct_request_no_argument(const ct_topology_request *request);

@@ -1,39 +1,11 @@
 #include "topology/topology_internal.h"
 
-#include "util/memory.h"
-
 /* 0-1-...-(n-1)-0 and nothing else. */
 static bool is_ring(const ct_topology *t) {
     for (int i = 0; i < t->n; i++)
         if (ct_topology_degree(t, i) != 2 || !ct_topology_has_edge(t, i, (i + 1) % t->n))
             return false;
     return true;
-}
-
-/* The edges over which a breadth-first walk from agent 0 meets each other agent first. */
-static ct_status add_first_edges(const ct_topology *t, ct_edges *edges) {
-    int *queue = ct_new(int, (size_t)t->n);
-    bool *seen = ct_new(bool, (size_t)t->n);
-    ct_status status = CT_OK;
-    if (queue == NULL || seen == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for a tree of %d agents", t->n);
-        goto done;
-    }
-    int n_queued = 1; /* agent 0 */
-    seen[0] = true;
-    for (int k = 0; k < n_queued; k++) {
-        for (int e = t->begin[queue[k]]; e < t->begin[queue[k] + 1]; e++) {
-            int j = t->neighbour[e];
-            if (seen[j]) continue;
-            seen[j] = true;
-            queue[n_queued++] = j;
-            ct_edges_add(edges, queue[k], j);
-        }
-    }
-done:
-    ct_free(seen);
-    ct_free(queue);
-    return status;
 }
 
 static void add_all_edges(const ct_topology *t, ct_edges *edges) {
@@ -51,7 +23,8 @@ ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool
     } else if (is_ring(t)) {
         for (int i = 0; i + 1 < t->n; i++) ct_edges_add(&edges, i, i + 1);
     } else {
-        ct_status status = add_first_edges(t, &edges);
+        int unreached; /* none: the graph is connected */
+        ct_status status = ct_topology_walk(t, &edges, &unreached);
         if (status != CT_OK) {
             ct_edges_free(&edges);
             return status;
