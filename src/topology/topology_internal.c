@@ -120,3 +120,45 @@ done:
     ct_free(queue);
     return status;
 }
+
+ct_status ct_request_no_argument(const ct_topology_request *request) {
+    if (request->argument == NULL) return CT_OK;
+    return ct_fail(CT_INVAL, "topology '%s:%s': %s takes no argument", request->name,
+                   request->argument, request->name);
+}
+
+ct_status ct_request_exactly(const ct_topology_request *request, int n) {
+    CT_TRY(ct_request_no_argument(request));
+    if (request->n == n) return CT_OK;
+    return ct_fail(CT_INVAL, "topology '%s' has %d agents, not %d", request->name, n, request->n);
+}
+
+static bool parse_shape(const char *text, int64_t *n_rows, int64_t *n_cols) {
+    char copy[32];
+    size_t n = strlen(text);
+    if (n >= sizeof copy) return false;
+    memcpy(copy, text, n + 1);
+    char *x = strchr(copy, 'x');
+    if (x == NULL) return false;
+    *x = '\0';
+    return ct_parse_i64(copy, n_rows) && ct_parse_i64(x + 1, n_cols);
+}
+
+ct_status ct_request_shape(const ct_topology_request *request, int *n_rows, int *n_cols) {
+    int64_t rows = 1, cols = 0, n = request->n;
+    if (request->argument == NULL) {
+        for (int64_t r = 1; r * r <= n; r++)
+            if (n % r == 0) rows = r;
+        cols = n / rows;
+    } else if (!parse_shape(request->argument, &rows, &cols)) {
+        return ct_fail(CT_INVAL, "topology '%s:%s': expected rows x columns, as in %s:4x8",
+                       request->name, request->argument, request->name);
+    }
+    if (rows < 1 || cols < 1 || rows > n || cols > n || rows * cols != n)
+        return ct_fail(CT_INVAL,
+                       "topology '%s:%s': rows times columns must be the number of agents, %d",
+                       request->name, request->argument, request->n);
+    *n_rows = (int)rows;
+    *n_cols = (int)cols;
+    return CT_OK;
+}
