@@ -124,7 +124,7 @@ INLINE void product_tile(int k, const float *u, const float *v, bool accumulate,
 /* One frequency of n_groups groups: m [c_out] = u [c_out][c_in] * v [c_in]. Tiles that fill up the
  * last group are computed too, from whatever is there, and never read. */
 static void product(const ct_winograd_plan *plan, int n_groups, const float *u, const float *v,
-                    float *m) {
+                    ct_winograd_rows *ahead, float *m) {
     const int c_in = plan->c_in, k_in = round_up(c_in, 4);
     for (int i = 0; i < c_in; i += K_BLOCK) {
         int k = c_in - i < K_BLOCK ? c_in - i : K_BLOCK;
@@ -132,9 +132,11 @@ static void product(const ct_winograd_plan *plan, int n_groups, const float *u, 
             const float *u_tile = u + (size_t)o * k_in + (size_t)i * CO_TILE;
             const float *v_tile = v + (size_t)i * CHANNEL_STEP;
             float *m_tile = m + (size_t)o * CHANNEL_STEP;
-            for (int g = 0; g < n_groups; g++, v_tile += plan->v_group, m_tile += plan->m_group)
+            for (int g = 0; g < n_groups; g++, v_tile += plan->v_group, m_tile += plan->m_group) {
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
                     product_tile(k, u_tile, v_tile + t, i > 0, m_tile + t);
+                fetch_rows(ahead);
+            }
         }
     }
 }
@@ -143,15 +145,19 @@ void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, 
                            float *y, bool accumulate, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = u_stride(c_in, c_out);
+    const int n_blocks = round_up(c_out, CO_TILE) / CO_TILE;
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
     float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
     for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
+        const int n_groups = round_up(n, GROUP) / GROUP;
+        ct_winograd_rows rows =
+            winograd_rows(&plan, y, c_out, first, n, N_XI * n_blocks * n_groups);
         for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, round_up(n, GROUP) / GROUP, u + (size_t)xi * stride,
-                    v + (size_t)xi * XI_STEP, m + (size_t)xi * XI_STEP);
+            product(&plan, n_groups, u + (size_t)xi * stride, v + (size_t)xi * XI_STEP, &rows,
+                    m + (size_t)xi * XI_STEP);
         KERNEL(winograd_output)(&plan, m, first, n, accumulate, y);
     }
 }

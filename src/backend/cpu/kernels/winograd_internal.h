@@ -96,6 +96,44 @@ INLINE size_t tile_at(size_t group_step, int c, int t) {
            (size_t)(t % GROUP) * CT_LANES;
 }
 
+/* The rows of some tiles in all planes of a tensor, to be fetched a few lines at a time by loops
+ * that leave the memory idle. */
+typedef struct ct_winograd_rows {
+    const float *at; /* the next line */
+    int n_left;      /* lines of its plane from there on */
+    int n_planes;    /* left, with that one */
+    int n_lines;     /* of a plane */
+    size_t plane;    /* floats from plane to plane */
+    int n_together;  /* lines fetched at a time */
+} ct_winograd_rows;
+
+/* The rows of n tiles from `first` on, all fetched after n_steps steps. */
+INLINE ct_winograd_rows winograd_rows(const ct_winograd_plan *plan, const float *x, int c,
+                                      int first, int n, int n_steps) {
+    const int top = first / plan->n_across * TILE;
+    int end = ((first + n - 1) / plan->n_across + 1) * TILE;
+    if (end > plan->h) end = plan->h;
+    ct_winograd_rows rows = {.n_planes = n > 0 ? c : 0,
+                             .n_lines = (end - top) * plan->w,
+                             .plane = (size_t)plan->h * plan->w * CT_LANES};
+    rows.at = x + (size_t)top * plan->w * CT_LANES;
+    rows.n_left = rows.n_lines;
+    rows.n_together = (rows.n_planes * rows.n_lines + n_steps - 1) / n_steps;
+    return rows;
+}
+
+INLINE void fetch_rows(ct_winograd_rows *r) {
+    if (r->n_planes == 0) return;
+    const int n = r->n_left < r->n_together ? r->n_left : r->n_together;
+    for (int k = 0; k < n; k++) __builtin_prefetch(r->at + k * CT_LANES, 0, 2);
+    r->at += n * CT_LANES;
+    r->n_left -= n;
+    if (r->n_left > 0) return;
+    r->at += r->plane - (size_t)r->n_lines * CT_LANES;
+    r->n_left = r->n_lines;
+    r->n_planes--;
+}
+
 /* v of the n tiles from `first` on, a multiple of GROUP; zeros is a row of w black pixels. */
 void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
                             const float *zeros, float *v);

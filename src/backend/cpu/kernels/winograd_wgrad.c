@@ -101,11 +101,12 @@ INLINE void product_tile(const ct_winograd_plan *plan, int n, const float *m, co
 
 /* One frequency. */
 static void product(const ct_winograd_plan *plan, int n, const float *m, const float *v,
-                    float *acc) {
+                    ct_winograd_rows *ahead, float *acc) {
     for (int o = 0; o < plan->c_out; o += CO_TILE) {
         for (int i = 0; i < plan->c_in; i += CI_TILE) {
             product_tile(plan, n, m + (size_t)o * CHANNEL_STEP, v + (size_t)i * CHANNEL_STEP, acc);
             acc += TILE_SUMS;
+            fetch_rows(ahead);
         }
     }
 }
@@ -122,6 +123,8 @@ void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c
                                 float *acc, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     const size_t stride = acc_stride(c_in, c_out);
+    const int n_products =
+        N_XI * (round_up(c_out, CO_TILE) / CO_TILE) * (round_up(c_in, CI_TILE) / CI_TILE);
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
     float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
@@ -130,8 +133,10 @@ void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
         KERNEL(winograd_gradient)(&plan, dy, first, n, m);
+        const int n_next = left - n < plan.n_chunk ? left - n : plan.n_chunk;
+        ct_winograd_rows rows = winograd_rows(&plan, x, c_in, first + n, n_next, n_products);
         for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, n, m + (size_t)xi * XI_STEP, v + (size_t)xi * XI_STEP,
+            product(&plan, n, m + (size_t)xi * XI_STEP, v + (size_t)xi * XI_STEP, &rows,
                     acc + (size_t)xi * stride);
     }
 }
