@@ -38,14 +38,14 @@ static void run_conv(work *k) {
                           k->scratch);
 }
 static void run_wgrad(work *k) {
-    k->set->winograd_wgrad_add(k->x, k->y, k->s.c_in, k->s.c_out, k->s.h, k->s.w, k->acc,
-                               k->scratch);
+    k->set->winograd_backward_add(k->x, k->y, NULL, k->s.c_in, k->s.c_out, k->s.h, k->s.w, NULL,
+                                  false, k->acc, k->scratch);
 }
 static void run_weights(work *k) {
     k->set->winograd_weights(k->w, k->s.c_in, k->s.c_out, false, k->u);
 }
 static void run_end(work *k) {
-    k->set->winograd_wgrad_end(k->acc, k->s.c_in, k->s.c_out, k->w);
+    k->set->winograd_backward_end(k->acc, k->s.c_in, k->s.c_out, k->w);
 }
 
 /* Best time of one call within `seconds`. */
@@ -75,9 +75,9 @@ static void bench_shape(const ct_kernels *set, shape s, double seconds) {
     k.y = noise(area * (size_t)s.c_out);
     k.w = noise(9 * (size_t)s.c_in * s.c_out);
     k.u = noise(set->winograd_weights_size(s.c_in, s.c_out));
-    k.acc = noise(set->winograd_wgrad_size(s.c_in, s.c_out));
+    k.acc = noise(set->winograd_backward_size(s.c_in, s.c_out));
     k.scratch = noise(set->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
-    set->winograd_wgrad_begin(s.c_in, s.c_out, k.acc);
+    set->winograd_backward_begin(s.c_in, s.c_out, k.acc);
     double wgrad = best_s(run_wgrad, &k, seconds), end = best_s(run_end, &k, seconds / 8);
     double weights = best_s(run_weights, &k, seconds / 8), conv = best_s(run_conv, &k, seconds);
     double gflop = 2e-9 * 9 * s.c_in * s.c_out * (double)area;

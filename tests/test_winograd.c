@@ -113,48 +113,73 @@ static void the_data_gradient_can_add_to_what_is_there(void) {
     check_conv(true, true);
 }
 
-/* dw of two blocks, dw [c_out][c_in][9]. */
-static void wgrad(float *const x[2], float *const dy[2], shape s, float *dw) {
-    float *acc = poisoned(kernels->winograd_wgrad_size(s.c_in, s.c_out));
-    float *scratch = poisoned(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
-    kernels->winograd_wgrad_begin(s.c_in, s.c_out, acc);
+/* dw [c_out][c_in][9] of two blocks; dx of each, added to what is there, unless dx[0] is NULL. */
+static void backward(float *const x[2], float *const dy[2], const float *w, shape s,
+                     float *const dx[2], float *dw) {
+    float *acc = poisoned(kernels->winograd_backward_size(s.c_in, s.c_out));
+    float *u = poisoned(kernels->winograd_weights_size(s.c_out, s.c_in));
+    float *scratch = poisoned(kernels->winograd_scratch(s.c_out, s.c_in, s.h, s.w));
+    if (dx[0] != NULL) kernels->winograd_weights(w, s.c_out, s.c_in, true, u);
+    kernels->winograd_backward_begin(s.c_in, s.c_out, acc);
     for (int b = 0; b < 2; b++)
-        kernels->winograd_wgrad_add(x[b], dy[b], s.c_in, s.c_out, s.h, s.w, acc, scratch);
-    kernels->winograd_wgrad_end(acc, s.c_in, s.c_out, dw);
+        kernels->winograd_backward_add(x[b], dy[b], u, s.c_in, s.c_out, s.h, s.w, dx[b], true, acc,
+                                       scratch);
+    kernels->winograd_backward_end(acc, s.c_in, s.c_out, dw);
     ct_free(scratch);
+    ct_free(u);
     ct_free(acc);
 }
 
-static double wgrad_error(shape s) {
-    const size_t n = 9 * (size_t)s.c_in * s.c_out;
-    float *x[2], *dy[2], *dw = poisoned(n + 2);
-    double *expected = ct_new(double, n);
+/* The error of the weight gradient and, if it is wanted too, the larger one of the data's. */
+static double backward_error(shape s, bool wants_data) {
+    const size_t n = 9 * (size_t)s.c_in * s.c_out, n_x = pixels(s.c_in, s);
+    float *x[2], *dy[2], *dx[2] = {NULL, NULL}, *dw = poisoned(n + 2), *w = random_floats(n, 30);
+    double *expected = ct_new(double, n), *expected_dx[2];
     for (uint32_t b = 0; b < 2; b++) {
-        x[b] = random_floats(pixels(s.c_in, s), 10 + b);
+        x[b] = random_floats(n_x, 10 + b);
         dy[b] = random_floats(pixels(s.c_out, s), 20 + b);
         direct_wgrad(x[b], dy[b], s, expected);
+        expected_dx[b] = ct_new(double, n_x);
+        if (!wants_data) continue;
+        dx[b] = random_floats(n_x, 40 + b);
+        for (size_t k = 0; k < n_x; k++) expected_dx[b][k] = dx[b][k];
+        direct_conv(dy[b], w, (shape){s.c_out, s.c_in, s.h, s.w}, true, expected_dx[b]);
     }
-    dw[n + 1] = 7.0f;
-    wgrad(x, dy, s, dw + 1);
-    double error = dw[n + 1] == 7.0f ? error_of(dw + 1, expected, n) : (double)NAN;
+    dw[n + 1] = GUARD;
+    backward(x, dy, w, s, dx, dw + 1);
+    double error = error_of(dw + 1, expected, n);
     for (int b = 0; b < 2; b++) {
+        if (wants_data) {
+            const double of_data = error_of(dx[b], expected_dx[b], n_x);
+            if (!(of_data <= error)) error = of_data;
+        }
         ct_free(x[b]);
         ct_free(dy[b]);
+        ct_free(dx[b]);
+        ct_free(expected_dx[b]);
     }
     ct_free(expected);
     ct_free(dw);
+    ct_free(w);
     return error;
 }
 
-static void the_weight_gradient_is_the_direct_one(void) {
+static void check_backward(bool wants_data) {
     if (kernels == NULL) SKIP("this machine lacks the instruction set");
     for (size_t k = 0; k < N_SHAPES; k++) {
-        double error = wgrad_error(shapes[k]);
+        double error = backward_error(shapes[k], wants_data);
         if (!(error <= TOLERANCE))
             printf("    %d -> %d channels, %d x %d\n", shapes[k].c_in, shapes[k].c_out, shapes[k].h,
                    shapes[k].w);
         CHECK_NEAR(error, 0, TOLERANCE);
     }
+}
+
+static void the_weight_gradient_is_the_direct_one(void) {
+    check_backward(false);
+}
+static void both_gradients_together_are_the_direct_ones(void) {
+    check_backward(true);
 }
 
 static void two_calls_give_the_same_bits(void) {
@@ -167,8 +192,8 @@ static void two_calls_give_the_same_bits(void) {
     conv(x, w, s, false, false, again);
     CHECK(memcmp(y, again, n * sizeof *y) == 0);
     float *dw = poisoned(n_w), *dw_again = poisoned(n_w);
-    wgrad((float *[2]){x, x}, (float *[2]){y, y}, s, dw);
-    wgrad((float *[2]){x, x}, (float *[2]){y, y}, s, dw_again);
+    backward((float *[2]){x, x}, (float *[2]){y, y}, NULL, s, (float *[2]){NULL, NULL}, dw);
+    backward((float *[2]){x, x}, (float *[2]){y, y}, NULL, s, (float *[2]){NULL, NULL}, dw_again);
     CHECK(memcmp(dw, dw_again, n_w * sizeof *dw) == 0);
     float *blocks[] = {x, w, y, again, dw, dw_again};
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) ct_free(blocks[k]);
@@ -180,6 +205,7 @@ static void tests(void) {
     TEST(the_data_gradient_is_the_direct_one);
     TEST(the_data_gradient_can_add_to_what_is_there);
     TEST(the_weight_gradient_is_the_direct_one);
+    TEST(both_gradients_together_are_the_direct_ones);
     TEST(two_calls_give_the_same_bits);
 }
 

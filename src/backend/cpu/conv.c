@@ -284,18 +284,6 @@ static void direct_data_gradient(const cpu_call *c, const cpu_step *step, bool a
     }
 }
 
-static void winograd_data_gradient(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const int c_in = step->to.c, c_out = step->from.c; /* of the gradient's convolution */
-    float *u = c->worker->scratch;
-    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_in, c_out));
-    c->k->winograd_weights(cpu_param(c, step->node->weight), c_in, c_out, true, u);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->winograd_conv(output_grad(c, step) + b * cpu_tensor_floats(step->to), u, c_in, c_out,
-                            step->to.h, step->to.w,
-                            cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from), accumulate,
-                            scratch);
-}
-
 /* ---- weight gradient ---- */
 
 static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
@@ -316,19 +304,25 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
                          cpu_dparam(c, node->weight) + i * per_group);
 }
 
-static void winograd_weight_gradient(const cpu_call *c, const cpu_step *step) {
+/* Of the weights and of the data. */
+static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
     const int c_in = step->from.c, c_out = step->to.c;
+    const bool wants_data = step->in != 0;
     float *acc = c->worker->scratch;
-    float *scratch = acc + cpu_round(c->k->winograd_wgrad_size(c_in, c_out));
-    c->k->winograd_wgrad_begin(c_in, c_out, acc);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++)
-        c->k->winograd_wgrad_add(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from),
-                                 output_grad(c, step) + b * cpu_tensor_floats(step->to), c_in,
-                                 c_out, step->to.h, step->to.w, acc, scratch);
-    c->k->winograd_wgrad_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+    float *u = acc + cpu_round(c->k->winograd_backward_size(c_in, c_out));
+    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_out, c_in));
+    if (wants_data) c->k->winograd_weights(cpu_param(c, step->node->weight), c_out, c_in, true, u);
+    c->k->winograd_backward_begin(c_in, c_out, acc);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const size_t at = b * cpu_tensor_floats(step->from);
+        c->k->winograd_backward_add(
+            cpu_value(c, step->in) + at, output_grad(c, step) + b * cpu_tensor_floats(step->to), u,
+            c_in, c_out, step->to.h, step->to.w, wants_data ? cpu_grad(c, step->in) + at : NULL,
+            accumulate, acc, scratch);
+    }
+    c->k->winograd_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
 }
 
-/* Of the weights and of the data. */
 static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
     const ct_winograd5_geometry g = geometry5(step);
     c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
@@ -365,7 +359,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd5)
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
-        winograd_weight_gradient(c, step);
+        winograd_gradients(c, step, *has_grad);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_backward(c, step, *has_grad);
     else if (is_pointwise(step))
@@ -377,10 +371,8 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;
-    if (step->winograd)
-        winograd_data_gradient(c, step, *has_grad);
-    else if (!step->winograd5 && !ct_cpu_is_pointwise(step) &&
-             !ct_cpu_is_depthwise(step)) /* which have written both */
+    if (!step->winograd && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
+        !ct_cpu_is_depthwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
 }
@@ -396,9 +388,10 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     if (step->winograd) {
         size_t u = cpu_round(
             larger(k->winograd_weights_size(c_in, c_out), k->winograd_weights_size(c_out, c_in)));
-        size_t acc = cpu_round(k->winograd_wgrad_size(c_in, c_out));
-        return larger(u, acc) + larger(k->winograd_scratch(c_in, c_out, h, w),
-                                       k->winograd_scratch(c_out, c_in, h, w));
+        size_t acc = cpu_round(k->winograd_backward_size(c_in, c_out));
+        return acc + u +
+               larger(k->winograd_scratch(c_in, c_out, h, w),
+                      k->winograd_scratch(c_out, c_in, h, w));
     }
     if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
     if (step->rows5) {

@@ -15,13 +15,15 @@ KERNEL_FN(void, winograd_weights, (const float *w, int c_in, int c_out, bool fli
 KERNEL_FN(void, winograd_conv,
           (const float *x, const float *u, int c_in, int c_out, int h, int w, float *y,
            bool accumulate, float *scratch))
-/* Weight gradient: begin, add for every block, end writes dw [c_out][c_in][3][3]. */
-KERNEL_FN(size_t, winograd_wgrad_size, (int c_in, int c_out)) /* floats of acc */
-KERNEL_FN(void, winograd_wgrad_begin, (int c_in, int c_out, float *acc))
-KERNEL_FN(void, winograd_wgrad_add,
-          (const float *x, const float *dy, int c_in, int c_out, int h, int w, float *acc,
-           float *scratch))
-KERNEL_FN(void, winograd_wgrad_end, (const float *acc, int c_in, int c_out, float *dw))
+/* Both gradients: begin, add for every block, end writes dw [c_out][c_in][3][3]. add leaves dx
+ * [c_in][h][w][16] unless it is NULL (accumulate: adds to it); u is flipped, of c_out channels to
+ * c_in. */
+KERNEL_FN(size_t, winograd_backward_size, (int c_in, int c_out)) /* floats of acc */
+KERNEL_FN(void, winograd_backward_begin, (int c_in, int c_out, float *acc))
+KERNEL_FN(void, winograd_backward_add,
+          (const float *x, const float *dy, const float *u, int c_in, int c_out, int h, int w,
+           float *dx, bool accumulate, float *acc, float *scratch))
+KERNEL_FN(void, winograd_backward_end, (const float *acc, int c_in, int c_out, float *dw))
 
 /* --- Winograd F(2x2,5x5), stride 1, no border, even output, with bias, relu and 2x2 max pooling:
  * blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL) and conv_unpool as for conv_pool ---

@@ -141,23 +141,27 @@ static void product(const ct_winograd_plan *plan, int n_groups, const float *u, 
     }
 }
 
+void KERNEL(winograd_products)(const ct_winograd_plan *plan, const float *u, const float *v,
+                               int first, int n, const float *y, float *m) {
+    const size_t stride = u_stride(plan->c_in, plan->c_out);
+    const int n_groups = round_up(n, GROUP) / GROUP;
+    const int n_products = N_XI * (round_up(plan->c_out, CO_TILE) / CO_TILE) * n_groups;
+    ct_winograd_rows rows = winograd_rows(plan, y, plan->c_out, first, n, n_products);
+    for (int xi = 0; xi < N_XI; xi++)
+        product(plan, n_groups, u + (size_t)xi * stride, v + (size_t)xi * XI_STEP, &rows,
+                m + (size_t)xi * XI_STEP);
+}
+
 void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
                            float *y, bool accumulate, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
-    const size_t stride = u_stride(c_in, c_out);
-    const int n_blocks = round_up(c_out, CO_TILE) / CO_TILE;
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
     float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
     for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
-        const int n_groups = round_up(n, GROUP) / GROUP;
-        ct_winograd_rows rows =
-            winograd_rows(&plan, y, c_out, first, n, N_XI * n_blocks * n_groups);
-        for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, n_groups, u + (size_t)xi * stride, v + (size_t)xi * XI_STEP, &rows,
-                    m + (size_t)xi * XI_STEP);
+        KERNEL(winograd_products)(&plan, u, v, first, n, y, m);
         KERNEL(winograd_output)(&plan, m, first, n, accumulate, y);
     }
 }

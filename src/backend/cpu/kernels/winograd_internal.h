@@ -5,7 +5,7 @@
  *   input     V = B^T d B   d [6 x 6] pixels of a tile, tiles 4 apart, 1 pixel of border
  *   weights   U = G g G^T   g [3 x 3]
  *   output    Y = A^T M A   M = sum over input channels of U . V (elementwise), Y [4 x 4]
- *   gradient  dM = A dY A^T, dU = sum over tiles and samples of dM . V, dg = G^T dU G
+ *   gradient  dU = sum over tiles and samples of (A dY A^T) . V, dg = G^T dU G
  *
  *   B^T = 4  0 -5  0  1  0    G = 1/4    0     0      A^T = 1  1  1  1  1  0
  *         0 -4 -4  1  1  0        -1/6 -1/6  -1/6           0  1 -1  2 -2  0
@@ -137,11 +137,14 @@ INLINE void fetch_rows(ct_winograd_rows *r) {
 /* v of the n tiles from `first` on, a multiple of GROUP; zeros is a row of w black pixels. */
 void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
                             const float *zeros, float *v);
+/* m of those tiles from v; meanwhile their rows of y are fetched. */
+void KERNEL(winograd_products)(const ct_winograd_plan *plan, const float *u, const float *v,
+                               int first, int n, const float *y, float *m);
 /* y of those tiles from m. */
 void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
                              bool accumulate, float *y);
-/* m = A dy A^T. */
-void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *dy, int first, int n,
+/* m = A y A^T of the output side's channels. */
+void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *y, int first, int n,
                                float *m);
 
 #endif

@@ -1,11 +1,14 @@
-/* Weight gradient by Winograd's method, F(3x3, 4x4), in lanes (matrices: winograd_internal.h).
- *   dw[o][i] = G^T [ sum over tiles and samples of (A dy[o] A^T) . (B^T x[i] B) ] G
- *   x [c_in][h][w][16]   dy [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
- *   acc [36][c_out/4][c_in/CI_TILE][4][CI_TILE]   the sum, channels padded
+/* Both gradients of a convolution by Winograd's method, in lanes (matrices: winograd_internal.h).
+ *   dx = A^T [ sum_o U[i][o] . V[o] ] A,   V = B^T dy B,   U of the weights turned by half a circle
+ *   dw[o][i] = G^T [ sum over tiles and samples of V[o] . (A x[i] A^T) ] G, turned as well
+ *   x, dx [c_in][h][w][16]   dy [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
+ *   acc [36][c_in/4][c_out/CI_TILE][4][CI_TILE]   the sum, channels padded
  *   dw [c_out][c_in][3][3]
- * For every frequency the sum over a chunk's tiles is a product of the rows of 4 output and CI_TILE
- * input channels whose accumulators are vectors over samples; these are reduced by a fixed tree of
- * pairs, once per chunk, and added to acc. */
+ * The weight gradient pairs every pixel of x with the pixels of dy around it, as well as the other
+ * way round: so both gradients read the same V. Its sum over a chunk's tiles is, for every
+ * frequency, a product of the rows of 4 channels of x and CI_TILE of dy whose accumulators are
+ * vectors over samples; these are reduced by a fixed tree of pairs, once per chunk, and added to
+ * acc. Here the convolution is the data gradient's: plan.c_in counts dy's channels, c_out x's. */
 #include "backend/cpu/kernels/winograd_internal.h"
 
 /* 4 * CI_TILE accumulators beside the operands, and a multiple of a vector's floats. */
@@ -17,14 +20,14 @@
 #define TILE_SUMS (CO_TILE * CI_TILE)
 
 static size_t acc_stride(int c_in, int c_out) {
-    return odd_lines((size_t)round_up(c_out, CO_TILE) * (size_t)round_up(c_in, CI_TILE));
+    return odd_lines((size_t)round_up(c_in, CO_TILE) * (size_t)round_up(c_out, CI_TILE));
 }
 
-size_t KERNEL(winograd_wgrad_size)(int c_in, int c_out) {
+size_t KERNEL(winograd_backward_size)(int c_in, int c_out) {
     return N_XI * acc_stride(c_in, c_out);
 }
 
-void KERNEL(winograd_wgrad_begin)(int c_in, int c_out, float *acc) {
+void KERNEL(winograd_backward_begin)(int c_in, int c_out, float *acc) {
     size_t n = N_XI * acc_stride(c_in, c_out);
     for (size_t k = 0; k < n; k++) acc[k] = 0.0f;
 }
@@ -119,25 +122,36 @@ static void clear_absent(const ct_winograd_plan *plan, float *v, float *m) {
     }
 }
 
-void KERNEL(winograd_wgrad_add)(const float *x, const float *dy, int c_in, int c_out, int h, int w,
-                                float *acc, float *scratch) {
-    ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
-    const size_t stride = acc_stride(c_in, c_out);
-    const int n_products =
-        N_XI * (round_up(c_out, CO_TILE) / CO_TILE) * (round_up(c_in, CI_TILE) / CI_TILE);
+/* The weight gradient's products of a chunk, n tiles; meanwhile the next chunk of x is fetched. */
+static void add_products(const ct_winograd_plan *plan, const float *x, int first, int n,
+                         const float *v, const float *m, float *acc) {
+    const size_t stride = acc_stride(plan->c_out, plan->c_in);
+    const int n_products = N_XI * (round_up(plan->c_out, CO_TILE) / CO_TILE) *
+                           (round_up(plan->c_in, CI_TILE) / CI_TILE);
+    const int left = plan->n_tiles - first - n,
+              n_next = left < plan->n_chunk ? left : plan->n_chunk;
+    ct_winograd_rows rows = winograd_rows(plan, x, plan->c_out, first + n, n_next, n_products);
+    for (int xi = 0; xi < N_XI; xi++)
+        product(plan, n, m + (size_t)xi * XI_STEP, v + (size_t)xi * XI_STEP, &rows,
+                acc + (size_t)xi * stride);
+}
+
+void KERNEL(winograd_backward_add)(const float *x, const float *dy, const float *u, int c_in,
+                                   int c_out, int h, int w, float *dx, bool accumulate, float *acc,
+                                   float *scratch) {
+    ct_winograd_plan plan = KERNEL(winograd_plan)(c_out, c_in, h, w);
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
     float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
     for (int i = 0; i < w * CT_LANES; i++) zeros[i] = 0.0f;
     clear_absent(&plan, v, m);
     for (int first = 0; first < plan.n_tiles; first += plan.n_chunk) {
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
-        KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
-        KERNEL(winograd_gradient)(&plan, dy, first, n, m);
-        const int n_next = left - n < plan.n_chunk ? left - n : plan.n_chunk;
-        ct_winograd_rows rows = winograd_rows(&plan, x, c_in, first + n, n_next, n_products);
-        for (int xi = 0; xi < N_XI; xi++)
-            product(&plan, n, m + (size_t)xi * XI_STEP, v + (size_t)xi * XI_STEP, &rows,
-                    acc + (size_t)xi * stride);
+        KERNEL(winograd_input)(&plan, dy, first, n, zeros, v);
+        KERNEL(winograd_gradient)(&plan, x, first, n, m);
+        add_products(&plan, x, first, n, v, m, acc);
+        if (dx == NULL) continue;
+        KERNEL(winograd_products)(&plan, u, v, first, n, dx, m); /* in place of x's */
+        KERNEL(winograd_output)(&plan, m, first, n, accumulate, dx);
     }
 }
 
@@ -162,19 +176,19 @@ INLINE void taps_group(const float *acc, size_t stride, vf taps[9]) {
     for (int i = 0; i < 3; i++) taps_column(t[i], taps + 3 * i);
 }
 
-void KERNEL(winograd_wgrad_end)(const float *acc, int c_in, int c_out, float *dw) {
+void KERNEL(winograd_backward_end)(const float *acc, int c_in, int c_out, float *dw) {
     const size_t stride = acc_stride(c_in, c_out);
-    const int n_across = round_up(c_in, CI_TILE) / CI_TILE;
+    const int n_across = round_up(c_out, CI_TILE) / CI_TILE;
     for (size_t k = 0; k < stride; k += VL) {
         vf taps[9];
         taps_group(acc + k, stride, taps);
         for (size_t f = k; f < k + VL; f++) {
             int tile = (int)(f / TILE_SUMS), at = (int)(f % TILE_SUMS);
-            int o = tile / n_across * CO_TILE + at / CI_TILE;
-            int i = tile % n_across * CI_TILE + at % CI_TILE;
+            int i = tile / n_across * CO_TILE + at / CI_TILE;
+            int o = tile % n_across * CI_TILE + at % CI_TILE;
             if (o >= c_out || i >= c_in) continue;
             float *g = dw + ((size_t)o * c_in + i) * 9;
-            for (int s = 0; s < 9; s++) g[s] = taps[s][f - k];
+            for (int s = 0; s < 9; s++) g[8 - s] = taps[s][f - k];
         }
     }
 }
