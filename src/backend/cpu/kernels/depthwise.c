@@ -6,6 +6,7 @@
  * EvoNorm is applied on the way. */
 #include "backend/cpu/kernels/gate.h"
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/reduce.h"
 #include "backend/cpu/kernels/vector.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ typedef struct reader {
     const float *x;
     int h, w;
     const ct_depthwise_norm *norm; /* NULL: x as it is */
-    vf scale, shift, slope;        /* of the norm */
+    gated gate;                    /* of the norm */
     float *lines;                  /* [N_LINES][w + 2][VL] */
 } reader;
 
@@ -40,9 +41,9 @@ static reader reader_of(const float *x, int h, int w, const ct_depthwise_norm *n
     if (norm == NULL) return r;
     const size_t group = (size_t)((norm->first + c) / norm->per_group);
     r.norm = norm;
-    r.scale = vload(norm->stats + (group * 2 + 1) * CT_LANES + (size_t)part) * norm->w[c];
-    r.shift = vset(norm->b[c]);
-    r.slope = norm->v != NULL ? vset(norm->v[c]) : vzero();
+    r.gate = gated_of(norm->v != NULL ? vset(norm->v[c]) : vzero(),
+                      vload(norm->stats + (group * 2 + 1) * CT_LANES + (size_t)part) * norm->w[c],
+                      vset(norm->b[c]));
     return r;
 }
 
@@ -53,9 +54,9 @@ INLINE float *line_at(const reader *r, int i) {
 }
 
 INLINE void norm_line(const reader *r, const float *x, float *line, const bool S0) {
+    const gated gate = r->gate;
     for (int j = 0; j < r->w; j++) {
-        vf value = vload(x + j * CT_LANES);
-        vstore(line + j * VL, value * gate(value, r->slope, S0) * r->scale + r->shift);
+        vstore(line + j * VL, gated_value(&gate, vload(x + j * CT_LANES), S0));
     }
 }
 
@@ -95,7 +96,8 @@ INLINE void forward_tile(const window3 *x, int at, const vf *w, vf bias, int fla
     for (int u = 0; u < 3; u++) {
         vf in[9];
 #pragma GCC unroll 9
-        for (int k = 0; k < (PX - 1) * S + 3; k++) in[k] = vload(x->line[u] + (at + k) * VL);
+        for (int k = 0; k < (PX - 1) * S + 3; k++)
+            in[k] = in_register(vload(x->line[u] + (at + k) * VL));
 #pragma GCC unroll 3
         for (int v = 0; v < 3; v++)
 #pragma GCC unroll 4
@@ -242,7 +244,8 @@ void KERNEL(depthwise_backward)(const ct_depthwise_geometry *g, const float *x,
                 backward_plane(&t, 1);
             else
                 backward_plane(&t, 2);
-            for (int k = 0; k < 9; k++) dw[k] += vsum(t.sums[k]);
+            reduce(t.sums, dw);
+            dw[8] += vsum(t.sums[8]);
         }
     }
 }

@@ -17,17 +17,14 @@ INLINE vf hard_slope(vf x) {
 
 INLINE void forward_channel(const float *x, size_t n, vf v, vf scale, vf shift,
                             const float *residual, float *y, const bool S0) {
+    const gated g = gated_of(v, scale, shift);
     if (residual == NULL) {
-        for (size_t k = 0; k < n * CT_LANES; k += CT_LANES) {
-            vf value = vload(x + k);
-            vstore(y + k, value * gate(value, v, S0) * scale + shift);
-        }
+        for (size_t k = 0; k < n * CT_LANES; k += CT_LANES)
+            vstore(y + k, gated_value(&g, vload(x + k), S0));
         return;
     }
-    for (size_t k = 0; k < n * CT_LANES; k += CT_LANES) {
-        vf value = vload(x + k);
-        vstore(y + k, value * gate(value, v, S0) * scale + shift + vload(residual + k));
-    }
+    for (size_t k = 0; k < n * CT_LANES; k += CT_LANES)
+        vstore(y + k, gated_value(&g, vload(x + k), S0) + vload(residual + k));
 }
 
 INLINE void forward(const float *x, const ct_norm_geometry *g, const float *w, const float *b,

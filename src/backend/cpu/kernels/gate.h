@@ -29,4 +29,25 @@ INLINE vf gate(vf x, vf v, const bool S0) {
     return vmin(vmax(x * (1.0f / 6) + 0.5f, vzero()), vset(1.0f));
 }
 
+/* What the norm makes of x, scale = rho w and shift = b: x s(x) scale + shift. */
+typedef struct gated {
+    vf slope, scale, shift;
+    vf sixth, half, low, high; /* s scale = x sixth + half, kept between low and high */
+} gated;
+
+INLINE gated gated_of(vf slope, vf scale, vf shift) {
+    return (gated){slope,
+                   scale,
+                   shift,
+                   scale * (1.0f / 6),
+                   scale * 0.5f,
+                   vmin(scale, vzero()),
+                   vmax(scale, vzero())};
+}
+
+INLINE vf gated_value(const gated *g, vf x, const bool S0) {
+    if (S0) return x * gate(x, g->slope, S0) * g->scale + g->shift;
+    return x * vmin(vmax(x * g->sixth + g->half, g->low), g->high) + g->shift;
+}
+
 #endif
