@@ -51,7 +51,8 @@ typedef struct cuda_call {
     size_t jobs, samples, program, column, cross_begin;
     /* update */
     size_t n_quads;
-    int n_rows, n_temps, n_temp_rows;
+    int n_rows; /* of a temporary */
+    int n_temp_rows, n_bank_rows;
     /* features, gradient */
     cuda_plan *plan;
     const cuda_source *source;

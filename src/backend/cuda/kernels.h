@@ -403,28 +403,40 @@ ct_status ct_cuda_loss_sums(const cuda_run *run, const double *samples_dev, floa
                             size_t losses_stride, const size_t *column_dev, double *scores_dev);
 
 /* ---- update.cu ---- */
-#define CUDA_MAX_ASSIGNS 24
-#define CUDA_MAX_TERMS   6
+#define CUDA_MAX_ASSIGNS   24
+#define CUDA_MAX_TERMS     6
+#define CUDA_MAX_SLOTS     20
+#define CUDA_PROGRAM_BYTES 4096 /* with small matrices; a block copies it in one go */
+
+/* A bank or a temporary of a program. Its rows have numbers in shared memory from `first` on, banks'
+ * and temporaries' counted apart. */
+typedef struct cuda_slot {
+    float *data; /* NULL: a temporary */
+    size_t stride;
+    int first, n_rows;
+    int n_load;    /* rows that are read before they are written */
+    int n_written; /* so far, while the program is put together */
+} cuda_slot;
 
 typedef struct cuda_term {
-    const float *data; /* NULL: temporary `temp` */
-    size_t stride;
-    int temp;
+    int slot;
     int matrix; /* byte offset of a cuda_sparse from the program, or -1 */
     float coef;
 } cuda_term;
 
 typedef struct cuda_assign {
-    float *data; /* NULL: temporary `temp` */
-    size_t stride;
-    int temp, n_rows, n_terms;
+    int slot, n_rows, n_terms;
     cuda_term terms[CUDA_MAX_TERMS];
 } cuda_assign;
 
 typedef struct cuda_program {
-    int n_assigns, n_temp_rows;
     size_t n_quads; /* columns / 4, rounded up */
+    int n_assigns, n_slots, n_temp_rows, n_bank_rows;
+    int n_tail; /* ints of the tail in use */
+    int reserved;
+    cuda_slot slots[CUDA_MAX_SLOTS];
     cuda_assign assigns[CUDA_MAX_ASSIGNS];
+    int tail[352]; /* matrices */
 } cuda_program;
 
 /* begin [n_rows + 1], column [entries], value [entries] (floats) follow. */
@@ -433,7 +445,7 @@ typedef struct cuda_sparse {
 } cuda_sparse;
 
 ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_rows, int n_temps, int n_temp_rows, size_t shared_limit);
+                         int n_temp_rows, int n_bank_rows, size_t shared_limit);
 
 #ifdef __cplusplus
 }
