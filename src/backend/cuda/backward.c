@@ -19,6 +19,11 @@ static size_t size_of(const pass *p, int node) {
     return ct_shape_size(p->plan->base.graph->nodes[node].shape);
 }
 
+static size_t bias_of(const pass *p, const cuda_step *step) {
+    int bias = step->node->bias;
+    return bias == CT_NO_PARAM ? CUDA_NO_PARAM : p->plan->base.graph->params[bias].offset;
+}
+
 static cuda_gate gate_of(const pass *p, const cuda_step *step) {
     if (step->gate < 0) return (cuda_gate){0};
     const cuda_step *norm = &p->plan->steps[step->gate];
@@ -40,6 +45,8 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     switch (step->wgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->run, &step->conv, x, d, weight);
     case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_LINEAR:
+        return ct_cuda_linear_wgrad(p->run, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, &layer, 1);
     case CUDA_MMA: return ct_cuda_mma_wgrad(p->run, &step->conv, &gate, x, d, weight);
     case CUDA_DEPTHWISE:
@@ -57,7 +64,8 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
     switch (step->dgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_dgrad(p->run, c, d, weight, step->add_in, dx);
     case CUDA_LINEAR:
-        return ct_cuda_linear_dgrad(p->run, c->ci, c->co, d, step->backward, step->add_in, dx);
+        return ct_cuda_linear_dgrad(p->run, c->ci, c->co, d, step->backward, step->add_in,
+                                    step->masks_in ? value(p, step->in) : NULL, dx);
     case CUDA_NARROW:
         return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, step->backward, CUDA_NO_PARAM,
                                    false, step->add_in, dx, NULL);
@@ -74,7 +82,7 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
 /* Gradients of a convolution whose output's gradient is d. */
 static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
     const cuda_conv *c = &step->conv;
-    if (step->node->bias != CT_NO_PARAM)
+    if (step->node->bias != CT_NO_PARAM && step->wgrad_kernel != CUDA_LINEAR)
         CT_TRY(ct_cuda_bias_sums(p->run, c->co, c->ho * c->wo, d, step->sums));
     CT_TRY(conv_wgrad(p, step, d));
     return step->in > 0 ? conv_dgrad(p, step, d) : CT_OK;

@@ -128,8 +128,10 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
         if (ct_cuda_mma_wgrad_fits(c)) step->wgrad_kernel = CUDA_MMA;
         if (step->forward_kernel == CUDA_MMA && is_pointwise(c)) return;
     }
-    if (is_linear && c->ci % 4 == 0) step->forward_kernel = CUDA_LINEAR;
-    if (is_linear && c->co % 4 == 0) step->dgrad_kernel = CUDA_LINEAR;
+    if (is_linear) {
+        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel = CUDA_LINEAR;
+        return;
+    }
     if (ct_cuda_narrow_fits(&forward, taps)) step->forward_kernel = CUDA_NARROW;
     if (ct_cuda_narrow_fits(&backward, taps)) step->dgrad_kernel = CUDA_NARROW;
     if (ct_cuda_narrow_wgrad_fits(c)) step->wgrad_kernel = CUDA_NARROW;
@@ -200,6 +202,17 @@ static void fuse_pool(cuda_plan *plan, int s) {
     if (conv->forward_kernel == CUDA_NARROW && node->kernel == 2 && node->stride == 2 &&
         node->pad == 0 && ct_cuda_narrow_pools(&tile, conv->conv.kh, conv->conv.kw))
         conv->pooled = pool->out;
+}
+
+/* A linear layer that alone reads a convolution's or linear layer's ReLU gives the gradient of the
+ * ReLU's input. */
+static void fuse_mask(cuda_plan *plan, int s) {
+    cuda_step *before = &plan->steps[s - 1], *step = &plan->steps[s];
+    if (step->op != CT_OP_CONV || step->dgrad_kernel != CUDA_LINEAR || !before->relu ||
+        before->op != CT_OP_CONV || before->masked || before->out != step->in ||
+        n_consumers(plan->base.graph, step->in) != 1)
+        return;
+    before->masked = step->masks_in = true;
 }
 
 static void find_twins(cuda_plan *plan) {
@@ -412,6 +425,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
         if (step->out <= g->features) plan->n_feature_steps = plan->n_steps;
     }
     for (int s = 1; s < plan->n_steps; s++) fuse_pool(plan, s);
+    for (int s = 1; s < plan->n_steps; s++) fuse_mask(plan, s);
     plan->steps[plan->n_steps - 1].pooled = -1;
     find_chains(plan);
     find_twins(plan);

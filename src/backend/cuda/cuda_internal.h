@@ -103,7 +103,7 @@ typedef struct cuda_backend {
 typedef enum cuda_kernel {
     CUDA_GENERAL,   /* conv.cu */
     CUDA_GROUPED,   /* grouped.cu */
-    CUDA_LINEAR,    /* linear.cu */
+    CUDA_LINEAR,    /* linear.cu; wgrad has the bias too */
     CUDA_NARROW,    /* narrow.cu */
     CUDA_TILE,      /* conv_tile.cu, wgrad_tile.cu */
     CUDA_MMA,       /* conv_mma.cu, wgrad_mma.cu */
@@ -135,7 +135,8 @@ typedef struct cuda_step {
     bool add_residual;
     int pooled; /* a convolution computes the next step's pooling too: that one's node, else -1 */
     bool has_twin; /* the next step convolves the same input to the same shape: one launch */
-    bool masked; /* the pooling behind it has applied the ReLU's gradient, or (a pooling) does so */
+    bool masks_in; /* linear: its input's gradient becomes that of the ReLU's input */
+    bool masked; /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
     int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
     int chained_to; /* the first step of the chain that this one ends, else -1 */
 } cuda_step;

@@ -123,8 +123,12 @@ int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max);
 /* ---- linear.cu ---- */
 ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
                                  size_t packed, size_t bias, bool relu, float *y_dev);
+/* With `mask`, dx is zero where that is not above zero: the gradient of a ReLU before it. */
 ct_status ct_cuda_linear_dgrad(const cuda_run *run, int n_in, int n_out, const float *d_dev,
-                               size_t packed, bool accumulate, float *dx_dev);
+                               size_t packed, bool accumulate, const float *mask_dev,
+                               float *dx_dev);
+ct_status ct_cuda_linear_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                               const float *d_dev, size_t weight, size_t bias);
 
 /* ---- grouped.cu: grouped and depthwise convolutions ---- */
 ct_status ct_cuda_grouped_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,

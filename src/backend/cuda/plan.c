@@ -119,7 +119,8 @@ static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
         if (n->slope != CUDA_NO_PARAM)
             add_sum(plan, sums, step->sums, width, 2 * n->channels, n->channels, n->slope);
         plan->sum_floats += (size_t)width;
-    } else if (step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM) {
+    } else if (step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM &&
+               step->wgrad_kernel != CUDA_LINEAR) {
         int co = step->conv.co;
         add_sum(plan, sums, step->sums, co, 0, co, g->params[step->node->bias].offset);
         plan->sum_floats += (size_t)co;
@@ -142,7 +143,7 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
     size_t most = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         const cuda_step *step = &plan->steps[s];
-        if (step->op != CT_OP_CONV) continue;
+        if (step->op != CT_OP_CONV || step->wgrad_kernel == CUDA_LINEAR) continue;
         const cuda_conv *c = &step->conv;
         int splits = n_max;
         int n_layers = step->chain > 0 && step->in > 0 ? step->chain : 1;
