@@ -1,11 +1,22 @@
 /* The steps of a plan, backward: gradients by node, parameters' into the gradient rows. */
 #include "backend/cuda/cuda_internal.h"
 
+/* Data gradients run on the main stream. Weight gradients follow on a branch, at most CUDA_LAG units
+ * (steps or chains) behind, for so long what they read stays there (layout.c). They share one place
+ * for partial sums, so that there is one branch. */
 typedef struct pass {
     const cuda_plan *plan;
-    const cuda_run *run;
+    const cuda_run *run;  /* the main stream's */
+    const cuda_run *late; /* the branch's, or the same */
+    const cuda_branches *branches;
     const cuda_workspace *w;
 } pass;
+
+/* The branch may use what the main stream has computed so far. */
+static ct_status fork(const pass *p) {
+    if (p->late == p->run) return CT_OK;
+    return ct_cuda_follow(p->branches->fork, p->run->stream, p->late->stream);
+}
 
 static float *value(const pass *p, int node) {
     return cuda_tensor(p->run, p->w, p->plan->train.value[node]);
@@ -43,16 +54,16 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     size_t weight = layer.weight;
     cuda_gate gate = gate_of(p, step);
     switch (step->wgrad_kernel) {
-    case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->run, &step->conv, x, d, weight);
-    case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->run, &step->conv, x, d, weight);
+    case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->late, &step->conv, x, d, weight);
+    case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, weight);
     case CUDA_LINEAR:
-        return ct_cuda_linear_wgrad(p->run, &step->conv, x, d, weight, bias_of(p, step));
-    case CUDA_TILE: return ct_cuda_tile_wgrad(p->run, &step->conv, &layer, 1);
-    case CUDA_MMA: return ct_cuda_mma_wgrad(p->run, &step->conv, &gate, x, d, weight);
+        return ct_cuda_linear_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
+    case CUDA_TILE: return ct_cuda_tile_wgrad(p->late, &step->conv, &layer, 1);
+    case CUDA_MMA: return ct_cuda_mma_wgrad(p->late, &step->conv, &gate, x, d, weight);
     case CUDA_DEPTHWISE:
         return ct_cuda_depthwise_backward(p->run, &step->conv, &gate, x, d, weight, step->add_in,
                                           step->in > 0 ? grad(p, step->in) : NULL);
-    default: return ct_cuda_conv_wgrad(p->run, &step->conv, x, d, weight);
+    default: return ct_cuda_conv_wgrad(p->late, &step->conv, x, d, weight);
     }
 }
 
@@ -82,8 +93,9 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
 /* Gradients of a convolution whose output's gradient is d. */
 static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
     const cuda_conv *c = &step->conv;
+    CT_TRY(fork(p));
     if (step->node->bias != CT_NO_PARAM && step->wgrad_kernel != CUDA_LINEAR)
-        CT_TRY(ct_cuda_bias_sums(p->run, c->co, c->ho * c->wo, d, step->sums));
+        CT_TRY(ct_cuda_bias_sums(p->late, c->co, c->ho * c->wo, d, step->sums));
     CT_TRY(conv_wgrad(p, step, d));
     return step->in > 0 ? conv_dgrad(p, step, d) : CT_OK;
 }
@@ -195,16 +207,41 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
     CT_TRY(ct_cuda_chain_backward(p->run, steps[0].conv.co, &chain));
     cuda_wgrad layers[CUDA_MAX_CHAIN];
     for (int k = 0; k < n; k++) layers[k] = wgrad_of(p, &steps[k], grad(p, steps[k].inner));
-    CT_TRY(ct_cuda_tile_wgrad(p->run, &steps[begin].conv, layers + begin, n - begin));
-    return begin == 1 ? ct_cuda_tile_wgrad(p->run, &steps[0].conv, layers, 1) : CT_OK;
+    CT_TRY(fork(p));
+    CT_TRY(ct_cuda_tile_wgrad(p->late, &steps[begin].conv, layers + begin, n - begin));
+    return begin == 1 ? ct_cuda_tile_wgrad(p->late, &steps[0].conv, layers, 1) : CT_OK;
 }
 
-ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w) {
-    pass p = {.plan = plan, .run = run, .w = w};
-    for (int s = plan->n_steps - 1; s >= 0; s--) {
-        int first = plan->steps[s].chained_to;
-        CT_TRY(first >= 0 ? run_chain(&p, &plan->steps[first]) : run_step(&p, &plan->steps[s]));
-        if (first >= 0) s = first;
+static ct_status run_unit(const pass *p, int first, int last) {
+    return last > first || p->plan->steps[first].chain > 0 ? run_chain(p, &p->plan->steps[first])
+                                                           : run_step(p, &p->plan->steps[first]);
+}
+
+/* Unit k of the pass, behind the weight gradients of unit k - CUDA_LAG - 1. */
+static ct_status run_in_time(const pass *p, int k, int first, int last) {
+    if (p->late == p->run) return run_unit(p, first, last);
+    cudaEvent_t done = p->branches->late[k % (CUDA_LAG + 1)];
+    if (k > CUDA_LAG) CT_CUDA_TRY(cudaStreamWaitEvent(p->run->stream, done, 0));
+    CT_TRY(run_unit(p, first, last));
+    CT_CUDA_TRY(cudaEventRecord(done, p->late->stream));
+    return CT_OK;
+}
+
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_branches *branches,
+                           const cuda_workspace *w) {
+    cuda_run late = *run;
+    late.stream = branches->wgrad;
+    pass p = {.plan = plan,
+              .run = run,
+              .late = plan->is_single ? run : &late,
+              .branches = branches,
+              .w = w};
+    CT_TRY(fork(&p));
+    for (int last = plan->n_steps - 1, k = 0; last >= 0; k++) {
+        int first = plan->steps[last].unit;
+        CT_TRY(run_in_time(&p, k, first, last));
+        last = first - 1;
     }
+    if (!plan->is_single) CT_TRY(ct_cuda_follow(branches->join, late.stream, run->stream));
     return ct_cuda_sum_samples(run, plan->sums_dev, plan->n_sums, plan->n_sum_blocks);
 }

@@ -269,14 +269,26 @@ static int chain_length(const cuda_plan *plan, int s) {
 
 static void find_chains(cuda_plan *plan) {
     for (int s = 1; s < plan->n_steps; s++) move_addition(plan, s);
-    for (int s = 0; s < plan->n_steps; s++) plan->steps[s].chained_to = -1;
+    for (int s = 0; s < plan->n_steps; s++) {
+        plan->steps[s].chained_to = -1;
+        plan->steps[s].unit = s;
+    }
     for (int s = 0; s < plan->n_steps; s++) {
         int n = chain_length(plan, s);
         if (n == 0) continue;
         plan->steps[s].chain = n;
         plan->steps[s + n - 1].chained_to = s;
+        for (int k = 0; k < n; k++) plan->steps[s + k].unit = s;
         s += n - 1;
     }
+}
+
+/* Weight gradients and data gradients of a depthwise convolution are one kernel of the main stream,
+ * and all weight gradients share one place for partial sums. */
+static void find_single(cuda_plan *plan) {
+    for (int s = 0; s < plan->n_steps; s++)
+        if (plan->steps[s].op == CT_OP_CONV && plan->steps[s].wgrad_kernel == CUDA_DEPTHWISE)
+            plan->is_single = true;
 }
 
 /* Which gradients are there already when a step's backward adds to them, and which nodes' gradients
@@ -429,6 +441,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan->steps[plan->n_steps - 1].pooled = -1;
     find_chains(plan);
     find_twins(plan);
+    find_single(plan);
     plan_measures(plan);
     plan_gates(plan);
     plan_gradients(plan, has);

@@ -56,6 +56,7 @@ static void backend_free(ct_backend *base) {
     ct_cuda_stage_free(backend);
     ct_free(backend->tape.recordings);
     cudaFreeHost(backend->cache.host);
+    ct_cuda_branches_free(&backend->branches);
     cudaStreamDestroy(backend->stream);
     ct_free(backend);
 }
@@ -139,7 +140,10 @@ static ct_status init(cuda_backend *backend) {
     size_t n_free = 0, total = 0;
     CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
     if (used_by_others == SIZE_MAX) used_by_others = total - n_free;
-    CT_CUDA_TRY(cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking));
+    int least = 0, most = 0;
+    CT_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
+    CT_CUDA_TRY(cudaStreamCreateWithPriority(&backend->stream, cudaStreamNonBlocking, most));
+    CT_TRY(ct_cuda_branches_create(&backend->branches));
     backend->tape.recordings = ct_new(cuda_recording, CUDA_GRAPHS);
     if (backend->tape.recordings == NULL) return ct_fail(CT_NOMEM, "no memory for graphs");
     return ct_cuda_stage_create(backend);

@@ -15,6 +15,7 @@
 #define CUDA_RING      4  /* iterations whose stage may be on its way to the device */
 #define CUDA_MAX_CALLS 32 /* of one iteration */
 #define CUDA_GRAPHS    8  /* sequences of calls kept: full and short batches */
+#define CUDA_LAG       3  /* units of a backward pass by which weight gradients may be late */
 
 typedef struct cuda_stage {
     char *host[CUDA_RING];
@@ -59,6 +60,8 @@ typedef struct cuda_call {
     int n_jobs, n_max;
     int n_models;
     bool is_packed; /* the call before has packed the same weights */
+    bool is_beside; /* features, and updates of them: beside the next gradient's forward pass */
+    bool joins;     /* gradient: calls before are beside it */
     cuda_rows params, buffers, features, sums, gradient, losses, cross, received, lambdas;
     ct_loss_spec loss;
 } cuda_call;
@@ -90,9 +93,18 @@ typedef struct cuda_cache {
     size_t first, n;
 } cuda_cache;
 
+/* Streams beside the main one, and events to order them. */
+typedef struct cuda_branches {
+    cudaStream_t features; /* cross-features beside the forward pass */
+    cudaStream_t wgrad;    /* weight gradients beside data gradients */
+    cudaEvent_t fork, join;
+    cudaEvent_t late[CUDA_LAG + 1]; /* ends of the last units' weight gradients */
+} cuda_branches;
+
 typedef struct cuda_backend {
     ct_backend base;
     cudaStream_t stream;
+    cuda_branches branches;
     size_t shared_limit; /* bytes of shared memory a block may have */
     cuda_stage stage;
     cuda_tape tape;
@@ -139,6 +151,7 @@ typedef struct cuda_step {
     bool masked; /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
     int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
     int chained_to; /* the first step of the chain that this one ends, else -1 */
+    int unit;       /* the first step of its chain, or itself */
 } cuda_step;
 
 /* Where tensors lie, in floats a sample from the start of the workspace. */
@@ -165,9 +178,12 @@ struct cuda_plan {
     cuda_sum *sums_dev;
     int n_sums, n_sum_blocks;
     size_t sum_floats; /* a sample */
+    bool is_single; /* a kernel of the main stream needs what weight gradients use: no branch */
     /* grown to the largest call so far */
     char *workspace_dev;
     size_t workspace_size;
+    char *beside_dev; /* of features beside a gradient */
+    size_t beside_size;
 };
 
 /* Pieces of the workspace of one call. */
@@ -227,6 +243,10 @@ ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, 
 ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs);
 cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
                                  bool train, size_t *n_bytes);
+/* The same for features beside a gradient, which have memory of their own but for the weights. False
+ * where there is too little. */
+ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there);
+cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n_max, int n_models);
 /* run.c */
 ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
                            ct_bank *class_sums);
@@ -234,10 +254,18 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
                            ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call);
+/* Packs the weights of calls beside a gradient and lets them begin. */
+ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call);
+/* branch.c */
+ct_status ct_cuda_branches_create(cuda_branches *branches);
+void ct_cuda_branches_free(cuda_branches *branches);
+/* `to` waits for everything `from` has been given so far. */
+ct_status ct_cuda_follow(cudaEvent_t event, cudaStream_t from, cudaStream_t to);
 /* forward.c, backward.c: a plan's steps */
 ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
                           const cuda_workspace *w, cuda_mode mode, int n_steps);
-ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_workspace *w);
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_branches *branches,
+                           const cuda_workspace *w);
 cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *conv);
 cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *conv);
 

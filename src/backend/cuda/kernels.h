@@ -395,8 +395,11 @@ typedef struct cuda_contrast {
     const int *cross_begin_dev; /* [n_jobs + 1] */
     const float *received_dev;  /* by job.out */
     size_t received_stride;
-    float *own_dev; /* [n_jobs][C * (r + 1)] scratch */
+    float *own_dev; /* [n_jobs][C * (r + 1)] class sums of the own features */
 } cuda_contrast;
+/* Fills own_dev. */
+ct_status ct_cuda_own_sums(const cuda_run *run, const cuda_loss *loss,
+                           const cuda_contrast *contrast, const float *z_dev);
 /* dz = gradient of the contrastive terms at the features; adds L_mv and L_dv to samples_dev */
 ct_status ct_cuda_contrast(const cuda_run *run, const cuda_loss *loss,
                            const cuda_contrast *contrast, const float *z_dev, double *samples_dev,

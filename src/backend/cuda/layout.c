@@ -41,6 +41,15 @@ static void use_input(const lives *l, const cuda_step *step, int time) {
     if (step->gate >= 0) use_at(&l->stats[l->plan->steps[step->gate].out], time);
 }
 
+/* When weight gradients of a step that runs backward at `time` have been computed at the latest:
+ * CUDA_LAG units later (backward.c). */
+static int late(const cuda_plan *plan, int time) {
+    int s = 2 * plan->n_steps - time;
+    for (int k = 0; k < CUDA_LAG && !plan->is_single && plan->steps[s].unit > 0; k++)
+        s = plan->steps[s].unit - 1;
+    return 2 * plan->n_steps - plan->steps[s].unit;
+}
+
 static void use_backward(const lives *l, const cuda_step *step, int time) {
     const int *root = l->plan->root;
     if (is_conv(step) || is_norm(step) || step->op == CT_OP_MAXPOOL) use_input(l, step, time);
@@ -48,6 +57,10 @@ static void use_backward(const lives *l, const cuda_step *step, int time) {
     if (step->inner >= 0) {
         use_at(&l->value[step->inner], time);
         use_at(&l->grad[root[step->inner]], time);
+    }
+    if (is_conv(step)) {
+        use_input(l, step, late(l->plan, time));
+        use_at(&l->grad[root[step->inner >= 0 ? step->inner : step->out]], late(l->plan, time));
     }
     use_at(&l->stats[step->out], time);
     use_at(&l->grad[root[step->out]], time);

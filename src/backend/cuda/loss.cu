@@ -205,11 +205,15 @@ static __global__ void contrast_kernel(const cuda_job *jobs, int n_max, cuda_los
     samples[sample * FIELDS + DV] = share * dv;
 }
 
+ct_status ct_cuda_own_sums(const cuda_run *run, const cuda_loss *loss,
+                           const cuda_contrast *contrast, const float *z_dev) {
+    size_t columns = (size_t)loss->n_classes * (size_t)(loss->channels * loss->pixels + 1);
+    return class_sums(run, loss, z_dev, NULL, 0, contrast->own_dev, columns, true);
+}
+
 ct_status ct_cuda_contrast(const cuda_run *run, const cuda_loss *loss,
                            const cuda_contrast *contrast, const float *z_dev, double *samples_dev,
                            float *dz_dev) {
-    size_t columns = (size_t)loss->n_classes * (size_t)(loss->channels * loss->pixels + 1);
-    CT_TRY(class_sums(run, loss, z_dev, NULL, 0, contrast->own_dev, columns, true));
     contrast_kernel<<<grid_of(run), THREADS, 0, run->stream>>>(
         run->jobs_dev, run->n_max, *loss, *contrast, z_dev, samples_dev, dz_dev);
     CT_CUDA_LAUNCHED();

@@ -161,33 +161,77 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
     return most;
 }
 
-static void *piece(const cuda_plan *plan, size_t n_bytes, size_t *end) {
-    char *at = plan->workspace_dev + *end;
+static void *piece(char *base, size_t n_bytes, size_t *end) {
+    char *at = base + *end;
     *end += (n_bytes + ALIGN - 1) / ALIGN * ALIGN;
     return at;
 }
 
-cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
-                                 bool train, size_t *n_bytes) {
+/* Everything but the weights, from *end of base on. */
+static cuda_workspace pieces(const cuda_plan *plan, int n_jobs, int n_max, bool train, char *base,
+                             size_t *end) {
     const ct_graph *g = plan->base.graph;
     const cuda_layout *layout = train ? &plan->train : &plan->forward;
-    size_t n = (size_t)n_jobs * (size_t)n_max, end = 0;
+    size_t n = (size_t)n_jobs * (size_t)n_max;
     size_t columns = (size_t)g->n_classes * (ct_graph_n_features(g) + 1);
     cuda_workspace w = {0};
-    /* First, so that calls of any size find the same weights there. */
-    w.packed = piece(plan, (size_t)n_models * plan->packed_floats * sizeof(float), &end);
-    w.labels = piece(plan, n * sizeof(int32_t), &end);
-    w.predictions = piece(plan, n * sizeof(int), &end);
-    w.samples = piece(plan, n * CT_LOSS_FIELDS * sizeof(double), &end);
-    w.scores = piece(plan, (size_t)n_jobs * 2 * sizeof(double), &end);
+    w.labels = piece(base, n * sizeof(int32_t), end);
+    w.predictions = piece(base, n * sizeof(int), end);
+    w.samples = piece(base, n * CT_LOSS_FIELDS * sizeof(double), end);
+    w.scores = piece(base, (size_t)n_jobs * 2 * sizeof(double), end);
     if (train) {
-        w.own = piece(plan, (size_t)n_jobs * columns * sizeof(float), &end);
-        w.sums = piece(plan, n * plan->sum_floats * sizeof(float), &end);
-        w.partial = piece(plan, partial_floats(plan, n_jobs, n_max) * sizeof(float), &end);
+        w.own = piece(base, (size_t)n_jobs * columns * sizeof(float), end);
+        w.sums = piece(base, n * plan->sum_floats * sizeof(float), end);
+        w.partial = piece(base, partial_floats(plan, n_jobs, n_max) * sizeof(float), end);
     }
-    w.tensors = piece(plan, n * layout->n_floats * sizeof(float), &end);
+    w.tensors = piece(base, n * layout->n_floats * sizeof(float), end);
+    return w;
+}
+
+static size_t packed_bytes(const cuda_plan *plan, int n_models) {
+    return (size_t)n_models * plan->packed_floats * sizeof(float);
+}
+
+cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
+                                 bool train, size_t *n_bytes) {
+    size_t end = 0;
+    /* First, so that calls of any size find the same weights there. */
+    float *packed = piece(plan->workspace_dev, packed_bytes(plan, n_models), &end);
+    cuda_workspace w = pieces(plan, n_jobs, n_max, train, plan->workspace_dev, &end);
+    w.packed = packed;
     if (n_bytes != NULL) *n_bytes = end;
     return w;
+}
+
+cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n_max,
+                                        int n_models) {
+    size_t end = 0;
+    cuda_workspace w = pieces(plan, n_jobs, n_max, false, plan->beside_dev, &end);
+    end = 0;
+    w.packed = piece(plan->workspace_dev, packed_bytes(plan, n_models), &end);
+    return w;
+}
+
+ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there) {
+    cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    size_t n_bytes = 0, n_free = 0, total = 0;
+    pieces(plan, call->n_jobs, call->n_max, false, plan->beside_dev, &n_bytes);
+    *is_there = n_bytes <= plan->beside_size;
+    if (*is_there) return CT_OK;
+    CT_TRY(ct_cuda_memory(&n_free, &total));
+    if (n_bytes > n_free / 4) return CT_OK; /* nobody shall miss it */
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    ct_cuda_forget_graphs(backend);
+    cudaFree(plan->beside_dev);
+    plan->beside_dev = NULL;
+    plan->beside_size = 0;
+    void *dev = NULL;
+    CT_TRY(ct_cuda_alloc(n_bytes, "a forward pass", &dev));
+    plan->beside_dev = dev;
+    plan->beside_size = n_bytes;
+    plan->base.workspace_bytes = plan->workspace_size + n_bytes;
+    *is_there = true;
+    return CT_OK;
 }
 
 static size_t bytes_of(const cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
@@ -247,7 +291,8 @@ ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, 
     void *dev = NULL;
     CT_TRY(ct_cuda_alloc(n_bytes, train ? "a training step" : "a forward pass", &dev));
     plan->workspace_dev = dev;
-    plan->base.workspace_bytes = plan->workspace_size = n_bytes;
+    plan->workspace_size = n_bytes;
+    plan->base.workspace_bytes = n_bytes + plan->beside_size;
     return CT_OK;
 }
 
@@ -279,6 +324,7 @@ void ct_cuda_plan_free(ct_plan *base) {
     cudaStreamSynchronize(backend->stream);
     ct_cuda_forget_graphs(backend);
     cudaFree(plan->workspace_dev);
+    cudaFree(plan->beside_dev);
     cudaFree(plan->packs_dev);
     cudaFree(plan->table_dev);
     cudaFree(plan->sums_dev);

@@ -104,9 +104,20 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
     return ct_cuda_call_commit(backend, &call);
 }
 
+static cudaStream_t stream_of(const cuda_backend *backend, const cuda_call *call) {
+    return call->is_beside ? backend->branches.features : backend->stream;
+}
+
+static cuda_workspace workspace_of(const cuda_call *call) {
+    if (call->is_beside)
+        return ct_cuda_workspace_beside(call->plan, call->n_jobs, call->n_max, call->n_models);
+    return ct_cuda_workspace(call->plan, call->n_jobs, call->n_max, call->n_models,
+                             call->kind == CUDA_CALL_GRADIENT, NULL);
+}
+
 static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
                        const cuda_workspace *w) {
-    return (cuda_run){.stream = backend->stream,
+    return (cuda_run){.stream = stream_of(backend, call),
                       .jobs_dev = (const cuda_job *)(backend->stage.dev + call->jobs),
                       .n_jobs = call->n_jobs,
                       .n_max = call->n_max,
@@ -149,7 +160,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
     const cuda_plan *plan = call->plan;
     const cuda_layout *layout = mode == CUDA_TRAIN ? &plan->train : &plan->forward;
     const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
-    if (!call->is_packed)
+    if (!call->is_packed && !call->is_beside)
         CT_TRY(ct_cuda_pack(run, plan->table_dev, plan->plain_floats, call->n_models, w->packed));
     CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
@@ -158,8 +169,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
 
 static ct_status launch_features(const cuda_backend *backend, const cuda_call *call) {
     const cuda_plan *plan = call->plan;
-    cuda_workspace w =
-        ct_cuda_workspace(plan, call->n_jobs, call->n_max, call->n_models, false, NULL);
+    cuda_workspace w = workspace_of(call);
     cuda_run run = run_of(backend, call, &w);
     cuda_loss loss = loss_of(call, &w);
     CT_TRY(launch_forward(backend, call, &run, &w, CUDA_FEATURES, plan->n_feature_steps));
@@ -187,6 +197,9 @@ static ct_status launch_loss(const cuda_backend *backend, const cuda_call *call,
                                   .received_dev = call->received.data,
                                   .received_stride = call->received.stride,
                                   .own_dev = w->own};
+        CT_TRY(ct_cuda_own_sums(run, &loss, &contrast, z));
+        if (call->joins)
+            CT_TRY(ct_cuda_follow(backend->branches.join, backend->branches.features, run->stream));
         CT_TRY(ct_cuda_contrast(run, &loss, &contrast, z, w->samples, dz));
     } else {
         size_t n = (size_t)run->n_jobs * (size_t)run->n_max * ct_graph_n_features(g);
@@ -198,19 +211,29 @@ static ct_status launch_loss(const cuda_backend *backend, const cuda_call *call,
 
 static ct_status launch_gradient(const cuda_backend *backend, const cuda_call *call) {
     const cuda_plan *plan = call->plan;
-    cuda_workspace w =
-        ct_cuda_workspace(plan, call->n_jobs, call->n_max, call->n_models, true, NULL);
+    cuda_workspace w = workspace_of(call);
     cuda_run run = run_of(backend, call, &w);
     CT_TRY(launch_forward(backend, call, &run, &w, CUDA_TRAIN, plan->n_steps));
     CT_TRY(launch_loss(backend, call, &run, &w));
-    return ct_cuda_backward(plan, &run, &w);
+    return ct_cuda_backward(plan, &run, &backend->branches, &w);
+}
+
+ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
+    const cuda_plan *plan = call->plan;
+    cuda_workspace w = workspace_of(call);
+    cuda_run run = run_of(backend, call, &w);
+    run.stream = backend->stream;
+    if (!call->is_packed)
+        CT_TRY(
+            ct_cuda_pack(&run, plan->table_dev, plan->plain_floats, call->n_models, w.packed));
+    return ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features);
 }
 
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
     if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
     if (call->kind == CUDA_CALL_GRADIENT) return launch_gradient(backend, call);
     const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
-    return ct_cuda_update(backend->stream, program, call->n_quads, call->n_temp_rows,
+    return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_temp_rows,
                           call->n_bank_rows, backend->shared_limit);
 }
 

@@ -16,8 +16,12 @@ void ct_cuda_forget_graphs(cuda_backend *backend) {
 }
 
 static ct_status launch_all(cuda_backend *backend) {
-    for (int k = 0; k < backend->tape.n_calls; k++)
-        CT_TRY(ct_cuda_launch(backend, &backend->tape.calls[k]));
+    const cuda_call *calls = backend->tape.calls;
+    for (int k = 0; k < backend->tape.n_calls; k++) {
+        bool forks = calls[k].is_beside && (k == 0 || !calls[k - 1].is_beside);
+        if (forks) CT_TRY(ct_cuda_fork(backend, &calls[k]));
+        CT_TRY(ct_cuda_launch(backend, &calls[k]));
+    }
     return CT_OK;
 }
 
@@ -46,6 +50,27 @@ ct_status ct_cuda_call_begin(cuda_backend *backend) {
     return backend->tape.in_step ? CT_OK : ct_cuda_stage_begin(backend);
 }
 
+/* Features of the models whose gradient comes next, and updates of them, run beside its forward
+ * pass: from the first of them on, calls that neither read what it writes nor write what it reads.
+ * That the gradient's weights are packed says that no update has changed them. */
+static ct_status find_beside(cuda_tape *tape, cuda_call *gradient) {
+    int first = tape->n_calls - 1, end = first;
+    bool is_there = false;
+    if (!gradient->is_packed || gradient->buffers.data != NULL || !gradient->loss.ccl) return CT_OK;
+    for (int k = end - 1; k >= 0 && tape->calls[k].kind != CUDA_CALL_GRADIENT; k--) {
+        cuda_call *call = &tape->calls[k];
+        if (call->kind == CUDA_CALL_UPDATE) continue;
+        if (call->plan != gradient->plan || call->params.data != gradient->params.data) break;
+        CT_TRY(ct_cuda_reserve_beside(gradient->plan, call, &is_there));
+        if (!is_there) return CT_OK;
+        first = k;
+        if (!call->is_packed) break;
+    }
+    for (int k = first; k < end; k++) tape->calls[k].is_beside = true;
+    gradient->joins = first < end;
+    return CT_OK;
+}
+
 ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call) {
     cuda_tape *tape = &backend->tape;
     if (!tape->in_step) {
@@ -61,7 +86,7 @@ ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call) {
     tape->packed_plan = call->plan;
     tape->packed_data = call->params.data;
     tape->n_packed = call->n_models;
-    return CT_OK;
+    return call->kind == CUDA_CALL_GRADIENT ? find_beside(tape, noted) : CT_OK;
 }
 
 static cuda_recording *find(cuda_tape *tape) {

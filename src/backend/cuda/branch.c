@@ -1,0 +1,36 @@
+/* Branches: an iteration is mostly one kernel behind the other, but cross-features need not wait for
+ * the forward pass, nor data gradients for weight gradients. What runs beside the main stream fills
+ * the ends of its kernels, where multiprocessors have nothing left to do. No sum changes its order.
+ */
+#include <string.h>
+
+#include "backend/cuda/cuda_internal.h"
+
+ct_status ct_cuda_branches_create(cuda_branches *b) {
+    int least = 0, most = 0;
+    CT_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
+    CT_CUDA_TRY(cudaStreamCreateWithPriority(&b->features, cudaStreamNonBlocking, most));
+    /* everything waits for data gradients, nothing for weight gradients */
+    CT_CUDA_TRY(cudaStreamCreateWithPriority(&b->wgrad, cudaStreamNonBlocking, least));
+    CT_CUDA_TRY(cudaEventCreateWithFlags(&b->fork, cudaEventDisableTiming));
+    CT_CUDA_TRY(cudaEventCreateWithFlags(&b->join, cudaEventDisableTiming));
+    for (int k = 0; k <= CUDA_LAG; k++)
+        CT_CUDA_TRY(cudaEventCreateWithFlags(&b->late[k], cudaEventDisableTiming));
+    return CT_OK;
+}
+
+void ct_cuda_branches_free(cuda_branches *b) {
+    for (int k = 0; k <= CUDA_LAG; k++)
+        if (b->late[k] != NULL) cudaEventDestroy(b->late[k]);
+    if (b->fork != NULL) cudaEventDestroy(b->fork);
+    if (b->join != NULL) cudaEventDestroy(b->join);
+    if (b->features != NULL) cudaStreamDestroy(b->features);
+    if (b->wgrad != NULL) cudaStreamDestroy(b->wgrad);
+    memset(b, 0, sizeof *b);
+}
+
+ct_status ct_cuda_follow(cudaEvent_t event, cudaStream_t from, cudaStream_t to) {
+    CT_CUDA_TRY(cudaEventRecord(event, from));
+    CT_CUDA_TRY(cudaStreamWaitEvent(to, event, 0));
+    return CT_OK;
+}
