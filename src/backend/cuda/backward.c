@@ -1,9 +1,9 @@
 /* The steps of a plan, backward: gradients by node, parameters' into the gradient rows. */
 #include "backend/cuda/cuda_internal.h"
 
-/* Data gradients run on the main stream. Weight gradients follow on a branch, at most CUDA_LAG units
- * (steps or chains) behind, for so long what they read stays there (layout.c). They share one place
- * for partial sums, so that there is one branch. */
+/* Data gradients run on the main stream. Weight gradients follow on a branch, at most CUDA_LAG
+ * units (steps or chains) behind, for so long what they read stays there (layout.c). They share one
+ * place for partial sums, so that there is one branch. */
 typedef struct pass {
     const cuda_plan *plan;
     const cuda_run *run;  /* the main stream's */
@@ -227,8 +227,8 @@ static ct_status run_in_time(const pass *p, int k, int first, int last) {
     return CT_OK;
 }
 
-ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_branches *branches,
-                           const cuda_workspace *w) {
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run,
+                           const cuda_branches *branches, const cuda_workspace *w) {
     cuda_run late = *run;
     late.stream = branches->wgrad;
     pass p = {.plan = plan,

@@ -1,6 +1,7 @@
-/* Branches: an iteration is mostly one kernel behind the other, but cross-features need not wait for
- * the forward pass, nor data gradients for weight gradients. What runs beside the main stream fills
- * the ends of its kernels, where multiprocessors have nothing left to do. No sum changes its order.
+/* Branches: an iteration is mostly one kernel behind the other, but cross-features need not wait
+ * for the forward pass, nor data gradients for weight gradients. What runs beside the main stream
+ * fills the ends of its kernels, where multiprocessors have nothing left to do. No sum changes its
+ * order.
  */
 #include <string.h>
 

@@ -148,8 +148,8 @@ typedef struct cuda_step {
     int pooled; /* a convolution computes the next step's pooling too: that one's node, else -1 */
     bool has_twin; /* the next step convolves the same input to the same shape: one launch */
     bool masks_in; /* linear: its input's gradient becomes that of the ReLU's input */
-    bool masked; /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
-    int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
+    bool masked;   /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
+    int chain;     /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
     int chained_to; /* the first step of the chain that this one ends, else -1 */
     int unit;       /* the first step of its chain, or itself */
 } cuda_step;
@@ -178,7 +178,7 @@ struct cuda_plan {
     cuda_sum *sums_dev;
     int n_sums, n_sum_blocks;
     size_t sum_floats; /* a sample */
-    bool is_single; /* a kernel of the main stream needs what weight gradients use: no branch */
+    bool is_single;    /* a kernel of the main stream needs what weight gradients use: no branch */
     /* grown to the largest call so far */
     char *workspace_dev;
     size_t workspace_size;
@@ -243,8 +243,8 @@ ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, 
 ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs);
 cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
                                  bool train, size_t *n_bytes);
-/* The same for features beside a gradient, which have memory of their own but for the weights. False
- * where there is too little. */
+/* The same for features beside a gradient, which have memory of their own but for the weights.
+ * False where there is too little. */
 ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there);
 cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n_max, int n_models);
 /* run.c */
@@ -264,8 +264,8 @@ ct_status ct_cuda_follow(cudaEvent_t event, cudaStream_t from, cudaStream_t to);
 /* forward.c, backward.c: a plan's steps */
 ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
                           const cuda_workspace *w, cuda_mode mode, int n_steps);
-ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run, const cuda_branches *branches,
-                           const cuda_workspace *w);
+ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run,
+                           const cuda_branches *branches, const cuda_workspace *w);
 cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *conv);
 cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *conv);
 

@@ -415,8 +415,8 @@ ct_status ct_cuda_loss_sums(const cuda_run *run, const double *samples_dev, floa
 #define CUDA_MAX_SLOTS     20
 #define CUDA_PROGRAM_BYTES 4096 /* with small matrices; a block copies it in one go */
 
-/* A bank or a temporary of a program. Its rows have numbers in shared memory from `first` on, banks'
- * and temporaries' counted apart. */
+/* A bank or a temporary of a program. Its rows have numbers in shared memory from `first` on,
+ * banks' and temporaries' counted apart. */
 typedef struct cuda_slot {
     float *data; /* NULL: a temporary */
     size_t stride;

@@ -29,7 +29,8 @@ static __device__ __forceinline__ void load_deep(const float *from, float v[DEEP
     }
 }
 
-/* This warp's part of K, DEEP at a time: sums[i][j] of row y + 4 i and column x + 8 j of the tile. */
+/* This warp's part of K, DEEP at a time: sums[i][j] of row y + 4 i and column x + 8 j of the tile.
+ */
 template <int DEEP>
 static __device__ void multiply(const linear_call &c, const cuda_job &job, int from, int to,
                                 float sums[8][4]) {
@@ -54,13 +55,11 @@ static __device__ void multiply(const linear_call &c, const cuda_job &job, int f
 #pragma unroll
             for (int j = 0; j < 4; j++)
 #pragma unroll
-                for (int s = 0; s < DEEP; s++)
-                    sums[i][j] = fmaf(va[i][s], vb[s][j], sums[i][j]);
+                for (int s = 0; s < DEEP; s++) sums[i][j] = fmaf(va[i][s], vb[s][j], sums[i][j]);
     }
 }
 
-template <int DEEP>
-static __global__ void __launch_bounds__(THREADS) linear_kernel(linear_call c) {
+template <int DEEP> static __global__ void __launch_bounds__(THREADS) linear_kernel(linear_call c) {
     __shared__ float parts[WARPS][TILE][TILE];
     const cuda_job job = c.jobs[blockIdx.z];
     if ((int)blockIdx.x * TILE >= job.n) return;

@@ -224,8 +224,7 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
     cuda_run run = run_of(backend, call, &w);
     run.stream = backend->stream;
     if (!call->is_packed)
-        CT_TRY(
-            ct_cuda_pack(&run, plan->table_dev, plan->plain_floats, call->n_models, w.packed));
+        CT_TRY(ct_cuda_pack(&run, plan->table_dev, plan->plain_floats, call->n_models, w.packed));
     return ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features);
 }
 

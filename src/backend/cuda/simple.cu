@@ -109,13 +109,114 @@ static __global__ void halves_backward_kernel(const cuda_job *jobs, int n_max, c
     dx[at + below + w.c] = best == 3 ? d : 0.0f;
 }
 
-static __global__ void avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels,
-                                      const float *x, float *y) {
-    unsigned c = value_of(jobs, (unsigned)channels);
-    if (c >= (unsigned)channels) return;
-    const float *xs = x + sample_of(n_max) * channels * pixels;
+/* The larger one of each channel; the first where they are equal. `at` follows. */
+static __device__ __forceinline__ void take_larger(float4 v, int place, float4 *value, int4 *at) {
+    if (v.x > value->x) value->x = v.x, at->x = place;
+    if (v.y > value->y) value->y = v.y, at->y = place;
+    if (v.z > value->z) value->z = v.z, at->z = place;
+    if (v.w > value->w) value->w = v.w, at->w = place;
+}
+
+static __device__ __forceinline__ float4 lowest(void) {
+    return make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+}
+
+/* Four channels a thread. */
+static __global__ void maxpool_quads_kernel(const cuda_job *jobs, int n_max, cuda_window w,
+                                            const float4 *x, float4 *y) {
+    unsigned quads = (unsigned)w.c / 4, size = (unsigned)(w.ho * w.wo) * quads;
+    unsigned e = value_of(jobs, size);
+    if (e >= size) return;
+    int p = (int)(e / quads), y0 = p / w.wo * w.stride - w.pad, x0 = p % w.wo * w.stride - w.pad;
+    const float4 *xs = x + sample_of(n_max) * w.hi * w.wi * quads + e % quads;
+    float4 value = lowest();
+    int4 at;
+    for (int u = max(0, -y0); u < w.kernel && y0 + u < w.hi; u++)
+        for (int v = max(0, -x0); v < w.kernel && x0 + v < w.wi; v++)
+            take_larger(xs[(size_t)((y0 + u) * w.wi + x0 + v) * quads], 0, &value, &at);
+    y[sample_of(n_max) * size + e] = value;
+}
+
+static __device__ __forceinline__ float if_at(int at, int place, float d) {
+    return at == place ? d : 0.0f;
+}
+
+/* Windows of 3 x 3, two apart, with a border of one: a thread has 2 x 2 pixels of four channels,
+ * and finds the largest values of the four windows they lie in from 5 x 5 pixels, once each. */
+enum { SPAN = 5 };
+
+static __global__ void __launch_bounds__(THREADS)
+    thirds_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w, const float4 *x,
+                           const float4 *dy, bool accumulate, bool masked, float4 *dx) {
+    unsigned quads = (unsigned)w.c / 4, wide = (unsigned)(w.wi + 1) / 2;
+    unsigned size = (unsigned)(w.hi + 1) / 2 * wide * quads, e = value_of(jobs, size);
+    if (e >= size) return;
+    unsigned q = e % quads, p = e / quads;
+    int oy = (int)(p / wide), ox = (int)(p % wide);
+    const float4 *xs = x + sample_of(n_max) * w.hi * w.wi * quads + q;
+    const float4 *ds = dy + sample_of(n_max) * w.ho * w.wo * quads + q;
+    float4 *to = dx + sample_of(n_max) * w.hi * w.wi * quads + q, sums[4] = {}, own[4] = {};
+    float4 value[4] = {lowest(), lowest(), lowest(), lowest()};
+    int4 at[4] = {};
+#pragma unroll
+    for (int k = 0; k < SPAN * SPAN; k++) {
+        int r = k / SPAN, s = k % SPAN, iy = 2 * oy - 1 + r, ix = 2 * ox - 1 + s;
+        if (iy < 0 || iy >= w.hi || ix < 0 || ix >= w.wi) continue;
+        float4 v = xs[(size_t)(iy * w.wi + ix) * quads];
+        if ((r == 1 || r == 2) && (s == 1 || s == 2)) own[(r - 1) * 2 + s - 1] = v;
+#pragma unroll
+        for (int window = 0; window < 4; window++) {
+            int u = r - window / 2 * 2, t = s - window % 2 * 2;
+            if (u >= 0 && u < 3 && t >= 0 && t < 3) take_larger(v, k, &value[window], &at[window]);
+        }
+    }
+#pragma unroll
+    for (int window = 0; window < 4; window++) {
+        int wy = oy + window / 2, wx = ox + window % 2;
+        if (wy >= w.ho || wx >= w.wo) continue;
+        float4 d = ds[(size_t)(wy * w.wo + wx) * quads];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int place = (k / 2 + 1) * SPAN + k % 2 + 1;
+            sums[k].x += if_at(at[window].x, place, d.x);
+            sums[k].y += if_at(at[window].y, place, d.y);
+            sums[k].z += if_at(at[window].z, place, d.z);
+            sums[k].w += if_at(at[window].w, place, d.w);
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int iy = 2 * oy + k / 2, ix = 2 * ox + k % 2;
+        if (iy >= w.hi || ix >= w.wi) continue;
+        float4 d = sums[k], *out = &to[(size_t)(iy * w.wi + ix) * quads];
+        if (masked)
+            d = make_float4(own[k].x > 0 ? d.x : 0, own[k].y > 0 ? d.y : 0, own[k].z > 0 ? d.z : 0,
+                            own[k].w > 0 ? d.w : 0);
+        if (accumulate) d.x += out->x, d.y += out->y, d.z += out->z, d.w += out->w;
+        *out = d;
+    }
+}
+
+/* A block has 64 channels of a sample; SLICES threads share out a channel's pixels and are added up
+ * in order. */
+enum { SLICES = THREADS / 64 };
+
+static __global__ void __launch_bounds__(THREADS)
+    avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels, const float *x,
+                   float *y) {
+    __shared__ float parts[SLICES][64];
+    if ((int)blockIdx.y >= jobs[blockIdx.z].n) return;
+    int lane = (int)threadIdx.x % 64, slice = (int)threadIdx.x / 64;
+    int c = (int)blockIdx.x * 64 + lane;
+    const float *xs = x + sample_of(n_max) * channels * pixels + c;
     float sum = 0.0f;
-    for (int p = 0; p < pixels; p++) sum += xs[(size_t)p * channels + c];
+    if (c < channels)
+#pragma unroll 8
+        for (int p = slice; p < pixels; p += SLICES) sum += xs[(size_t)p * channels];
+    parts[slice][lane] = sum;
+    __syncthreads();
+    if (slice > 0 || c >= channels) return;
+    for (int k = 1; k < SLICES; k++) sum += parts[k][lane];
     y[sample_of(n_max) * channels + c] = sum / (float)pixels;
 }
 
@@ -161,8 +262,13 @@ ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, cons
 
 ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float *x_dev,
                           float *y_dev) {
-    maxpool_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *w, x_dev, y_dev);
+    if (w->c % 4 == 0)
+        maxpool_quads_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c / 4), THREADS, 0,
+                               run->stream>>>(run->jobs_dev, run->n_max, *w, (const float4 *)x_dev,
+                                              (float4 *)y_dev);
+    else
+        maxpool_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, *w, x_dev, y_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -179,6 +285,14 @@ ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, co
         CT_CUDA_LAUNCHED();
         return CT_OK;
     }
+    if (w->kernel == 3 && w->stride == 2 && w->pad == 1 && w->c % 4 == 0) {
+        size_t n = (size_t)((w->hi + 1) / 2) * (size_t)((w->wi + 1) / 2) * (size_t)(w->c / 4);
+        thirds_backward_kernel<<<grid_of(run, n), THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, *w, (const float4 *)x_dev, (const float4 *)dy_dev,
+            accumulate, masked, (float4 *)dx_dev);
+        CT_CUDA_LAUNCHED();
+        return CT_OK;
+    }
     maxpool_backward_kernel<<<grid_of(run, (size_t)w->hi * w->wi * w->c), THREADS, 0,
                               run->stream>>>(run->jobs_dev, run->n_max, *w, x_dev, dy_dev,
                                              accumulate, masked, dx_dev);
@@ -188,8 +302,9 @@ ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, co
 
 ct_status ct_cuda_avgpool(const cuda_run *run, int channels, int pixels, const float *x_dev,
                           float *y_dev) {
-    avgpool_kernel<<<grid_of(run, (size_t)channels), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, channels, pixels, x_dev, y_dev);
+    dim3 grid((unsigned)(channels + 63) / 64, (unsigned)run->n_max, (unsigned)run->n_jobs);
+    avgpool_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, channels, pixels,
+                                                      x_dev, y_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -159,8 +159,7 @@ ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, s
     size_t column = (size_t)(n_temp_rows + 2 * n_bank_rows) * sizeof(float4);
     unsigned quads = MAX_QUADS;
     while (quads > MIN_QUADS && column * quads > limit / 3) quads /= 2;
-    if (column * quads > limit)
-        return run_far(stream, program_dev, n_quads, n_temp_rows, limit);
+    if (column * quads > limit) return run_far(stream, program_dev, n_quads, n_temp_rows, limit);
     int device = 0, n_processors = 0, n_blocks = 0;
     dim3 threads(quads, THREADS / quads);
     CT_TRY(allow_shared(update_kernel, column * quads));
