@@ -55,7 +55,8 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     cuda_gate gate = gate_of(p, step);
     switch (step->wgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->late, &step->conv, x, d, weight);
-    case CUDA_NARROW: return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, weight);
+    case CUDA_NARROW:
+        return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_LINEAR:
         return ct_cuda_linear_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->late, &step->conv, &layer, 1);
@@ -94,7 +95,7 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
 static ct_status conv_backward(const pass *p, const cuda_step *step, const float *d) {
     const cuda_conv *c = &step->conv;
     CT_TRY(fork(p));
-    if (step->node->bias != CT_NO_PARAM && step->wgrad_kernel != CUDA_LINEAR)
+    if (step->node->bias != CT_NO_PARAM && !cuda_wgrad_has_bias(step))
         CT_TRY(ct_cuda_bias_sums(p->late, c->co, c->ho * c->wo, d, step->sums));
     CT_TRY(conv_wgrad(p, step, d));
     return step->in > 0 ? conv_dgrad(p, step, d) : CT_OK;

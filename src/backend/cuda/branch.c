@@ -15,6 +15,7 @@ ct_status ct_cuda_branches_create(cuda_branches *b) {
     CT_CUDA_TRY(cudaStreamCreateWithPriority(&b->wgrad, cudaStreamNonBlocking, least));
     CT_CUDA_TRY(cudaEventCreateWithFlags(&b->fork, cudaEventDisableTiming));
     CT_CUDA_TRY(cudaEventCreateWithFlags(&b->join, cudaEventDisableTiming));
+    CT_CUDA_TRY(cudaEventCreateWithFlags(&b->packed, cudaEventDisableTiming));
     for (int k = 0; k <= CUDA_LAG; k++)
         CT_CUDA_TRY(cudaEventCreateWithFlags(&b->late[k], cudaEventDisableTiming));
     return CT_OK;
@@ -25,6 +26,7 @@ void ct_cuda_branches_free(cuda_branches *b) {
         if (b->late[k] != NULL) cudaEventDestroy(b->late[k]);
     if (b->fork != NULL) cudaEventDestroy(b->fork);
     if (b->join != NULL) cudaEventDestroy(b->join);
+    if (b->packed != NULL) cudaEventDestroy(b->packed);
     if (b->features != NULL) cudaStreamDestroy(b->features);
     if (b->wgrad != NULL) cudaStreamDestroy(b->wgrad);
     memset(b, 0, sizeof *b);

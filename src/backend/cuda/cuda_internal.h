@@ -98,6 +98,7 @@ typedef struct cuda_branches {
     cudaStream_t features; /* cross-features beside the forward pass */
     cudaStream_t wgrad;    /* weight gradients beside data gradients */
     cudaEvent_t fork, join;
+    cudaEvent_t packed;             /* weights are in the order of the kernels */
     cudaEvent_t late[CUDA_LAG + 1]; /* ends of the last units' weight gradients */
 } cuda_branches;
 
@@ -116,7 +117,7 @@ typedef enum cuda_kernel {
     CUDA_GENERAL,   /* conv.cu */
     CUDA_GROUPED,   /* grouped.cu */
     CUDA_LINEAR,    /* linear.cu; wgrad has the bias too */
-    CUDA_NARROW,    /* narrow.cu */
+    CUDA_NARROW,    /* narrow.cu, the same */
     CUDA_TILE,      /* conv_tile.cu, wgrad_tile.cu */
     CUDA_MMA,       /* conv_mma.cu, wgrad_mma.cu */
     CUDA_DEPTHWISE, /* depthwise.cu; wgrad and dgrad are one */
@@ -287,6 +288,10 @@ static inline size_t cuda_floats(size_t n, cuda_element element) {
 /* tf32 and bf16: products run on the tensor cores, their factors rounded. */
 static inline bool cuda_rounds(const cuda_backend *backend) {
     return backend->base.precision != CT_PRECISION_FP32;
+}
+
+static inline bool cuda_wgrad_has_bias(const cuda_step *step) {
+    return step->wgrad_kernel == CUDA_LINEAR || step->wgrad_kernel == CUDA_NARROW;
 }
 
 /* Where a tensor begins; its elements may be bf16. */

@@ -255,9 +255,10 @@ ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, i
                               const float *x_dev, size_t packed, size_t bias, bool relu,
                               bool accumulate, float *y_dev, float *pooled_dev);
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
-int ct_cuda_narrow_wgrad_splits(int n_max);
+/* Floats of partial_dev a job. */
+size_t ct_cuda_narrow_wgrad_floats(const cuda_conv *conv, int n_max);
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight);
+                               const float *d_dev, size_t weight, size_t bias);
 
 /* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
 typedef struct cuda_wgrad {

@@ -2,8 +2,8 @@
  * FMA units in fp32: a thread computes all channels of one output pixel, with the weights in shared
  * memory. Grid: x over the pixels of all samples, y = job. 2 flops a product; 4 bytes a value read
  * for every tap, from the caches. The weight gradient has a thread for each (tap, input channel)
- * that runs over the pixels of whole samples in shared memory. Grid: x = split of the samples, y =
- * job. Limits: 16 output channels, 48 KB of weights or of one sample. */
+ * that runs over the pixels of whole samples in shared memory, and one for the bias. Grid: x =
+ * split of the samples, y = job. Limits: 16 output channels, 48 KB of weights or of one sample. */
 #include "backend/cuda/device.cuh"
 
 enum { THREADS = 256, MAX_WIDE = 16, SHARED_FLOATS = 12 * 1024 };
@@ -295,7 +295,9 @@ typedef struct wgrad_call {
     const cuda_job *jobs;
     int n_max, n_splits;
     const float *x, *d;
-    float *partial;
+    float *partial;        /* [job][split][co][tap, ci, and the bias] */
+    float *weights, *bias; /* gradient rows from there on; bias may be NULL */
+    size_t stride;
 } wgrad_call;
 
 /* One sample's products of (tap, channel) kk: sums[o] += x d[o] over rows slice, slice + n .. */
@@ -315,11 +317,20 @@ static __device__ void add_sample(const cuda_conv &v, const float *x, const floa
     }
 }
 
+/* The same for the bias. */
+template <int WIDE>
+static __device__ void add_gradients(const cuda_conv &v, const float *d, int slice, int n_slices,
+                                     float sums[WIDE]) {
+    for (int oy = slice; oy < v.ho; oy += n_slices)
+        for (int ox = 0; ox < v.wo; ox++)
+            add_products<WIDE>(sums, 1.0f, d + (oy * v.wo + ox) * WIDE);
+}
+
 template <int WIDE> static __global__ void __launch_bounds__(THREADS) wgrad_kernel(wgrad_call c) {
     extern __shared__ __align__(16) float shared[]; /* d [pixel][WIDE], then x */
     const cuda_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.y];
-    int n_out = v.ho * v.wo, n_in = v.hi * v.wi * v.ci, n_kk = v.kh * v.kw * v.ci;
+    int n_out = v.ho * v.wo, n_in = v.hi * v.wi * v.ci, n_kk = v.kh * v.kw * v.ci + 1;
     int n_slices = THREADS / n_kk, kk = (int)threadIdx.x % n_kk, slice = (int)threadIdx.x / n_kk;
     float *x = shared + n_out * WIDE, sums[WIDE] = {};
     for (int b = (int)blockIdx.x; b < job.n; b += c.n_splits) {
@@ -328,7 +339,10 @@ template <int WIDE> static __global__ void __launch_bounds__(THREADS) wgrad_kern
         for (int k = (int)threadIdx.x; k < n_out * WIDE; k += THREADS)
             shared[k] = k % WIDE < v.co ? c.d[(sample * n_out + k / WIDE) * v.co + k % WIDE] : 0.0f;
         __syncthreads();
-        if (slice < n_slices) add_sample<WIDE>(v, x, shared, kk, slice, n_slices, sums);
+        if (slice < n_slices && kk < n_kk - 1)
+            add_sample<WIDE>(v, x, shared, kk, slice, n_slices, sums);
+        else if (slice < n_slices)
+            add_gradients<WIDE>(v, shared, slice, n_slices, sums);
         __syncthreads(); /* the next sample overwrites this one */
     }
     /* the slices' sums, added up in order */
@@ -343,21 +357,41 @@ template <int WIDE> static __global__ void __launch_bounds__(THREADS) wgrad_kern
     for (int k = (int)threadIdx.x; k < v.co * n_kk; k += THREADS) out[k] = shared[k];
 }
 
+/* Adds up the splits. Grid: x over (output channel, tap and channel or bias), y = job. */
+static __global__ void __launch_bounds__(THREADS) join_kernel(wgrad_call c) {
+    int n_kk = c.v.kh * c.v.kw * c.v.ci + 1, count = c.v.co * n_kk, taps = c.v.kh * c.v.kw;
+    int e = (int)(blockIdx.x * THREADS + threadIdx.x), o = e / n_kk, kk = e - o * n_kk;
+    if (e >= count) return;
+    const float *p = c.partial + (size_t)blockIdx.y * c.n_splits * count + e;
+    float sum = 0.0f;
+#pragma unroll 16
+    for (int s = 0; s < c.n_splits; s++) sum += p[(size_t)s * count];
+    size_t row = c.jobs[blockIdx.y].out * c.stride;
+    if (kk < n_kk - 1)
+        c.weights[row + (size_t)(o * c.v.ci + kk % c.v.ci) * taps + kk / c.v.ci] = sum;
+    else if (c.bias != NULL)
+        c.bias[row + o] = sum;
+}
+
 static size_t wgrad_floats(const cuda_conv *v) {
     size_t wide = v->co <= 8 ? 8 : 16;
     size_t tiles = (size_t)(v->ho * v->wo) * wide + (size_t)(v->hi * v->wi * v->ci);
-    size_t sums = (size_t)(v->kh * v->kw * v->ci) * wide;
+    size_t sums = (size_t)(v->kh * v->kw * v->ci + 1) * wide;
     return tiles > sums ? tiles : sums;
 }
 
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *v) {
     return v->groups == 1 && v->co <= MAX_WIDE && v->kh * v->kw > 1 &&
-           v->kh * v->kw * v->ci <= THREADS && wgrad_floats(v) <= SHARED_FLOATS + SHARED_FLOATS / 2;
+           v->kh * v->kw * v->ci < THREADS && wgrad_floats(v) <= SHARED_FLOATS + SHARED_FLOATS / 2;
 }
 
 /* The same for any number of jobs, so that a job's sums do not depend on its company. */
-int ct_cuda_narrow_wgrad_splits(int n_max) {
+static int n_splits(int n_max) {
     return n_max < 32 ? n_max : 32;
+}
+
+size_t ct_cuda_narrow_wgrad_floats(const cuda_conv *v, int n_max) {
+    return (size_t)n_splits(n_max) * (size_t)(v->co * (v->kh * v->kw * v->ci + 1));
 }
 
 template <int WIDE>
@@ -371,11 +405,17 @@ static ct_status launch_wgrad(const cuda_run *run, const wgrad_call *c, size_t b
 }
 
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight) {
-    wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, x_dev, d_dev, run->partial_dev};
-    c.n_splits = ct_cuda_narrow_wgrad_splits(run->n_max);
+                               const float *d_dev, size_t weight, size_t bias) {
+    wgrad_call c = {};
+    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_splits = n_splits(run->n_max);
+    c.x = x_dev, c.d = d_dev, c.partial = run->partial_dev, c.stride = run->grads_stride;
+    c.weights = run->grads_dev + weight;
+    c.bias = bias == CUDA_NO_PARAM ? NULL : run->grads_dev + bias;
     size_t bytes = wgrad_floats(conv) * sizeof(float);
     CT_TRY(conv->co <= 8 ? launch_wgrad<8>(run, &c, bytes) : launch_wgrad<16>(run, &c, bytes));
-    return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, false,
-                             weight);
+    int count = conv->co * (conv->kh * conv->kw * conv->ci + 1);
+    dim3 grid((unsigned)(count + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
+    join_kernel<<<grid, THREADS, 0, run->stream>>>(c);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
 }

@@ -120,7 +120,7 @@ static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
             add_sum(plan, sums, step->sums, width, 2 * n->channels, n->channels, n->slope);
         plan->sum_floats += (size_t)width;
     } else if (step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM &&
-               step->wgrad_kernel != CUDA_LINEAR) {
+               !cuda_wgrad_has_bias(step)) {
         int co = step->conv.co;
         add_sum(plan, sums, step->sums, co, 0, co, g->params[step->node->bias].offset);
         plan->sum_floats += (size_t)co;
@@ -152,10 +152,11 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
             splits = n_layers * ct_cuda_tile_wgrad_splits(c, n_layers, n_max);
         if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
-        if (step->wgrad_kernel == CUDA_NARROW) splits = ct_cuda_narrow_wgrad_splits(n_max);
         if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
+        if (step->wgrad_kernel == CUDA_NARROW)
+            n = ct_cuda_narrow_wgrad_floats(c, n_max) * (size_t)n_jobs;
         if (n > most) most = n;
     }
     return most;

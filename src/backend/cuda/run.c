@@ -164,6 +164,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
         CT_TRY(ct_cuda_pack(run, plan->table_dev, plan->plain_floats, call->n_models, w->packed));
     CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
+    if (call->is_beside) CT_CUDA_TRY(cudaStreamWaitEvent(run->stream, backend->branches.packed, 0));
     return ct_cuda_forward(plan, run, layout, w, mode, n_steps);
 }
 
@@ -205,7 +206,18 @@ static ct_status launch_loss(const cuda_backend *backend, const cuda_call *call,
         size_t n = (size_t)run->n_jobs * (size_t)run->n_max * ct_graph_n_features(g);
         CT_CUDA_TRY(cudaMemsetAsync(dz, 0, n * sizeof *dz, run->stream));
     }
-    return ct_cuda_loss_sums(run, w->samples, call->losses.data, call->losses.stride,
+    return CT_OK;
+}
+
+/* The losses' means, beside the backward pass. */
+static ct_status launch_means(const cuda_backend *backend, const cuda_call *call,
+                              const cuda_run *run, const cuda_workspace *w) {
+    cuda_run late = *run;
+    if (!call->plan->is_single) {
+        late.stream = backend->branches.wgrad;
+        CT_TRY(ct_cuda_follow(backend->branches.fork, run->stream, late.stream));
+    }
+    return ct_cuda_loss_sums(&late, w->samples, call->losses.data, call->losses.stride,
                              (const size_t *)(backend->stage.dev + call->column), NULL);
 }
 
@@ -215,6 +227,7 @@ static ct_status launch_gradient(const cuda_backend *backend, const cuda_call *c
     cuda_run run = run_of(backend, call, &w);
     CT_TRY(launch_forward(backend, call, &run, &w, CUDA_TRAIN, plan->n_steps));
     CT_TRY(launch_loss(backend, call, &run, &w));
+    CT_TRY(launch_means(backend, call, &run, &w));
     return ct_cuda_backward(plan, &run, &backend->branches, &w);
 }
 
@@ -223,9 +236,11 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
     cuda_workspace w = workspace_of(call);
     cuda_run run = run_of(backend, call, &w);
     run.stream = backend->stream;
+    CT_TRY(ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features));
     if (!call->is_packed)
         CT_TRY(ct_cuda_pack(&run, plan->table_dev, plan->plain_floats, call->n_models, w.packed));
-    return ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features);
+    CT_CUDA_TRY(cudaEventRecord(backend->branches.packed, backend->stream));
+    return CT_OK;
 }
 
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
