@@ -35,6 +35,11 @@ static size_t bias_of(const pass *p, const cuda_step *step) {
     return bias == CT_NO_PARAM ? CUDA_NO_PARAM : p->plan->base.graph->params[bias].offset;
 }
 
+/* The values whose maxima have the gradient d of a step that undoes its pooling. */
+static const float *maxima_of(const pass *p, const cuda_step *step) {
+    return step->unpools ? value(p, step->out) : NULL;
+}
+
 static cuda_gate gate_of(const pass *p, const cuda_step *step) {
     if (step->gate < 0) return (cuda_gate){0};
     const cuda_step *norm = &p->plan->steps[step->gate];
@@ -56,7 +61,8 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     switch (step->wgrad_kernel) {
     case CUDA_GROUPED: return ct_cuda_grouped_wgrad(p->late, &step->conv, x, d, weight);
     case CUDA_NARROW:
-        return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
+        return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, maxima_of(p, step), weight,
+                                    bias_of(p, step));
     case CUDA_LINEAR:
         return ct_cuda_linear_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->late, &step->conv, &layer, 1);
@@ -79,8 +85,8 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
         return ct_cuda_linear_dgrad(p->run, c->ci, c->co, d, step->backward, step->add_in,
                                     step->masks_in ? value(p, step->in) : NULL, dx);
     case CUDA_NARROW:
-        return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, step->backward, CUDA_NO_PARAM,
-                                   false, step->add_in, dx, NULL);
+        return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, maxima_of(p, step),
+                                   step->backward, CUDA_NO_PARAM, false, step->add_in, dx, NULL);
     case CUDA_TILE: return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, dx);
     case CUDA_MMA:
         return ct_cuda_mma_conv(p->run, &tile, &(cuda_gate){0}, d, step->backward,
@@ -102,7 +108,7 @@ static ct_status conv_backward(const pass *p, const cuda_step *step, const float
 }
 
 static ct_status run_conv(const pass *p, const cuda_step *step) {
-    float *d = grad(p, step->out);
+    float *d = grad(p, step->unpools ? step->pooled : step->out);
     const float *stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]);
     if (step->norm != NULL) {
         float *inner = grad(p, step->inner);
@@ -180,7 +186,7 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
         return ct_cuda_add(p->run, size_of(p, step->in), step->add_in ? grad(p, step->in) : NULL,
                            grad(p, step->out), grad(p, step->in));
     case CT_OP_MAXPOOL:
-    case CT_OP_AVGPOOL: return step->in == 0 ? CT_OK : run_pool(p, step);
+    case CT_OP_AVGPOOL: return step->in == 0 || step->unpools ? CT_OK : run_pool(p, step);
     default: return CT_OK;
     }
 }

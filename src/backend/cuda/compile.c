@@ -202,6 +202,11 @@ static void fuse_pool(cuda_plan *plan, int s) {
     if (conv->forward_kernel == CUDA_NARROW && node->kernel == 2 && node->stride == 2 &&
         node->pad == 0 && ct_cuda_narrow_pools(&tile, conv->conv.kh, conv->conv.kw))
         conv->pooled = pool->out;
+    cuda_tile_conv back = ct_cuda_tile_backward(&conv->conv);
+    bool is_narrow = conv->in == 0 || (conv->dgrad_kernel == CUDA_NARROW &&
+                                       ct_cuda_narrow_pools(&back, conv->conv.kh, conv->conv.kw));
+    if (conv->pooled >= 0 && conv->wgrad_kernel == CUDA_NARROW && is_narrow)
+        conv->unpools = pool->unpools = true;
 }
 
 /* A linear layer that alone reads a convolution's or linear layer's ReLU gives the gradient of the

@@ -146,7 +146,9 @@ typedef struct cuda_step {
     bool add_in;        /* the input's gradient is there already: add to it */
     bool copy_residual; /* the residual's gradient has a place of its own */
     bool add_residual;
-    int pooled; /* a convolution computes the next step's pooling too: that one's node, else -1 */
+    int pooled;   /* a convolution computes the next step's pooling too: that one's node, else -1 */
+    bool unpools; /* its gradients undo that pooling on their way in: its step has none (a pooling:
+                     that is it) */
     bool has_twin; /* the next step convolves the same input to the same shape: one launch */
     bool masks_in; /* linear: its input's gradient becomes that of the ReLU's input */
     bool masked;   /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */

@@ -92,8 +92,8 @@ static ct_status run_conv(const pass *p, const cuda_step *step) {
     if (step->forward_kernel == CUDA_NARROW) {
         cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
         float *kept = step->pooled < 0 || p->mode == CUDA_TRAIN ? y : NULL;
-        return ct_cuda_narrow_conv(p->run, &tile, step->conv.kh, step->conv.kw, x, step->forward,
-                                   bias_of(p, step), step->relu, false, kept,
+        return ct_cuda_narrow_conv(p->run, &tile, step->conv.kh, step->conv.kw, x, NULL,
+                                   step->forward, bias_of(p, step), step->relu, false, kept,
                                    value(p, step->pooled));
     }
     if (step->forward_kernel == CUDA_LINEAR)

@@ -250,15 +250,18 @@ ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
 bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
 /* Whether it can pool its output, 2 x 2, as well. */
 bool ct_cuda_narrow_pools(const cuda_tile_conv *conv, int kh, int kw);
-/* `pooled`: maxima of 2 x 2 pixels of y, or NULL; with it y may be NULL */
+/* `pooled`: maxima of 2 x 2 pixels of y, or NULL; with it y may be NULL. `values`: x is the
+ * gradient of their maxima, where those are above zero (a ReLU's), and becomes theirs; or NULL. */
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
-                              const float *x_dev, size_t packed, size_t bias, bool relu,
-                              bool accumulate, float *y_dev, float *pooled_dev);
+                              const float *x_dev, const float *values_dev, size_t packed,
+                              size_t bias, bool relu, bool accumulate, float *y_dev,
+                              float *pooled_dev);
 bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
 /* Floats of partial_dev a job. */
 size_t ct_cuda_narrow_wgrad_floats(const cuda_conv *conv, int n_max);
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight, size_t bias);
+                               const float *d_dev, const float *values_dev, size_t weight,
+                               size_t bias);
 
 /* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
 typedef struct cuda_wgrad {

@@ -52,6 +52,7 @@ static int late(const cuda_plan *plan, int time) {
 
 static void use_backward(const lives *l, const cuda_step *step, int time) {
     const int *root = l->plan->root;
+    if (step->op == CT_OP_MAXPOOL && step->unpools) return;
     if (is_conv(step) || is_norm(step) || step->op == CT_OP_MAXPOOL) use_input(l, step, time);
     if (step->relu || step->op == CT_OP_RELU) use_at(&l->value[step->out], time);
     if (step->inner >= 0) {
@@ -60,10 +61,12 @@ static void use_backward(const lives *l, const cuda_step *step, int time) {
     }
     if (is_conv(step)) {
         use_input(l, step, late(l->plan, time));
-        use_at(&l->grad[root[step->inner >= 0 ? step->inner : step->out]], late(l->plan, time));
+        int d = step->inner >= 0 ? step->inner : step->unpools ? step->pooled : step->out;
+        use_at(&l->grad[root[d]], late(l->plan, time));
+        if (step->unpools) use_at(&l->value[step->out], late(l->plan, time));
     }
     use_at(&l->stats[step->out], time);
-    use_at(&l->grad[root[step->out]], time);
+    if (!step->unpools) use_at(&l->grad[root[step->out]], time);
     if (step->in > 0) use_at(&l->grad[root[step->in]], time);
     if (step->residual > 0) use_at(&l->grad[root[step->residual]], time);
 }

@@ -12,7 +12,8 @@ typedef struct narrow_call {
     cuda_tile_conv v;
     const cuda_job *jobs;
     int n_max, kh, kw;
-    const float *x, *packed; /* [tap][ci][co] by model */
+    const float *x, *values;
+    const float *packed; /* [tap][ci][co] by model */
     size_t packed_stride;
     const float *bias; /* parameter rows from the bias on, or NULL */
     size_t bias_stride;
@@ -29,6 +30,30 @@ static __device__ __forceinline__ void add_products(float sums[WIDE], float x, c
         sums[o + 1] = fmaf(x, q.y, sums[o + 1]);
         sums[o + 2] = fmaf(x, q.z, sums[o + 2]);
         sums[o + 3] = fmaf(x, q.w, sums[o + 3]);
+    }
+}
+
+/* Gradients of samples' values from those of their maxima over 2 x 2 pixels, into [pixel][pitch]:
+ * the first largest one has it, if it is above zero. Channels from n_channels on are zero. */
+static __device__ void load_unpooled(const float *values, const float *d, int n_samples, int h,
+                                     int w, int n_channels, int wide, int pitch, float *to) {
+    int n_windows = h / 2 * (w / 2), below = w * n_channels;
+    for (int e = (int)threadIdx.x; e < n_samples * n_windows * wide; e += (int)blockDim.x) {
+        int p = e / wide, c = e - p * wide, b = p / n_windows, r = p - b * n_windows;
+        int pixel = b * h * w + r / (w / 2) * 2 * w + r % (w / 2) * 2, best = 0;
+        float dp = 0.0f;
+        if (c < n_channels) {
+            const float *from = values + (size_t)pixel * n_channels + c;
+            float v[4] = {from[0], from[n_channels], from[below], from[below + n_channels]};
+            float largest = v[0];
+#pragma unroll
+            for (int k = 1; k < 4; k++)
+                if (v[k] > largest) largest = v[k], best = k;
+            if (largest > 0.0f) dp = d[(size_t)p * n_channels + c];
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            to[(pixel + k / 2 * w + k % 2) * pitch + c] = k == best ? dp : 0.0f;
     }
 }
 
@@ -209,7 +234,11 @@ static __global__ void __launch_bounds__(MAX_WINDOWS) window_kernel(narrow_call 
     size_t sample = (size_t)blockIdx.y * c.n_max + first;
     float *inputs = weights + (K + 2) * K * v.ci * WIDE;
     load_weights<WIDE, K>(c, c.packed + job.model * c.packed_stride, weights);
-    load_samples<VEC>(c, c.x + sample * n_in * v.ci, n_there * n_in * v.ci, inputs);
+    if (c.values != NULL)
+        load_unpooled(c.values + sample * n_in * v.ci, c.x + sample * (n_in / 4) * v.ci, n_there,
+                      v.hi, v.wi, v.ci, v.ci, pitch, inputs);
+    else
+        load_samples<VEC>(c, c.x + sample * n_in * v.ci, n_there * n_in * v.ci, inputs);
     __syncthreads();
     int b = (int)threadIdx.x / n_windows, p = (int)threadIdx.x - b * n_windows;
     if (b >= n_there) return;
@@ -261,14 +290,15 @@ template <int WIDE, int K> static void launch_windows(const cuda_run *run, const
 }
 
 ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
-                              const float *x_dev, size_t packed, size_t bias, bool relu,
-                              bool accumulate, float *y_dev, float *pooled_dev) {
+                              const float *x_dev, const float *values_dev, size_t packed,
+                              size_t bias, bool relu, bool accumulate, float *y_dev,
+                              float *pooled_dev) {
     narrow_call c = {};
     c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.kh = kh, c.kw = kw;
     c.x = x_dev, c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
     c.bias = bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias;
     c.bias_stride = run->params_stride, c.relu = relu, c.accumulate = accumulate, c.y = y_dev;
-    c.pooled = pooled_dev;
+    c.pooled = pooled_dev, c.values = values_dev;
     if (has_windows(conv, kh, kw)) {
         /* few windows: fewer channels of each a thread, so that there are threads enough */
         bool few = run->n_jobs * run->n_max * (conv->ho / 2) * (conv->wo / 2) < 64 * 1024;
@@ -294,7 +324,7 @@ typedef struct wgrad_call {
     cuda_conv v;
     const cuda_job *jobs;
     int n_max, n_splits;
-    const float *x, *d;
+    const float *x, *d, *values;
     float *partial;        /* [job][split][co][tap, ci, and the bias] */
     float *weights, *bias; /* gradient rows from there on; bias may be NULL */
     size_t stride;
@@ -336,7 +366,10 @@ template <int WIDE> static __global__ void __launch_bounds__(THREADS) wgrad_kern
     for (int b = (int)blockIdx.x; b < job.n; b += c.n_splits) {
         size_t sample = (size_t)blockIdx.y * c.n_max + b;
         for (int k = (int)threadIdx.x; k < n_in; k += THREADS) x[k] = c.x[sample * n_in + k];
-        for (int k = (int)threadIdx.x; k < n_out * WIDE; k += THREADS)
+        if (c.values != NULL)
+            load_unpooled(c.values + sample * n_out * v.co, c.d + sample * (n_out / 4) * v.co, 1,
+                          v.ho, v.wo, v.co, WIDE, WIDE, shared);
+        for (int k = (int)threadIdx.x; k < n_out * WIDE && c.values == NULL; k += THREADS)
             shared[k] = k % WIDE < v.co ? c.d[(sample * n_out + k / WIDE) * v.co + k % WIDE] : 0.0f;
         __syncthreads();
         if (slice < n_slices && kk < n_kk - 1)
@@ -405,10 +438,12 @@ static ct_status launch_wgrad(const cuda_run *run, const wgrad_call *c, size_t b
 }
 
 ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight, size_t bias) {
+                               const float *d_dev, const float *values_dev, size_t weight,
+                               size_t bias) {
     wgrad_call c = {};
     c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_splits = n_splits(run->n_max);
     c.x = x_dev, c.d = d_dev, c.partial = run->partial_dev, c.stride = run->grads_stride;
+    c.values = values_dev;
     c.weights = run->grads_dev + weight;
     c.bias = bias == CUDA_NO_PARAM ? NULL : run->grads_dev + bias;
     size_t bytes = wgrad_floats(conv) * sizeof(float);
