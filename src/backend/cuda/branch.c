@@ -8,11 +8,10 @@
 #include "backend/cuda/cuda_internal.h"
 
 ct_status ct_cuda_branches_create(cuda_branches *b) {
-    int least = 0, most = 0;
-    CT_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
-    CT_CUDA_TRY(cudaStreamCreateWithPriority(&b->features, cudaStreamNonBlocking, most));
-    /* everything waits for data gradients, nothing for weight gradients */
-    CT_CUDA_TRY(cudaStreamCreateWithPriority(&b->wgrad, cudaStreamNonBlocking, least));
+    /* No priorities: with weight gradients behind everything else ResNet-20's iteration took 2.23
+     * ms instead of 2.19 on an H200. */
+    CT_CUDA_TRY(cudaStreamCreateWithFlags(&b->features, cudaStreamNonBlocking));
+    CT_CUDA_TRY(cudaStreamCreateWithFlags(&b->wgrad, cudaStreamNonBlocking));
     CT_CUDA_TRY(cudaEventCreateWithFlags(&b->fork, cudaEventDisableTiming));
     CT_CUDA_TRY(cudaEventCreateWithFlags(&b->join, cudaEventDisableTiming));
     CT_CUDA_TRY(cudaEventCreateWithFlags(&b->packed, cudaEventDisableTiming));

@@ -140,9 +140,7 @@ static ct_status init(cuda_backend *backend) {
     size_t n_free = 0, total = 0;
     CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
     if (used_by_others == SIZE_MAX) used_by_others = total - n_free;
-    int least = 0, most = 0;
-    CT_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
-    CT_CUDA_TRY(cudaStreamCreateWithPriority(&backend->stream, cudaStreamNonBlocking, most));
+    CT_CUDA_TRY(cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking));
     CT_TRY(ct_cuda_branches_create(&backend->branches));
     backend->tape.recordings = ct_new(cuda_recording, CUDA_GRAPHS);
     if (backend->tape.recordings == NULL) return ct_fail(CT_NOMEM, "no memory for graphs");
