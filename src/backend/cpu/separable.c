@@ -108,6 +108,16 @@ static products cut_products(const cpu_call *c, const cpu_step *step) {
     return s;
 }
 
+/* Some pixels, and how many are in the next chunk. */
+typedef struct chunk {
+    int first, n, n_next;
+} chunk;
+
+static chunk chunk_at(int first, int n_pixels, int most) {
+    const int left = n_pixels - first, n = left < most ? left : most;
+    return (chunk){first, n, left - n < most ? left - n : most};
+}
+
 /* Sixes along the channels that they divide. */
 static void lanes_weights(const cpu_call *c, const cpu_step *step, const products *s, int n,
                           bool accumulate) {
@@ -133,18 +143,30 @@ static void chunk_weights(const cpu_call *c, const cpu_step *step, const product
                 accumulate, cpu_dparam(c, step->node->weight), (size_t)step->from.c);
 }
 
+/* The product before the chunk that reads pixels first .. first+n-1 asks for them: values of the
+ * forward pass were written long ago. */
+static void ask_for(const cpu_call *c, const operand *o, int first, int n, ct_linear_geometry *g) {
+    const float *x = o->x;
+    if (o->norm != NULL) x = cpu_value(c, o->norm->in) + o->b * cpu_tensor_floats(o->norm->from);
+    g->ahead = x + first * CT_LANES;
+    g->ahead_row = o->channel;
+    g->ahead_rows = o->c;
+    g->ahead_pixels = n;
+}
+
 /* dx (+)= w^T dy */
-static void chunk_data(const cpu_call *c, const cpu_step *step, const products *s, int n,
-                       bool accumulate, float *dx) {
-    const ct_linear_geometry g = {.n_out = step->from.c,
-                                  .n_in = step->to.c,
-                                  .out_step = 1,
-                                  .in_step = (size_t)step->from.c,
-                                  .n_columns = n,
-                                  .x_row = CHUNK_ROW,
-                                  .x_column = CT_LANES,
-                                  .y_row = plane(step->from),
-                                  .y_column = CT_LANES};
+static void chunk_data(const cpu_call *c, const cpu_step *step, const products *s, const chunk *k,
+                       const operand *x, bool accumulate, float *dx) {
+    ct_linear_geometry g = {.n_out = step->from.c,
+                            .n_in = step->to.c,
+                            .out_step = 1,
+                            .in_step = (size_t)step->from.c,
+                            .n_columns = k->n,
+                            .x_row = CHUNK_ROW,
+                            .x_column = CT_LANES,
+                            .y_row = plane(step->from),
+                            .y_column = CT_LANES};
+    if (x->c > step->to.c && k->n_next > 0) ask_for(c, x, k->first + k->n, k->n_next, &g);
     c->k->linear(&g, cpu_param(c, step->node->weight), s->dy, NULL, accumulate ? CT_ACCUMULATE : 0,
                  dx);
 }
@@ -158,19 +180,20 @@ void ct_cpu_pointwise_backward(const cpu_call *c, const cpu_step *step, bool acc
     const products s = cut_products(c, step);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
         operand x = input_of(c, step, b);
-        const float *dy = cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to);
         if (step->node->stride > 1) {
             c->k->pad(x.x, x.c, step->from.h, step->from.w, step->node->stride, &none, s.copy);
             x.x = s.copy;
             x.channel = plane(step->to);
         }
+        const operand dy = {cpu_grad(c, step->out) + b * cpu_tensor_floats(step->to), NULL, b,
+                            step->to.c, plane(step->to)};
         for (int p = 0; p < n_pixels; p += most) {
-            const int n = n_pixels - p < most ? n_pixels - p : most;
-            copy_pixels(dy + p * CT_LANES, step->to.c, plane(step->to), n, CHUNK_ROW, s.dy);
-            read_pixels(c, &x, p, n, CHUNK_ROW, s.x);
-            chunk_weights(c, step, &s, n, b > 0 || p > 0);
+            const chunk k = chunk_at(p, n_pixels, most);
+            read_pixels(c, &dy, p, k.n, CHUNK_ROW, s.dy);
+            read_pixels(c, &x, p, k.n, CHUNK_ROW, s.x);
+            chunk_weights(c, step, &s, k.n, b > 0 || p > 0);
             if (wants_data)
-                chunk_data(c, step, &s, n, accumulate,
+                chunk_data(c, step, &s, &k, &x, accumulate,
                            cpu_grad(c, step->in) + b * cpu_tensor_floats(step->from) +
                                p * CT_LANES);
         }

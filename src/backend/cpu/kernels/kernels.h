@@ -64,6 +64,11 @@ typedef struct ct_linear_geometry {
     int n_columns;
     size_t x_row, x_column; /* floats from input to input and from column to column */
     size_t y_row, y_column;
+    /* What is read after the product and may be far away: a pixel of ahead_pixels in each of
+     * ahead_rows rows, `ahead_row` floats apart, is a cache line. NULL: nothing. */
+    const float *ahead;
+    size_t ahead_row;
+    int ahead_rows, ahead_pixels;
 } ct_linear_geometry;
 
 typedef struct ct_padding {

@@ -100,14 +100,44 @@ INLINE void fetch_some(fetcher *f) {
         __builtin_prefetch(f->next);
 }
 
+/* The input of the next product, likewise. */
+typedef struct ahead {
+    const float *row;
+    size_t step;
+    int n_rows, n_pixels; /* rows left, and pixels of each */
+    int pixel, at_a_time;
+} ahead;
+
+static ahead ahead_of(const ct_linear_geometry *g) {
+    if (g->ahead == NULL) return (ahead){0};
+    const int n_tiles = (g->n_out + TILE_M - 1) / TILE_M;
+    const int n_calls = n_tiles * (g->n_columns * (CT_LANES / VL) / 2);
+    return (ahead){.row = g->ahead,
+                   .step = g->ahead_row,
+                   .n_rows = g->ahead_rows,
+                   .n_pixels = g->ahead_pixels,
+                   .at_a_time = g->ahead_rows * g->ahead_pixels / (n_calls > 0 ? n_calls : 1) + 1};
+}
+
+static void fetch_ahead(ahead *f) {
+    for (int k = 0; k < f->at_a_time && f->n_rows > 0; k++) {
+        __builtin_prefetch(f->row + f->pixel * CT_LANES, 0, 2);
+        if (++f->pixel < f->n_pixels) continue;
+        f->pixel = 0;
+        f->row += f->step;
+        f->n_rows--;
+    }
+}
+
 /* M outputs, all columns: their weights stay in the first-level cache. */
 INLINE void linear_rows(const linear_args *a, int o, const float *x, size_t x_column, int n_columns,
-                        float *y, size_t y_column, const int M) {
+                        float *y, size_t y_column, ahead *next, const int M) {
     const int n_parts = CT_LANES / VL, n = n_columns * n_parts;
     fetcher f = fetcher_of(a, o, M, n);
     int k = 0;
     for (; k + 2 <= n; k += 2) {
         fetch_some(&f);
+        fetch_ahead(next);
         size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
         size_t b1 = (size_t)((k + 1) / n_parts), p1 = (size_t)((k + 1) % n_parts * VL);
         linear_pair(a, o, x + b0 * x_column + p0, x + b1 * x_column + p1, y + b0 * y_column + p0,
@@ -124,12 +154,14 @@ void KERNEL(linear)(const ct_linear_geometry *g, const float *w, const float *x,
                     int flags, float *y) {
     const linear_args a = {w,     g->out_step, g->in_step, g->n_in,          bias,
                            flags, g->x_row,    g->y_row,   g->n_columns > 16};
+    ahead next = ahead_of(g);
     int o = 0;
     for (; o + TILE_M <= g->n_out; o += TILE_M)
-        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, TILE_M);
+        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, &next, TILE_M);
     for (; o + 4 <= g->n_out; o += 4)
-        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, 4);
-    for (; o < g->n_out; o++) linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, 1);
+        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, &next, 4);
+    for (; o < g->n_out; o++)
+        linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, &next, 1);
 }
 
 /* The first n floats of a vector, to an address that may end there. */
