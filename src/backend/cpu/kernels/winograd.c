@@ -78,7 +78,7 @@ static void weights_group(const float *taps, size_t stride, float *u) {
     }
 }
 
-/* Filters of 4 input by 4 output channels side by side, absent ones zero. */
+/* Filters of 4 input by 4 output channels side by side, absent ones zero: taps [9][4 in][4 out]. */
 static void weights_gather(const float *w, int c_in, int c_out, int i0, int o0, bool flip,
                            float *taps) {
     for (int k = 0; k < 16; k++) {
@@ -89,14 +89,54 @@ static void weights_gather(const float *w, int c_in, int c_out, int i0, int o0, 
     }
 }
 
+/* The same where none is absent: four runs of four filters, four floats of each run at a time. */
+INLINE void weights_turn(const float *const run[4], bool flip, float *taps) {
+    for (int q = 0; q < 9; q++) {
+        const float *from[4];
+        float *to[4];
+        for (int k = 0; k < 4; k++) {
+            const int filter = (4 * q + k) / 9, tap = (4 * q + k) % 9;
+            from[k] = run[k] + 4 * q;
+            to[k] = taps + (flip ? 8 - tap : tap) * 16 + 4 * filter;
+        }
+        turn_4x4(from, to);
+    }
+    for (int s = 0; flip && s < 9; s++) { /* runs are input channels: [9][4 out][4 in] so far */
+        float *block = taps + s * 16;
+        turn_4x4((const float *[]){block, block + 4, block + 8, block + 12},
+                 (float *[]){block, block + 4, block + 8, block + 12});
+    }
+}
+
+static void weights_of(const float *w, int c_in, int c_out, int i, int o, bool flip, float *taps) {
+    if (i + 4 > c_in || o + 4 > c_out) {
+        weights_gather(w, c_in, c_out, i, o, flip, taps);
+        return;
+    }
+    const size_t step = 9 * (size_t)(flip ? c_out : c_in);
+    w += flip ? (size_t)i * step + 9 * (size_t)o : (size_t)o * step + 9 * (size_t)i;
+    const float *const run[4] = {w, w + step, w + 2 * step, w + 3 * step};
+    if (flip)
+        weights_turn(run, true, taps);
+    else
+        weights_turn(run, false, taps);
+}
+
+/* Some filters are gathered before they are transformed: a load waits for what was stored just
+ * before, and that for all stores before it. */
+enum { N_GATHERED = 16 };
+
 void KERNEL(winograd_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
-    _Alignas(64) float taps[9 * CT_LANES];
-    int k_in = round_up(c_in, 4);
-    size_t stride = u_stride(c_in, c_out);
+    _Alignas(64) float taps[N_GATHERED][9 * CT_LANES];
+    const int k_in = round_up(c_in, 4);
+    const size_t stride = u_stride(c_in, c_out);
     for (int o = 0; o < c_out; o += CO_TILE) {
-        for (int i = 0; i < c_in; i += 4) {
-            weights_gather(w, c_in, c_out, i, o, flip, taps);
-            weights_group(taps, stride, u + (size_t)o * k_in + (size_t)i * CO_TILE);
+        for (int first = 0; first < c_in; first += 4 * N_GATHERED) {
+            const int left = round_up(c_in - first, 4) / 4;
+            const int n = left < N_GATHERED ? left : N_GATHERED;
+            float *to = u + (size_t)o * k_in + (size_t)first * CO_TILE;
+            for (int k = 0; k < n; k++) weights_of(w, c_in, c_out, first + 4 * k, o, flip, taps[k]);
+            for (int k = 0; k < n; k++) weights_group(taps[k], stride, to + 4 * k * CO_TILE);
         }
     }
 }

@@ -52,6 +52,21 @@ INLINE size_t odd_lines(size_t n) {
     return ((n + CT_LANES - 1) / CT_LANES | 1) * CT_LANES;
 }
 
+/* Four rows of four floats become four columns. */
+INLINE void turn_4x4(const float *const row[4], float *const column[4]) {
+    typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef int32_t i4 __attribute__((vector_size(16)));
+    const v4 a = *(const v4 *)row[0], b = *(const v4 *)row[1];
+    const v4 c = *(const v4 *)row[2], d = *(const v4 *)row[3];
+    const i4 low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    const v4 ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
+    const v4 ab_high = __builtin_shuffle(a, b, high), cd_high = __builtin_shuffle(c, d, high);
+    *(v4 *)column[0] = __builtin_shuffle(ab, cd, first);
+    *(v4 *)column[1] = __builtin_shuffle(ab, cd, second);
+    *(v4 *)column[2] = __builtin_shuffle(ab_high, cd_high, first);
+    *(v4 *)column[3] = __builtin_shuffle(ab_high, cd_high, second);
+}
+
 enum { ROWS_12, ROWS_34, ROWS_05, N_PASSES };
 
 typedef struct pair {
