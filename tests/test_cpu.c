@@ -293,7 +293,8 @@ static void winograd_convolutions_agree_with_ref(void) {
         int y = ct_conv(&g, x, "conv", sizes[i][1], 3, 1, 1, 1, true);
         y = ct_relu(&g, y);
         y = ct_conv(&g, y, "back", sizes[i][0], 3, 1, 1, 1, false);
-        end_graph(&g, ct_add(&g, y, x));
+        y = ct_conv(&g, ct_add(&g, y, x), "half", 12, 3, 2, 1, 1, true);
+        end_graph(&g, ct_relu(&g, y));
         check_graph(&g, 18, false);
     }
 }

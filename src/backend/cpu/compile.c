@@ -49,6 +49,13 @@ static bool suits_winograd(const ct_node *node, ct_shape from) {
            node->groups == 1 && from.c >= 3 && node->shape.c >= 8 && from.h >= 4 && from.w >= 4;
 }
 
+/* And every other pixel where a 3x3 convolution has stride 2. */
+static bool suits_winograd2(const ct_node *node, ct_shape from) {
+    return node->op == CT_OP_CONV && node->kernel == 3 && node->stride == 2 && node->pad == 1 &&
+           node->groups == 1 && from.c % 4 == 0 && node->shape.c % 4 == 0 && from.h >= 4 &&
+           from.w >= 4;
+}
+
 bool ct_cpu_reads_input(const cpu_step *step) {
     return step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
 }
@@ -130,6 +137,7 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
                            .from = g->nodes[node->in[0]].shape,
                            .to = node->shape};
         step->winograd = !exact_conv && suits_winograd(node, step->from);
+        step->winograd2 = !exact_conv && suits_winograd2(node, step->from);
         if (takes_relu(g, i)) {
             step->relu = true;
             step->inner = i;

@@ -135,6 +135,21 @@ static void winograd_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
+static void winograd2_forward(const cpu_call *c, const cpu_step *step) {
+    const int c_in = step->from.c, c_out = step->to.c;
+    const float *bias = cpu_param(c, step->node->bias);
+    float *u = c->worker->scratch;
+    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_in, c_out));
+    c->k->winograd2_weights(cpu_param(c, step->node->weight), c_in, c_out, u);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
+        c->k->winograd2_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
+                             c_out, step->from.h, step->from.w, y, scratch);
+        if (bias != NULL || step->relu)
+            c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
+    }
+}
+
 static ct_winograd5_geometry geometry5(const cpu_step *step) {
     return (ct_winograd5_geometry){step->from.c, step->to.c, step->from.h, step->from.w};
 }
@@ -161,6 +176,8 @@ static void rows5_forward(const cpu_call *c, const cpu_step *step) {
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
+    else if (step->winograd2)
+        winograd2_forward(c, step);
     else if (step->winograd5)
         winograd5_forward(c, step);
     else if (step->rows5)
@@ -410,5 +427,8 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     size_t dy =
         (size_t)c_out * plane(h + pad.before_y + pad.after_y, w + pad.before_x + pad.after_x);
     size_t direct = larger(larger(weights + copy, weights + dy), n_blocks * copy);
+    if (step->winograd2)
+        direct = larger(direct, cpu_round(k->winograd2_weights_size(c_in, c_out)) +
+                                    k->winograd2_scratch(c_in, c_out, step->from.h, step->from.w));
     return is_pointwise(step) ? larger(direct, ct_cpu_pointwise_scratch(step)) : direct;
 }

@@ -5,18 +5,7 @@
  *   v [tiles/4][c_in][37][4][16], m [tiles/4][c_out][37][4][16]   a chunk of tiles, in scratch
  * For every frequency the sum over i is a matrix product [c_out x c_in] * [c_in x tiles*16]; its
  * register tile is 4 output channels by COLUMNS vectors. 36 products replace 144: 4 times fewer. */
-#include "backend/cpu/kernels/winograd_internal.h"
-
-/* Vectors of a register tile beside its 4 output channels, and so 4 * COLUMNS accumulators: what
- * 32 (AVX-512) or 16 registers hold together with the operands. */
-#if VL == 16
-#define COLUMNS 4
-#else
-#define COLUMNS 2
-#endif
-
-/* Input channels whose v of a register tile's columns stay in the first-level cache. */
-#define K_BLOCK 64
+#include "backend/cpu/kernels/winograd_product.h"
 
 /* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
 #define CHUNK_BYTES (640 * 1024)
@@ -78,54 +67,6 @@ static void weights_group(const float *taps, size_t stride, float *u) {
     }
 }
 
-/* Filters of 4 input by 4 output channels side by side, absent ones zero: taps [9][4 in][4 out]. */
-static void weights_gather(const float *w, int c_in, int c_out, int i0, int o0, bool flip,
-                           float *taps) {
-    for (int k = 0; k < 16; k++) {
-        int i = i0 + k / 4, o = o0 + k % 4;
-        bool absent = i >= c_in || o >= c_out;
-        const float *g = absent ? w : w + 9 * (flip ? (size_t)i * c_out + o : (size_t)o * c_in + i);
-        for (int s = 0; s < 9; s++) taps[s * 16 + k] = absent ? 0.0f : g[flip ? 8 - s : s];
-    }
-}
-
-/* The same where none is absent: four runs of four filters, four floats of each run at a time. */
-INLINE void weights_turn(const float *const run[4], bool flip, float *taps) {
-    for (int q = 0; q < 9; q++) {
-        const float *from[4];
-        float *to[4];
-        for (int k = 0; k < 4; k++) {
-            const int filter = (4 * q + k) / 9, tap = (4 * q + k) % 9;
-            from[k] = run[k] + 4 * q;
-            to[k] = taps + (flip ? 8 - tap : tap) * 16 + 4 * filter;
-        }
-        turn_4x4(from, to);
-    }
-    for (int s = 0; flip && s < 9; s++) { /* runs are input channels: [9][4 out][4 in] so far */
-        float *block = taps + s * 16;
-        turn_4x4((const float *[]){block, block + 4, block + 8, block + 12},
-                 (float *[]){block, block + 4, block + 8, block + 12});
-    }
-}
-
-static void weights_of(const float *w, int c_in, int c_out, int i, int o, bool flip, float *taps) {
-    if (i + 4 > c_in || o + 4 > c_out) {
-        weights_gather(w, c_in, c_out, i, o, flip, taps);
-        return;
-    }
-    const size_t step = 9 * (size_t)(flip ? c_out : c_in);
-    w += flip ? (size_t)i * step + 9 * (size_t)o : (size_t)o * step + 9 * (size_t)i;
-    const float *const run[4] = {w, w + step, w + 2 * step, w + 3 * step};
-    if (flip)
-        weights_turn(run, true, taps);
-    else
-        weights_turn(run, false, taps);
-}
-
-/* Some filters are gathered before they are transformed: a load waits for what was stored just
- * before, and that for all stores before it. */
-enum { N_GATHERED = 16 };
-
 void KERNEL(winograd_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
     _Alignas(64) float taps[N_GATHERED][9 * CT_LANES];
     const int k_in = round_up(c_in, 4);
@@ -141,26 +82,6 @@ void KERNEL(winograd_weights)(const float *w, int c_in, int c_out, bool flip, fl
     }
 }
 
-/* m[4][COLUMNS] (+)= u[k][4] * v[k][COLUMNS]. */
-INLINE void product_tile(int k, const float *u, const float *v, bool accumulate, float *m) {
-    vf sum[CO_TILE][COLUMNS];
-    for (int o = 0; o < CO_TILE; o++)
-        for (int t = 0; t < COLUMNS; t++)
-            sum[o][t] = accumulate ? vload(m + o * CHANNEL_STEP + t * VL) : vzero();
-    for (int i = 0; i < k; i++) {
-        vf column[COLUMNS];
-        for (int t = 0; t < COLUMNS; t++) column[t] = vload(v + t * VL);
-        for (int o = 0; o < CO_TILE; o++) {
-            vf weight = vset(u[o]);
-            for (int t = 0; t < COLUMNS; t++) sum[o][t] = sum[o][t] + weight * column[t];
-        }
-        u += CO_TILE;
-        v += CHANNEL_STEP;
-    }
-    for (int o = 0; o < CO_TILE; o++)
-        for (int t = 0; t < COLUMNS; t++) vstore(m + o * CHANNEL_STEP + t * VL, sum[o][t]);
-}
-
 /* One frequency of n_groups groups: m [c_out] = u [c_out][c_in] * v [c_in]. Tiles that fill up the
  * last group are computed too, from whatever is there, and never read. */
 static void product(const ct_winograd_plan *plan, int n_groups, const float *u, const float *v,
@@ -174,7 +95,7 @@ static void product(const ct_winograd_plan *plan, int n_groups, const float *u, 
             float *m_tile = m + (size_t)o * CHANNEL_STEP;
             for (int g = 0; g < n_groups; g++, v_tile += plan->v_group, m_tile += plan->m_group) {
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, v_tile + t, i > 0, m_tile + t);
+                    product_tile(k, u_tile, v_tile + t, CHANNEL_STEP, i > 0, m_tile + t);
                 fetch_rows(ahead);
             }
         }

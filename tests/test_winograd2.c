@@ -1,0 +1,101 @@
+/* Winograd's method for 3x3 convolutions of stride 2, every instruction set, against direct
+ * convolution in double precision. */
+#include "winograd.h"
+
+/* Norm of the error over norm of the result: at most 2e-6 on random data in the shapes below. */
+#define TOLERANCE 4e-6
+
+typedef struct shape {
+    int c_in, c_out, h, w;
+} shape;
+
+static const shape shapes[] = {
+    {16, 32, 32, 32}, {32, 64, 16, 16}, {64, 128, 8, 8},  {4, 4, 4, 4}, {8, 4, 5, 7},
+    {4, 12, 13, 22},  {20, 8, 9, 1},    {12, 68, 28, 28}, {8, 8, 1, 6}, {68, 4, 17, 15}};
+#define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+static size_t input_floats(shape s) {
+    return (size_t)s.c_in * s.h * s.w * CT_LANES;
+}
+static size_t output_floats(shape s) {
+    return (size_t)s.c_out * ((s.h + 1) / 2) * ((s.w + 1) / 2) * CT_LANES;
+}
+
+/* The pixel of channel c that tap k of output pixel (i, j) reads, its place in x; -1 outside. */
+static ptrdiff_t tap(shape s, int c, int i, int j, int k) {
+    const int row = 2 * i + k / 3 - 1, column = 2 * j + k % 3 - 1;
+    if (row < 0 || row >= s.h || column < 0 || column >= s.w) return -1;
+    return (((ptrdiff_t)c * s.h + row) * s.w + column) * CT_LANES;
+}
+
+/* Calls `with` for every product of the convolution: places in x, w and y. */
+typedef void (*visitor)(void *context, size_t x, size_t w, size_t y);
+
+static void visit(shape s, visitor with, void *context) {
+    const int h = (s.h + 1) / 2, w = (s.w + 1) / 2;
+    for (int o = 0; o < s.c_out; o++)
+        for (int at = 0; at < h * w; at++)
+            for (int ik = 0; ik < 9 * s.c_in; ik++) {
+                const ptrdiff_t from = tap(s, ik / 9, at / w, at % w, ik % 9);
+                const size_t to = ((size_t)o * h * w + (size_t)at) * CT_LANES;
+                if (from >= 0) with(context, (size_t)from, (size_t)(o * 9 * s.c_in + ik), to);
+            }
+}
+
+typedef struct tensors {
+    const float *x, *w;
+    double *y;
+} tensors;
+
+static void add_output(void *context, size_t x, size_t w, size_t y) {
+    const tensors *t = context;
+    for (int l = 0; l < CT_LANES; l++) t->y[y + l] += (double)t->w[w] * t->x[x + l];
+}
+
+static void conv(const float *x, const float *w, shape s, float *y) {
+    float *u = poisoned(kernels->winograd2_weights_size(s.c_in, s.c_out));
+    float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
+    kernels->winograd2_weights(w, s.c_in, s.c_out, u);
+    kernels->winograd2_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, scratch);
+    ct_free(scratch);
+    ct_free(u);
+}
+
+static double conv_error(shape s) {
+    const size_t n = output_floats(s), n_w = 9 * (size_t)s.c_in * s.c_out;
+    float *x = random_floats(input_floats(s), 1), *w = random_floats(n_w + 1, 2);
+    float *y = poisoned(n);
+    double *expected = ct_new(double, n);
+    visit(s, add_output, &(tensors){x, w + 1, expected}); /* + 1: parameters lie at any address */
+    conv(x, w + 1, s, y);
+    const double error = error_of(y, expected, n);
+    ct_free(expected);
+    ct_free(y);
+    ct_free(w);
+    ct_free(x);
+    return error;
+}
+
+static void check(double (*error_in)(shape)) {
+    if (kernels == NULL) SKIP("this machine lacks the instruction set");
+    for (size_t k = 0; k < N_SHAPES; k++) {
+        const double error = error_in(shapes[k]);
+        if (!(error <= TOLERANCE))
+            printf("    %d -> %d channels, %d x %d\n", shapes[k].c_in, shapes[k].c_out, shapes[k].h,
+                   shapes[k].w);
+        CHECK_NEAR(error, 0, TOLERANCE);
+    }
+}
+
+static void the_convolution_is_the_direct_one(void) {
+    check(conv_error);
+}
+
+static void tests(void) {
+    TEST(the_convolution_is_the_direct_one);
+}
+
+int main(void) {
+    test_every_set(tests);
+    return test_report();
+}
