@@ -55,7 +55,7 @@ static void add_output(void *context, size_t x, size_t w, size_t y) {
 static void conv(const float *x, const float *w, shape s, float *y) {
     float *u = poisoned(kernels->winograd2_weights_size(s.c_in, s.c_out));
     float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
-    kernels->winograd2_weights(w, s.c_in, s.c_out, u);
+    kernels->winograd2_weights(w, s.c_in, s.c_out, false, u);
     kernels->winograd2_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, scratch);
     ct_free(scratch);
     ct_free(u);
@@ -87,12 +87,69 @@ static void check(double (*error_in)(shape)) {
     }
 }
 
+/* What is expected of both gradients: places are the same, values go the other way. */
+typedef struct gradients {
+    const float *x, *w, *dy;
+    double *dx, *dw;
+} gradients;
+
+static void add_gradients(void *context, size_t x, size_t w, size_t y) {
+    const gradients *g = context;
+    for (int l = 0; l < CT_LANES; l++) {
+        g->dx[x + l] += (double)g->w[w] * g->dy[y + l];
+        g->dw[w] += (double)g->x[x + l] * g->dy[y + l];
+    }
+}
+
+/* dw of two blocks with the same pictures; dx of one, added to what is there, unless it is NULL. */
+static void backward(const gradients *g, shape s, float *dx, float *dw) {
+    float *acc = poisoned(kernels->winograd2_backward_size(s.c_in, s.c_out));
+    float *u = poisoned(kernels->winograd2_weights_size(s.c_out, s.c_in));
+    float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
+    kernels->winograd2_weights(g->w, s.c_out, s.c_in, true, u);
+    kernels->winograd2_backward_begin(s.c_in, s.c_out, acc);
+    kernels->winograd2_backward_add(g->x, g->dy, NULL, s.c_in, s.c_out, s.h, s.w, NULL, false, acc,
+                                    scratch);
+    kernels->winograd2_backward_add(g->x, g->dy, u, s.c_in, s.c_out, s.h, s.w, dx, true, acc,
+                                    scratch);
+    kernels->winograd2_backward_end(acc, s.c_in, s.c_out, dw);
+    ct_free(scratch);
+    ct_free(u);
+    ct_free(acc);
+}
+
+static double backward_error(shape s) {
+    const size_t n = input_floats(s), n_w = 9 * (size_t)s.c_in * s.c_out;
+    float *x = random_floats(n, 1), *w = random_floats(n_w + 1, 2);
+    float *dy = random_floats(output_floats(s), 3), *dx = random_floats(n, 4);
+    float *dw = poisoned(n_w + 1);
+    gradients g = {x, w + 1, dy, ct_new(double, n), ct_new(double, n_w)};
+    visit(s, add_gradients, &g);
+    for (size_t k = 0; k < n; k++) g.dx[k] += dx[k];
+    for (size_t k = 0; k < n_w; k++) g.dw[k] *= 2;
+    backward(&g, s, dx, dw + 1);
+    const double of_data = error_of(dx, g.dx, n), of_weights = error_of(dw + 1, g.dw, n_w);
+    ct_free(g.dw);
+    ct_free(g.dx);
+    ct_free(dw);
+    ct_free(dx);
+    ct_free(dy);
+    ct_free(w);
+    ct_free(x);
+    return of_data >= of_weights || isnan(of_data) ? of_data : of_weights;
+}
+
 static void the_convolution_is_the_direct_one(void) {
     check(conv_error);
 }
 
+static void both_gradients_are_the_direct_ones(void) {
+    check(backward_error);
+}
+
 static void tests(void) {
     TEST(the_convolution_is_the_direct_one);
+    TEST(both_gradients_are_the_direct_ones);
 }
 
 int main(void) {

@@ -140,7 +140,7 @@ static void winograd2_forward(const cpu_call *c, const cpu_step *step) {
     const float *bias = cpu_param(c, step->node->bias);
     float *u = c->worker->scratch;
     float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_in, c_out));
-    c->k->winograd2_weights(cpu_param(c, step->node->weight), c_in, c_out, u);
+    c->k->winograd2_weights(cpu_param(c, step->node->weight), c_in, c_out, false, u);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
         float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
         c->k->winograd2_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
@@ -340,6 +340,24 @@ static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool acc
     c->k->winograd_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
 }
 
+static void winograd2_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const int c_in = step->from.c, c_out = step->to.c;
+    const bool wants_data = step->in != 0;
+    float *acc = c->worker->scratch;
+    float *u = acc + cpu_round(c->k->winograd2_backward_size(c_in, c_out));
+    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_out, c_in));
+    if (wants_data) c->k->winograd2_weights(cpu_param(c, step->node->weight), c_out, c_in, true, u);
+    c->k->winograd2_backward_begin(c_in, c_out, acc);
+    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const size_t at = b * cpu_tensor_floats(step->from);
+        c->k->winograd2_backward_add(
+            cpu_value(c, step->in) + at, output_grad(c, step) + b * cpu_tensor_floats(step->to), u,
+            c_in, c_out, step->from.h, step->from.w, wants_data ? cpu_grad(c, step->in) + at : NULL,
+            accumulate, acc, scratch);
+    }
+    c->k->winograd2_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+}
+
 static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
     const ct_winograd5_geometry g = geometry5(step);
     c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
@@ -377,6 +395,8 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
         winograd_gradients(c, step, *has_grad);
+    else if (step->winograd2)
+        winograd2_gradients(c, step, *has_grad);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_backward(c, step, *has_grad);
     else if (is_pointwise(step))
@@ -388,7 +408,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;
-    if (!step->winograd && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
+    if (!step->winograd && !step->winograd2 && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
         !ct_cpu_is_depthwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
@@ -427,8 +447,5 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     size_t dy =
         (size_t)c_out * plane(h + pad.before_y + pad.after_y, w + pad.before_x + pad.after_x);
     size_t direct = larger(larger(weights + copy, weights + dy), n_blocks * copy);
-    if (step->winograd2)
-        direct = larger(direct, cpu_round(k->winograd2_weights_size(c_in, c_out)) +
-                                    k->winograd2_scratch(c_in, c_out, step->from.h, step->from.w));
     return is_pointwise(step) ? larger(direct, ct_cpu_pointwise_scratch(step)) : direct;
 }

@@ -28,10 +28,16 @@ KERNEL_FN(void, winograd_backward_end, (const float *acc, int c_in, int c_out, f
 /* --- the same for stride 2, c_in and c_out multiples of 4: y [c_out][(h+1)/2][(w+1)/2][16] --- */
 KERNEL_FN(size_t, winograd2_scratch, (int c_in, int c_out, int h, int w)) /* floats */
 KERNEL_FN(size_t, winograd2_weights_size, (int c_in, int c_out))          /* floats */
-KERNEL_FN(void, winograd2_weights, (const float *w, int c_in, int c_out, float *u))
+KERNEL_FN(void, winograd2_weights, (const float *w, int c_in, int c_out, bool flip, float *u))
 KERNEL_FN(void, winograd2_conv,
           (const float *x, const float *u, int c_in, int c_out, int h, int w, float *y,
            float *scratch))
+KERNEL_FN(size_t, winograd2_backward_size, (int c_in, int c_out)) /* floats of acc */
+KERNEL_FN(void, winograd2_backward_begin, (int c_in, int c_out, float *acc))
+KERNEL_FN(void, winograd2_backward_add,
+          (const float *x, const float *dy, const float *u, int c_in, int c_out, int h, int w,
+           float *dx, bool accumulate, float *acc, float *scratch))
+KERNEL_FN(void, winograd2_backward_end, (const float *acc, int c_in, int c_out, float *dw))
 
 /* --- Winograd F(2x2,5x5), stride 1, no border, even output, with bias, relu and 2x2 max pooling:
  * blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL) and conv_unpool as for conv_pool ---

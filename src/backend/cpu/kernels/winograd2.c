@@ -10,31 +10,27 @@
 /* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
 #define CHUNK_BYTES (640 * 1024)
 
-static ct_winograd2_plan plan_of(int c_in, int c_out, int h, int w) {
+ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w) {
     ct_winograd2_plan p = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
     p.h_out = (h + 1) / 2;
     p.w_out = (w + 1) / 2;
     p.n_across = (p.w_out + TILE - 1) / TILE;
     p.n_tiles = p.n_across * ((p.h_out + TILE - 1) / TILE);
-    p.v_group = (size_t)(N_PHASES * c_in) * STEP2;
-    p.m_group = (size_t)c_out * STEP2;
-    const int n = (int)(CHUNK_BYTES / sizeof(float) / (p.v_group + p.m_group)) * GROUP;
+    p.x_group = (size_t)(N_PHASES * c_in) * STEP2;
+    p.y_group = (size_t)c_out * STEP2;
+    const int n = (int)(CHUNK_BYTES / sizeof(float) / (p.x_group + p.y_group)) * GROUP;
     const int n_all = round_up(p.n_tiles, GROUP);
     p.n_chunk = n < GROUP ? GROUP : n < n_all ? n : n_all;
     return p;
 }
 
 size_t KERNEL(winograd2_scratch)(int c_in, int c_out, int h, int w) {
-    const ct_winograd2_plan p = plan_of(c_in, c_out, h, w);
-    return (size_t)(p.n_chunk / GROUP) * (p.v_group + p.m_group);
-}
-
-static size_t u_stride(int c_in, int c_out) {
-    return odd_lines((size_t)(N_PHASES * c_in) * (size_t)c_out);
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
+    return (size_t)(p.n_chunk / GROUP) * (p.x_group + p.y_group);
 }
 
 size_t KERNEL(winograd2_weights_size)(int c_in, int c_out) {
-    return N_XI2 * u_stride(c_in, c_out);
+    return N_XI2 * u2_stride(c_in, c_out);
 }
 
 /* ---- weights ---- */
@@ -85,15 +81,15 @@ static void weights_group(const float *taps, size_t stride, size_t phase_step, f
     }
 }
 
-void KERNEL(winograd2_weights)(const float *w, int c_in, int c_out, float *u) {
+void KERNEL(winograd2_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
     _Alignas(64) float taps[N_GATHERED][9 * CT_LANES];
-    const size_t stride = u_stride(c_in, c_out), phase_step = (size_t)c_in * CO_TILE;
+    const size_t stride = u2_stride(c_in, c_out), channels = (size_t)c_in;
+    const size_t phase_step = flip ? channels * (size_t)c_out : channels * CO_TILE;
     for (int o = 0; o < c_out; o += CO_TILE) {
-        float *to = u + (size_t)o * N_PHASES * (size_t)c_in;
+        float *to = u + (size_t)o * (flip ? channels : N_PHASES * channels);
         for (int first = 0; first < c_in; first += 4 * N_GATHERED) {
             const int left = (c_in - first) / 4, n = left < N_GATHERED ? left : N_GATHERED;
-            for (int k = 0; k < n; k++)
-                weights_of(w, c_in, c_out, first + 4 * k, o, false, taps[k]);
+            for (int k = 0; k < n; k++) weights_of(w, c_in, c_out, first + 4 * k, o, flip, taps[k]);
             for (int k = 0; k < n; k++)
                 weights_group(taps[k], stride, phase_step, to + (size_t)(first + 4 * k) * CO_TILE);
         }
@@ -102,42 +98,16 @@ void KERNEL(winograd2_weights)(const float *w, int c_in, int c_out, float *u) {
 
 /* ---- input ---- */
 
-/* Points p and q of a column of B^T d: 1 and 2, 0 and 3, or 4 alone. Pixels are `step` apart. */
-enum { POINTS_12, POINTS_03, POINT_4 };
-
-INLINE pair input_points(int pass, const float *x, size_t step) {
-    const vf d1 = vload(x + step), d2 = vload(x + 2 * step), d3 = vload(x + 3 * step);
-    if (pass == POINTS_12) {
-        vf most = d3 - d2;
-        return (pair){most - 2.0f * d1, most - 2.0f * (d2 - d1)};
-    }
-    if (pass == POINTS_03) {
-        vf last = d3 - d1;
-        return (pair){last + 2.0f * (vload(x) - d2), last};
-    }
-    vf only = vload(x + 4 * step) - d2 + 2.0f * (d1 - d3);
-    return (pair){only, only};
-}
-
-/* d B of one row: odd pixels 0, 2, .., 8 and even ones 1, 3, 5, 7. */
+/* One row of frequencies: odd pixels 0, 2, .., 8 and even ones 1, 3, 5, 7. */
 INLINE void input_row(const vf d[SPAN], float *v_odd, float *v_even) {
-    vf last = d[6] - d[2], most = d[6] - d[4];
-    vstore(v_odd, last + 2.0f * (d[0] - d[4]));
-    vstore(v_odd + XI_STEP, most - 2.0f * d[2]);
-    vstore(v_odd + 2 * XI_STEP, most - 2.0f * (d[4] - d[2]));
-    vstore(v_odd + 3 * XI_STEP, last);
-    vstore(v_odd + 4 * XI_STEP, d[8] - d[4] - 2.0f * (d[6] - d[2]));
-    last = d[7] - d[3], most = d[7] - d[5];
-    vstore(v_even, last + 2.0f * (d[1] - d[5]));
-    vstore(v_even + XI_STEP, most - 2.0f * d[3]);
-    vstore(v_even + 2 * XI_STEP, most - 2.0f * (d[5] - d[3]));
-    vstore(v_even + 3 * XI_STEP, last);
+    input_finite(d, 2, v_odd);
+    input_infinite(d, 2, v_odd);
+    input_finite(d + 1, 2, v_even);
 }
 
 /* Two rows of frequencies of the phases with odd or with even rows. */
 INLINE void input_pass(int pass, const float *x, size_t line, float *v_odd, float *v_even) {
-    const int p = pass == POINTS_12 ? 1 : pass == POINTS_03 ? 0 : 4;
-    const int q = pass == POINTS_12 ? 2 : pass == POINTS_03 ? 3 : 4;
+    const int p = point_p(pass), q = point_q(pass);
     const size_t row = N_POINTS * XI_STEP;
     vf a[SPAN], b[SPAN];
     for (int j = 0; j < SPAN; j++) {
@@ -161,17 +131,6 @@ static void input_tile(const float *x, size_t line, size_t phase_step, float *v)
     }
 }
 
-/* The 9x9 pixels of x from (i, j) on, black outside. */
-static void copy_tile(const float *x, int h, int w, int i, int j, float *out) {
-    for (int r = i; r < i + SPAN; r++)
-        for (int k = j; k < j + SPAN; k++, out += CT_LANES) {
-            const bool inside = r >= 0 && r < h && k >= 0 && k < w;
-            const float *from = x + ((ptrdiff_t)r * w + k) * CT_LANES;
-            for (int part = 0; part < CT_LANES; part += VL)
-                vstore(out + part, inside ? vload(from + part) : vzero());
-        }
-}
-
 static void input(const ct_winograd2_plan *p, const float *x, int first, int n, float *v) {
     _Alignas(64) float copy[SPAN * SPAN * CT_LANES];
     const size_t line = (size_t)p->w * CT_LANES, phase_step = (size_t)p->c_in * STEP2;
@@ -180,9 +139,9 @@ static void input(const ct_winograd2_plan *p, const float *x, int first, int n, 
             const int i = (first + t) / p->n_across * 2 * TILE - 1;
             const int j = (first + t) % p->n_across * 2 * TILE - 1;
             float *to =
-                v + (size_t)(t / GROUP) * p->v_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
+                v + (size_t)(t / GROUP) * p->x_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
             const bool inside = i >= 0 && j >= 0 && i + SPAN <= p->h && j + SPAN <= p->w;
-            if (!inside) copy_tile(x, p->h, p->w, i, j, copy);
+            if (!inside) copy_square(x, p->h, p->w, i, j, SPAN, copy);
             input_tile(inside ? x + i * (ptrdiff_t)line + j * CT_LANES : copy,
                        inside ? line : SPAN * CT_LANES, phase_step, to);
         }
@@ -190,37 +149,16 @@ static void input(const ct_winograd2_plan *p, const float *x, int first, int n, 
 
 /* ---- output ---- */
 
-/* A^T m of five points. */
-INLINE void output_points(const vf m[N_POINTS], vf y[TILE]) {
-    vf sum = m[1] + m[2], difference = m[1] - m[2];
-    y[0] = m[0] + sum + m[3];
-    y[1] = difference + 2.0f * m[3];
-    y[2] = sum + 4.0f * m[3];
-    y[3] = difference + 8.0f * m[3] + m[4];
+/* The n_rows by n_columns pixels of a tile that are in the picture. */
+INLINE void output_tile(const float *m, int n_rows, int n_columns, size_t line, float *y) {
+    vf tile[TILE][TILE];
+    output_square(m, true, true, tile);
+    for (int i = 0; i < n_rows; i++)
+        for (int j = 0; j < n_columns; j++) vstore(y + i * line + j * CT_LANES, tile[i][j]);
 }
 
-/* y [4][4] of one tile, rows `line` floats apart. */
-INLINE void output_tile(const float *m, size_t line, float *y) {
-    vf z[N_POINTS][TILE];
-    for (int j = 0; j < N_POINTS; j++) {
-        vf column[N_POINTS];
-        for (int i = 0; i < N_POINTS; i++) column[i] = vload(m + (i * N_POINTS + j) * XI_STEP);
-        output_points(column, z[j]);
-    }
-    for (int i = 0; i < TILE; i++) {
-        vf row[TILE];
-        output_points((vf[]){z[0][i], z[1][i], z[2][i], z[3][i], z[4][i]}, row);
-        for (int j = 0; j < TILE; j++) vstore(y + i * line + j * CT_LANES, row[j]);
-    }
-}
-
-/* A tile of which only n_rows by n_columns pixels are in the picture. */
-static void output_edge(const float *m, int n_rows, int n_columns, size_t line, float *y) {
-    _Alignas(64) float tile[TILE * TILE * CT_LANES];
-    output_tile(m, TILE * CT_LANES, tile);
-    for (int i = 0; i < n_rows && i < TILE; i++)
-        for (int j = 0; j < n_columns && j < TILE; j++)
-            vstore(y + i * line + j * CT_LANES, vload(tile + (TILE * i + j) * CT_LANES));
+static int least(int a, int b) {
+    return a < b ? a : b;
 }
 
 static void output(const ct_winograd2_plan *p, const float *m, int first, int n, float *y) {
@@ -229,14 +167,15 @@ static void output(const ct_winograd2_plan *p, const float *m, int first, int n,
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * TILE, j = (first + t) % p->n_across * TILE;
             const float *from =
-                m + (size_t)(t / GROUP) * p->m_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
+                m + (size_t)(t / GROUP) * p->y_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
             float *to = y + (size_t)i * line + (size_t)j * CT_LANES;
             const bool whole = i + TILE <= p->h_out && j + TILE <= p->w_out;
             for (int part = 0; part < CT_LANES; part += VL)
                 if (whole)
-                    output_tile(from + part, line, to + part);
+                    output_tile(from + part, TILE, TILE, line, to + part);
                 else
-                    output_edge(from + part, p->h_out - i, p->w_out - j, line, to + part);
+                    output_tile(from + part, least(p->h_out - i, TILE), least(p->w_out - j, TILE),
+                                line, to + part);
         }
 }
 
@@ -252,7 +191,7 @@ static void product(const ct_winograd2_plan *p, int xi, int n_groups, const floa
             const float *u_tile = u + (size_t)o * N_PHASES * (size_t)p->c_in + (size_t)i * CO_TILE;
             const float *v_tile = v + (size_t)i * STEP2;
             float *m_tile = m + (size_t)o * STEP2;
-            for (int g = 0; g < n_groups; g++, v_tile += p->v_group, m_tile += p->m_group)
+            for (int g = 0; g < n_groups; g++, v_tile += p->x_group, m_tile += p->y_group)
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
                     product_tile(k, u_tile, v_tile + t, STEP2, i > first, m_tile + t);
         }
@@ -261,9 +200,9 @@ static void product(const ct_winograd2_plan *p, int xi, int n_groups, const floa
 
 void KERNEL(winograd2_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
                             float *y, float *scratch) {
-    const ct_winograd2_plan p = plan_of(c_in, c_out, h, w);
-    const size_t stride = u_stride(c_in, c_out);
-    float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.v_group;
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
+    const size_t stride = u2_stride(c_in, c_out);
+    float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.x_group;
     for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
         const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
         input(&p, x, first, n, v);

@@ -50,7 +50,87 @@ INLINE int n_phases(int xi) {
 typedef struct ct_winograd2_plan {
     int c_in, c_out, h, w, h_out, w_out;
     int n_across, n_tiles, n_chunk;
-    size_t v_group, m_group; /* floats from group to group: input side, output side */
+    size_t x_group, y_group; /* floats from group to group: four phases of x's channels, y's */
 } ct_winograd2_plan;
+
+ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w);
+
+INLINE size_t u2_stride(int c_in, int c_out) {
+    return odd_lines((size_t)(N_PHASES * c_in) * (size_t)c_out);
+}
+
+/* The n x n pixels of a picture from (i, j) on, black outside. */
+INLINE void copy_square(const float *x, int h, int w, int i, int j, int n, float *out) {
+    for (int r = i; r < i + n; r++)
+        for (int k = j; k < j + n; k++, out += CT_LANES) {
+            const bool inside = r >= 0 && r < h && k >= 0 && k < w;
+            const float *from = x + ((ptrdiff_t)r * w + k) * CT_LANES;
+            for (int part = 0; part < CT_LANES; part += VL)
+                vstore(out + part, inside ? vload(from + part) : vzero());
+        }
+}
+
+/* Rows of frequencies that are made together, two points p and q of B^T d or A d. */
+enum { POINTS_12, POINTS_03, POINT_4 };
+INLINE int point_p(int pass) {
+    return pass == POINTS_12 ? 1 : pass == POINTS_03 ? 0 : INFINITE;
+}
+INLINE int point_q(int pass) {
+    return pass == POINTS_12 ? 2 : pass == POINTS_03 ? 3 : INFINITE;
+}
+
+/* Of a column of B^T d; pixels are `step` apart. */
+INLINE pair input_points(int pass, const float *x, size_t step) {
+    const vf d1 = vload(x + step), d2 = vload(x + 2 * step), d3 = vload(x + 3 * step);
+    if (pass == POINTS_12) {
+        vf most = d3 - d2;
+        return (pair){most - 2.0f * d1, most - 2.0f * (d2 - d1)};
+    }
+    if (pass == POINTS_03) {
+        vf last = d3 - d1;
+        return (pair){last + 2.0f * (vload(x) - d2), last};
+    }
+    vf only = vload(x + 4 * step) - d2 + 2.0f * (d1 - d3);
+    return (pair){only, only};
+}
+
+/* d B of four pixels `step` vectors apart, the finite points. */
+INLINE void input_finite(const vf *d, int step, float *v) {
+    const vf last = d[3 * step] - d[step], most = d[3 * step] - d[2 * step];
+    vstore(v, last + 2.0f * (d[0] - d[2 * step]));
+    vstore(v + XI_STEP, most - 2.0f * d[step]);
+    vstore(v + 2 * XI_STEP, most - 2.0f * (d[2 * step] - d[step]));
+    vstore(v + 3 * XI_STEP, last);
+}
+/* And of five, the infinite one. */
+INLINE void input_infinite(const vf *d, int step, float *v) {
+    vstore(v + INFINITE * XI_STEP, d[4 * step] - d[2 * step] - 2.0f * (d[3 * step] - d[step]));
+}
+
+/* A^T m; without the infinite point if is_odd is false. */
+INLINE void output_points(const vf m[N_POINTS], bool is_odd, vf y[TILE]) {
+    const vf sum = m[1] + m[2], difference = m[1] - m[2];
+    y[0] = m[0] + sum + m[3];
+    y[1] = difference + 2.0f * m[3];
+    y[2] = sum + 4.0f * m[3];
+    y[3] = difference + 8.0f * m[3];
+    if (is_odd) y[3] += m[INFINITE];
+}
+
+/* y [4][4] of one tile, A^T m A, of a phase with odd rows or columns or not. */
+INLINE void output_square(const float *m, bool odd_rows, bool odd_columns, vf y[TILE][TILE]) {
+    vf z[N_POINTS][TILE];
+    for (int j = 0; j < (odd_columns ? N_POINTS : INFINITE); j++) {
+        vf column[N_POINTS];
+        for (int i = 0; i < (odd_rows ? N_POINTS : INFINITE); i++)
+            column[i] = vload(m + (i * N_POINTS + j) * XI_STEP);
+        output_points(column, odd_rows, z[j]);
+    }
+    for (int i = 0; i < TILE; i++) {
+        vf row[N_POINTS];
+        for (int j = 0; j < (odd_columns ? N_POINTS : INFINITE); j++) row[j] = z[j][i];
+        output_points(row, odd_columns, y[i]);
+    }
+}
 
 #endif

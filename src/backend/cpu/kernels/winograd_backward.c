@@ -9,15 +9,7 @@
  * frequency, a product of the rows of 4 channels of x and CI_TILE of dy whose accumulators are
  * vectors over samples; these are reduced by a fixed tree of pairs, once per chunk, and added to
  * acc. Here the convolution is the data gradient's: plan.c_in counts dy's channels, c_out x's. */
-#include "backend/cpu/kernels/winograd_internal.h"
-
-/* 4 * CI_TILE accumulators beside the operands, and a multiple of a vector's floats. */
-#if VL == 16
-#define CI_TILE 4
-#else
-#define CI_TILE 2
-#endif
-#define TILE_SUMS (CO_TILE * CI_TILE)
+#include "backend/cpu/kernels/winograd_sums.h"
 
 static size_t acc_stride(int c_in, int c_out) {
     return odd_lines((size_t)round_up(c_in, CO_TILE) * (size_t)round_up(c_out, CI_TILE));
@@ -32,82 +24,13 @@ void KERNEL(winograd_backward_begin)(int c_in, int c_out, float *acc) {
     for (size_t k = 0; k < n; k++) acc[k] = 0.0f;
 }
 
-/* acc[k] += the sum of the elements of sum[k]. */
-#if VL == 16
-INLINE vf halves(vf a, vf b) {
-    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x44) +
-           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xee);
-}
-INLINE vf quarters(vf a, vf b) {
-    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x88) +
-           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xdd);
-}
-/* From here on within each quarter of four floats. */
-INLINE vf pairs(vf a, vf b) {
-    return _mm512_shuffle_ps(a, b, 0x44) + _mm512_shuffle_ps(a, b, 0xee);
-}
-INLINE vf singles(vf a, vf b) {
-    return _mm512_shuffle_ps(a, b, 0x88) + _mm512_shuffle_ps(a, b, 0xdd);
-}
-/* Four accumulators 4 apart: quarter q of the result is what is left of sum[first + 4 * q]. */
-INLINE vf by_quarter(const vf *sum) {
-    return quarters(halves(sum[0], sum[4]), halves(sum[8], sum[12]));
-}
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
-    vf low = pairs(by_quarter(sum), by_quarter(sum + 1));
-    vf high = pairs(by_quarter(sum + 2), by_quarter(sum + 3));
-    vstore(acc, vload(acc) + singles(low, high));
-}
-#elif VL == 8
-/* Two accumulators 4 apart: the halves of the result are what is left of each. */
-INLINE vf by_half(const vf *sum) {
-    return _mm256_permute2f128_ps(sum[0], sum[4], 0x20) +
-           _mm256_permute2f128_ps(sum[0], sum[4], 0x31);
-}
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
-    vf low = _mm256_hadd_ps(by_half(sum), by_half(sum + 1));
-    vf high = _mm256_hadd_ps(by_half(sum + 2), by_half(sum + 3));
-    vstore(acc, vload(acc) + _mm256_hadd_ps(low, high));
-}
-#else
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
-    for (int k = 0; k < TILE_SUMS; k++) {
-        vf s = sum[k];
-        acc[k] += (s[0] + s[1]) + (s[2] + s[3]);
-    }
-}
-#endif
-
-/* sum[4][CI_TILE] += m [4][n] * v [CI_TILE][n]^T, n vectors in a row. */
-INLINE void product_group(int n, const float *m, const float *v, vf sum[TILE_SUMS]) {
-    for (int t = 0; t < n; t++) {
-        vf x[CI_TILE];
-        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + i * CHANNEL_STEP + t * VL);
-        for (int o = 0; o < CO_TILE; o++) {
-            vf g = vload(m + o * CHANNEL_STEP + t * VL);
-            for (int i = 0; i < CI_TILE; i++)
-                sum[o * CI_TILE + i] = sum[o * CI_TILE + i] + g * x[i];
-        }
-    }
-}
-
-/* acc[4][CI_TILE] += the sum over n tiles. */
-INLINE void product_tile(const ct_winograd_plan *plan, int n, const float *m, const float *v,
-                         float *acc) {
-    vf sum[TILE_SUMS];
-    for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
-    for (; n >= GROUP; n -= GROUP, m += plan->m_group, v += plan->v_group)
-        product_group(GROUP * PARTS, m, v, sum);
-    product_group(n * PARTS, m, v, sum);
-    reduce(sum, acc);
-}
-
 /* One frequency. */
 static void product(const ct_winograd_plan *plan, int n, const float *m, const float *v,
                     ct_winograd_rows *ahead, float *acc) {
     for (int o = 0; o < plan->c_out; o += CO_TILE) {
         for (int i = 0; i < plan->c_in; i += CI_TILE) {
-            product_tile(plan, n, m + (size_t)o * CHANNEL_STEP, v + (size_t)i * CHANNEL_STEP, acc);
+            sum_tile(n, m + (size_t)o * CHANNEL_STEP, plan->m_group, v + (size_t)i * CHANNEL_STEP,
+                     plan->v_group, CHANNEL_STEP, acc);
             acc += TILE_SUMS;
             fetch_rows(ahead);
         }
