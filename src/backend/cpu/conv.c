@@ -430,6 +430,10 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
                larger(k->winograd_scratch(c_in, c_out, h, w),
                       k->winograd_scratch(c_out, c_in, h, w));
     }
+    if (step->winograd2)
+        return cpu_round(k->winograd2_backward_size(c_in, c_out)) +
+               cpu_round(k->winograd2_weights_size(c_in, c_out)) +
+               k->winograd2_scratch(c_in, c_out, step->from.h, step->from.w);
     if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
     if (step->rows5) {
         const ct_rows5_geometry g = rows5(step);
