@@ -60,6 +60,8 @@ if wants bench; then
     : >"$out/bench.log"
     time_one resnet20 noise ccl tf32 16
     time_one resnet20 noise qg-dsgdm tf32 16
+    time_one resnet20 noise ccl bf16 16
+    time_one resnet20 noise qg-dsgdm bf16 16
     time_one resnet20 noise ccl tf32 16 --seeds 1,2,3
     time_one resnet20 noise ccl fp32 16
     time_one lenet5 shapes ccl tf32 16

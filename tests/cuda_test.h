@@ -10,7 +10,7 @@
 /* Factors with 11 bits; EvoNorm's clamps and chains of 20 layers add up. */
 #define TF32_ERROR 2e-2
 /* Factors and what is kept between layers with 8 bits. */
-#define BF16_ERROR 8e-2
+#define BF16_ERROR 5e-2
 /* Tensors of a gradient that cancel are compared against the whole row: this much of its norm. */
 #define FLOOR 1e-3
 

@@ -117,16 +117,19 @@ static void lenet_and_resnet_stay_with_ref(void) {
     compare_runs(&c, "lenet5", FP32_ERROR);
     c = small_run("resnet20");
     set(&c, "batch-size", "4");
-    trained cpu, got, near;
+    trained cpu, got, near, coarse;
     train(&c, "cpu", "fp32", 5, &cpu);
     train(&c, "cuda", "fp32", 5, &got);
     train(&c, "cuda", "tf32", 5, &near);
+    train(&c, "cuda", "bf16", 5, &coarse);
     /* EvoNorm's clamps make a chain of 20 layers jumpy: cpu's own Winograd is as far from direct */
     CHECK_NEAR(drift(&got, &cpu), 0, 1e-2);
     CHECK_NEAR(drift(&near, &got), 0, 0.1);
+    CHECK_NEAR(drift(&coarse, &got), 0, 0.1);
     free_trained(&cpu);
     free_trained(&got);
     free_trained(&near);
+    free_trained(&coarse);
 }
 
 static bool same_bits(const trained *a, const trained *b) {
@@ -160,14 +163,16 @@ static void worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit(void) {
 
 static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
     NEED_GPU();
-    static const char *const models[] = {"lenet5", "resnet20"};
-    for (int k = 0; k < 2; k++) {
-        ct_config c = small_run(models[k]);
+    static const struct {
+        const char *model, *precision;
+    } cases[] = {{"lenet5", "tf32"}, {"resnet20", "tf32"}, {"resnet20", "bf16"}};
+    for (int k = 0; k < 3; k++) {
+        ct_config c = small_run(cases[k].model);
         trained a, b, plain;
-        train(&c, "cuda", "tf32", 15, &a);
-        train(&c, "cuda", "tf32", 15, &b);
+        train(&c, "cuda", cases[k].precision, 15, &a);
+        train(&c, "cuda", cases[k].precision, 15, &b);
         setenv("CROSSTALK_CUDA_GRAPHS", "off", 1);
-        train(&c, "cuda", "tf32", 15, &plain);
+        train(&c, "cuda", cases[k].precision, 15, &plain);
         unsetenv("CROSSTALK_CUDA_GRAPHS");
         CHECK(same_bits(&a, &b));
         CHECK(same_bits(&a, &plain));

@@ -145,10 +145,11 @@ static void compare(const ct_graph *g, int n, const results *got, const results 
     size_t n_sums = (size_t)g->n_classes * (r + 1), n_running = g->n_buffer_values + 1;
     for (size_t j = 0; j < (size_t)n_jobs_of(g); j++) {
         size_t o = (size_t)jobs[j].out, used = (size_t)(j == 2 && n > 1 ? n - 1 : n) * r;
+        /* forward passes round less often */
         CHECK_NEAR(error_of(got->features + o * row, ref->features + o * row, used, 0), 0,
-                   tolerance);
+                   tolerance / 4);
         CHECK_NEAR(error_of(got->sums + o * n_sums, ref->sums + o * n_sums, n_sums, 0), 0,
-                   tolerance);
+                   tolerance / 4);
         check_gradient(g, got->gradient + o * w, ref->gradient + o * w, tolerance, "gradient");
         check_gradient(g, got->ccl_gradient + o * w, ref->ccl_gradient + o * w, tolerance,
                        "gradient with ccl");
@@ -282,7 +283,6 @@ static void small_models_agree_with_ref(void) {
     for (int i = 0; i < 5; i++)
         check_model("lenet5", mnist, "none", sizes[i], REF, CUDA32, FP32_ERROR);
     check_model("lenet5", mnist, "none", 32, REF, CUDA, TF32_ERROR);
-    check_model("lenet5", mnist, "none", 32, REF, CUDA16, BF16_ERROR);
     check_model("mlp:33", mnist, "none", 9, REF, CUDA32, FP32_ERROR);
     check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA32, FP32_ERROR);
     check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", 2, REF, CUDA32, FP32_ERROR);
@@ -308,6 +308,31 @@ static void resnet20_in_tf32_is_near_for_every_batch_size(void) {
     check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", 4, CPU, CUDA, 2 * TF32_ERROR);
 }
 
+/* Chains of residual blocks are stored in bf16; resnet44's are cut, and the second part reads what
+ * the first has written. */
+static void resnets_in_bf16_are_near_for_every_batch_size(void) {
+    NEED_GPU();
+    static const int sizes[] = {1, 7, 31, 32, 33};
+    for (int i = 0; i < 5; i++) {
+        /* batches of 3 k + 1 are asked for the distance l1: signs of small differences flip */
+        double tolerance = sizes[i] % 3 == 1 ? 2 * BF16_ERROR : BF16_ERROR;
+        check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA16, tolerance);
+    }
+    check_model("resnet44", (ct_shape){3, 32, 32}, "evonorm", 5, CPU, CUDA16, BF16_ERROR);
+}
+
+/* Those without chains compute in bf16 what has a kernel for it, and the rest in tf32. */
+static void other_models_in_bf16_are_near(void) {
+    NEED_GPU();
+    static const ct_shape mnist = {1, 28, 28}, small = {3, 32, 32};
+    static const char *const norms[] = {"evonorm-s0", "groupnorm", "batchnorm", "none"};
+    check_model("lenet5", mnist, "none", 31, REF, CUDA16, BF16_ERROR);
+    check_model("mlp:33", mnist, "none", 9, REF, CUDA16, BF16_ERROR);
+    check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA16, BF16_ERROR);
+    for (int i = 0; i < 4; i++)
+        check_model("resnet20", small, norms[i], 3, CPU, CUDA16, BF16_ERROR);
+}
+
 /* With an argument: tests whose name has it, for tools under which all of them take too long. */
 #define TEST_IF(test)                                                                              \
     if (argc < 2 || strstr(#test, argv[1]) != NULL) TEST(test)
@@ -321,5 +346,7 @@ int main(int argc, char **argv) {
     TEST_IF(small_models_agree_with_ref);
     TEST_IF(large_models_agree_with_cpu);
     TEST_IF(resnet20_in_tf32_is_near_for_every_batch_size);
+    TEST_IF(resnets_in_bf16_are_near_for_every_batch_size);
+    TEST_IF(other_models_in_bf16_are_near);
     return test_report();
 }

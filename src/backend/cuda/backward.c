@@ -196,7 +196,9 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
     int n = steps[0].chain;
     size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
     int begin = steps[0].in == 0 ? 1 : 0; /* a picture's convolution has a shape of its own */
-    cuda_chain chain = {.n_links = n, .d = grad(p, steps[n - 1].out)};
+    bool is_bf16 = steps[0].forward_element == CUDA_BF16;
+    cuda_chain chain = {
+        .n_links = n, .element = steps[0].forward_element, .d = grad(p, steps[n - 1].out)};
     if (begin == 1) chain.n_colours = steps[0].conv.ci;
     if (begin == 0) chain.dx = grad(p, steps[0].in);
     if (steps[0].residual > 0) chain.dresidual = grad(p, steps[0].residual);
@@ -215,8 +217,10 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
     cuda_wgrad layers[CUDA_MAX_CHAIN];
     for (int k = 0; k < n; k++) layers[k] = wgrad_of(p, &steps[k], grad(p, steps[k].inner));
     CT_TRY(fork(p));
-    CT_TRY(ct_cuda_tile_wgrad(p->late, &steps[begin].conv, layers + begin, n - begin));
-    return begin == 1 ? ct_cuda_tile_wgrad(p->late, &steps[0].conv, layers, 1) : CT_OK;
+    ct_status (*wgrad)(const cuda_run *, const cuda_conv *, const cuda_wgrad *, int) =
+        is_bf16 ? ct_cuda_bf16_wgrad : ct_cuda_tile_wgrad;
+    CT_TRY(wgrad(p->late, &steps[begin].conv, layers + begin, n - begin));
+    return begin == 1 ? wgrad(p->late, &steps[0].conv, layers, 1) : CT_OK;
 }
 
 static ct_status run_unit(const pass *p, int first, int last) {

@@ -386,18 +386,26 @@ static int node_of(const cuda_plan *plan, const cuda_step *step, cuda_role role)
     }
 }
 
+/* The first step of the chain that step s is in, or -1. */
+static int chain_of(const cuda_plan *plan, int s) {
+    for (int first = s; first >= 0 && s - first < CUDA_MAX_CHAIN; first--)
+        if (plan->steps[first].chain > s - first) return first;
+    return -1;
+}
+
 /* Whether the kernels of step s can have this tensor, or its gradient, in bf16. */
 static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gradient) {
-    (void)plan, (void)s, (void)role, (void)is_gradient;
-    return false;
+    const cuda_step *step = &plan->steps[s];
+    if (chain_of(plan, s) < 0) /* conv_tile.cu */
+        return step->norm != NULL && role == ROLE_OUT && !is_gradient;
+    if (step->forward_element == CUDA_FP32) return false;
+    return role == ROLE_INNER || !is_gradient;
 }
 
 /* Stored in bf16 is what every step that touches it can take so, but for the picture and what the
  * losses see. */
-static void choose_elements(cuda_plan *plan) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+static void choose_stored(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
-    if (backend->base.precision != CT_PRECISION_BF16) return;
     for (int i = 0; i < g->n_nodes; i++)
         plan->value_element[i] = plan->grad_element[i] =
             i == 0 || i == g->features || i == g->logits ? CUDA_FP32 : CUDA_BF16;
@@ -410,6 +418,33 @@ static void choose_elements(cuda_plan *plan) {
                 plan->grad_element[plan->root[node]] = CUDA_FP32;
         }
     for (int i = 0; i < g->n_nodes; i++) plan->grad_element[i] = plan->grad_element[plan->root[i]];
+}
+
+/* A chain's weights are packed, and its samples multiplied, in one element. */
+static void set_chain(cuda_plan *plan, int first, cuda_element element) {
+    for (int k = 0; k < plan->steps[first].chain; k++)
+        plan->steps[first + k].forward_element = plan->steps[first + k].backward_element = element;
+}
+
+/* Chains run in bf16 if what they read is stored so, or a picture; one that does not may take the
+ * next one's input from it. */
+static void choose_elements(cuda_plan *plan) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    if (backend->base.precision != CT_PRECISION_BF16) return;
+    for (int s = 0; s < plan->n_steps; s++) set_chain(plan, s, CUDA_BF16);
+    for (bool changed = true; changed;) {
+        changed = false;
+        choose_stored(plan);
+        for (int s = 0; s < plan->n_steps; s++) {
+            const cuda_step *step = &plan->steps[s];
+            if (step->chain == 0 || step->forward_element == CUDA_FP32) continue;
+            bool has_in = step->in == 0 || plan->value_element[step->in] == CUDA_BF16;
+            bool adds = step->residual > 0;
+            if (has_in && (!adds || plan->value_element[step->residual] == CUDA_BF16)) continue;
+            set_chain(plan, s, CUDA_FP32);
+            changed = true;
+        }
+    }
 }
 
 ct_status ct_cuda_compile(cuda_plan *plan) {

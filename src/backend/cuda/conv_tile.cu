@@ -4,11 +4,13 @@
  * A matrix product with rows = output pixels, columns = output channels, k = (tap, input channel).
  * Grid: x over groups of samples (1024 or 256 output pixels a block), y = job. A block reads its
  * pictures once (4 bytes a value), the weights in the order of the fragments from the caches, and
- * writes 4 (forward only) or 8 bytes an output value; 2 flops a product. Weights are packed so that
- * a thread's columns of two column tiles are four neighbouring channels: it reads and writes quads.
- * Limits: tf32, 1x1 and 3x3 kernels, 16, 32 or 64 output channels, extents that are powers of two.
+ * writes 4 (forward only; 2 in bf16) or 8 bytes an output value; 2 flops a product. Weights are
+ * packed so that a thread's columns of two column tiles are four neighbouring channels: it reads
+ * and writes quads. Limits: tf32, 1x1 and 3x3 kernels, 16, 32 or 64 output channels, extents that
+ * are powers of two.
  */
 #include "backend/cuda/device.cuh"
+#include "backend/cuda/element.cuh"
 
 enum { GROUPS = 8, MAX_ROWS = 16 };
 
@@ -299,7 +301,10 @@ write_norm(const tile_call &c, const cuda_tile_out &out, const cuda_job &job, si
                     float4 r = *(const float4 *)(out.residual + at);
                     y.x += r.x, y.y += r.y, y.z += r.z, y.w += r.w;
                 }
-                *(float4 *)(out.y + at) = y;
+                if (out.y_element == CUDA_BF16)
+                    store_four((bf16 *)out.y + at, y);
+                else
+                    store_four(out.y + at, y);
             }
         }
     }

@@ -79,7 +79,8 @@ static ct_status run_conv_norm(const pass *p, const cuda_step *step) {
                                   .residual = value(p, step[k].residual),
                                   .pre = p->mode == CUDA_TRAIN ? value(p, step[k].inner) : NULL,
                                   .stats = stats_of(p, &step[k]),
-                                  .y = value(p, step[k].out)};
+                                  .y = value(p, step[k].out),
+                                  .y_element = p->plan->value_element[step[k].out]};
     return ct_cuda_tile_evonorm(p->run, value(p, step->in), outs, n);
 }
 
@@ -144,7 +145,11 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
 }
 
 static ct_status run_chain(const pass *p, const cuda_step *steps) {
-    cuda_chain chain = {.n_links = steps[0].chain, .x = value(p, steps[0].in)};
+    const cuda_step *last = &steps[steps[0].chain - 1];
+    cuda_chain chain = {.n_links = steps[0].chain,
+                        .element = steps[0].forward_element,
+                        .y_element = p->plan->value_element[last->out],
+                        .x = value(p, steps[0].in)};
     bool train = p->mode == CUDA_TRAIN;
     bool is_image = steps[0].in == 0;
     if (is_image) chain.n_colours = steps[0].conv.ci;
@@ -157,8 +162,9 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
                             .bias = step->norm_shape.bias,
                             .add = step->residual > 0};
         if (!train) {
-            /* sums are kept for the next block, one after the other in the last one's place */
-            if (link->add || (is_image && k == 0)) link->y = value(p, steps[chain.n_links - 1].out);
+            /* floats keep sums for the next block, one after the other in the last one's place */
+            bool is_kept = chain.element == CUDA_FP32 && (link->add || (is_image && k == 0));
+            if (is_kept || step == last) link->y = value(p, last->out);
             continue;
         }
         link->y = value(p, step->out);

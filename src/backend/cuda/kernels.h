@@ -165,6 +165,7 @@ typedef struct cuda_tile_out {
     cuda_norm norm;
     const float *residual;
     float *pre, *stats, *y;
+    cuda_element y_element;
 } cuda_tile_out;
 /* One or two of the same input and output shape. */
 ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
@@ -181,9 +182,9 @@ ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, con
 typedef struct cuda_link {
     size_t packed;       /* weights: forward, or for the data gradient */
     size_t weight, bias; /* of the norm */
-    float *pre, *stats;  /* the convolution's own value; mean and 1/sigma. Forward passes that keep
-                            nothing have NULL */
-    float *y;            /* the layer's output, or NULL where nothing is added; backward: the
+    void *pre;           /* the convolution's own value, or NULL where nothing is kept */
+    float *stats;        /* mean and 1/sigma, likewise */
+    void *y;             /* the layer's output, or NULL where nobody reads it; backward: the
                             gradient of `pre` */
     float *sums;         /* backward: per-sample sums of the norm's gradients */
     bool add;
@@ -192,10 +193,13 @@ typedef struct cuda_link {
 /* The first layer reads x, a picture of n_colours where that is not 0 (then its output is the first
  * residual); the first addition adds `residual`, later ones what the one before has
  * given. Backward: from d, the gradient of the last output, to dx, and to dresidual where the first
- * layer adds (else the residual is x, and dx has both). */
+ * layer adds (else the residual is x, and dx has both). What void points to are `element`s, but a
+ * picture is floats, and the last output y_element. */
 typedef struct cuda_chain {
     int n_links, n_colours;
-    const float *x, *residual, *d;
+    cuda_element element, y_element;
+    const void *x, *residual;
+    const float *d;
     float *dx, *dresidual;
     cuda_link links[CUDA_MAX_CHAIN];
 } cuda_chain;
@@ -265,12 +269,19 @@ ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const
 
 /* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
 typedef struct cuda_wgrad {
-    const float *x, *d;
-    size_t weight; /* where it goes, in a gradient row */
+    const float *x, *d; /* wgrad_bf16.cu: bf16, but a picture */
+    size_t weight;      /* where it goes, in a gradient row */
 } cuda_wgrad;
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
 int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
+                             int n_layers);
+/* Splits of a job's n_items for blocks of which a multiprocessor runs some at once. */
+int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once);
+
+/* ---- wgrad_bf16.cu: the same for layers of a chain in bf16 ---- */
+int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
+ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers);
 
 /* ---- sums.cu: second passes, in a fixed order ---- */

@@ -149,7 +149,9 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         int n_layers = step->chain > 0 && step->in > 0 ? step->chain : 1;
         if (s > 0 && step[-1].chain > 0 && step[-1].in == 0) n_layers = step[-1].chain - 1;
         if (step->wgrad_kernel == CUDA_TILE)
-            splits = n_layers * ct_cuda_tile_wgrad_splits(c, n_layers, n_max);
+            splits = n_layers * (step->forward_element == CUDA_BF16
+                                     ? ct_cuda_bf16_wgrad_splits(c, n_layers, n_max)
+                                     : ct_cuda_tile_wgrad_splits(c, n_layers, n_max));
         if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);

@@ -247,8 +247,8 @@ bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
 
 /* The same for any number of jobs, so that a job's sums do not depend on its company: few, for
  * there are partial sums of each, but enough that 16 jobs fill an H200 evenly. */
-int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
-    int n_items = n_max * (v->ho / strip_rows(v)), at_once = 132 * blocks_of(v), best = 1;
+int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once) {
+    int at_once = 132 * blocks_at_once, best = 1;
     double best_share = 0.0;
     for (int n = 1; n <= n_items && 16 * n_layers * n <= 2 * at_once; n++) {
         int blocks = 16 * n_layers * n, rounds = (blocks + at_once - 1) / at_once;
@@ -257,6 +257,10 @@ int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
         if (share > best_share + 0.05) best = n, best_share = share;
     }
     return best;
+}
+
+int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
+    return ct_cuda_even_splits(n_layers, n_max * (v->ho / strip_rows(v)), blocks_of(v));
 }
 
 template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
