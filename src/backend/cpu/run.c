@@ -197,12 +197,20 @@ static void backward_pass(const task *t, const ct_job *job, int worker, int pass
     for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
 }
 
-/* g += decay * x, as an update would do it, while the row is in the cache. */
-static void add_decay(const task *t, const ct_job *job, float *g) {
-    const float coefs[] = {1, (float)t->objective->weight_decay};
-    const float *terms[] = {g, ct_host_row(t->work->params, job->model)};
-    if (t->objective->weight_decay != 0)
-        backend_of(t->plan)->kernels->lincomb(cpu_round(t->out->n), 2, coefs, terms, g);
+/* g += other (may be NULL) + decay * x, as an update would do it, in one sweep. */
+static void finish_gradient(const task *t, const ct_job *job, const float *other, float *g) {
+    float coefs[3] = {1};
+    const float *terms[3] = {g};
+    int n = 1;
+    if (other != NULL) {
+        coefs[n] = 1;
+        terms[n++] = other;
+    }
+    if (t->objective->weight_decay != 0) {
+        coefs[n] = (float)t->objective->weight_decay;
+        terms[n++] = ct_host_row(t->work->params, job->model);
+    }
+    if (n > 1) backend_of(t->plan)->kernels->lincomb(cpu_round(t->out->n), n, coefs, terms, g);
 }
 
 /* Backward the last pass comes first: its tensors are still in the cache. */
@@ -213,12 +221,13 @@ static void gradient_job(const task *t, int k, int worker) {
     float *g = ct_host_row(t->out, job->out), *other = t->plan->workers[worker].dparams;
     for (int pass = 0; pass < n_passes; pass++) forward_pass(t, job, worker, pass);
     compute_losses(t, k, worker);
-    backward_pass(t, job, worker, n_passes - 1, g);
-    for (int pass = n_passes - 2; pass >= 0; pass--) {
-        backward_pass(t, job, worker, pass, other);
-        backend_of(t->plan)->kernels->add(g, other, cpu_round(t->out->n), g);
+    for (int pass = n_passes - 1; pass >= 0; pass--) {
+        const bool is_first = pass == n_passes - 1;
+        backward_pass(t, job, worker, pass, is_first ? g : other);
+        if (!is_first && pass > 0)
+            backend_of(t->plan)->kernels->add(g, other, cpu_round(t->out->n), g);
     }
-    add_decay(t, job, g);
+    finish_gradient(t, job, n_passes > 1 ? other : NULL, g);
 }
 
 /* Jobs that move the same running statistics run one after the other, on the first one's worker. */
