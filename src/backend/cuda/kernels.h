@@ -467,7 +467,7 @@ typedef struct cuda_sparse {
 } cuda_sparse;
 
 ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_temp_rows, int n_bank_rows, size_t shared_limit);
+                         int n_rows, int n_temp_rows, int n_bank_rows, size_t shared_limit);
 
 #ifdef __cplusplus
 }

@@ -247,8 +247,8 @@ ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
     if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
     if (call->kind == CUDA_CALL_GRADIENT) return launch_gradient(backend, call);
     const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
-    return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_temp_rows,
-                          call->n_bank_rows, backend->shared_limit);
+    return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_rows,
+                          call->n_temp_rows, call->n_bank_rows, backend->shared_limit);
 }
 
 /* Jobs first .. of one launch; waits for their scores. */

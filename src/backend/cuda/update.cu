@@ -2,18 +2,13 @@
  * every bank into shared memory, everything it will read at once and the next group's while it
  * computes this one's, runs all assignments there, and stores what they assign to banks. Grid: x
  * over groups of columns. Bytes: each bank read and written once, whatever the matrices are. The
- * program is data, so that a recorded graph runs with new coefficients. Where the rows are too many
- * for shared memory, only temporaries lie there. */
+ * program is data, so that a recorded graph runs with new coefficients; a block reads it once and
+ * notes where each term lies, for with 12 bytes of a value to move there is no time to look it up.
+ * Where the rows are too many for shared memory, only temporaries lie there. */
 #include "backend/cuda/mma.cuh"
 
 enum { THREADS = 256, MIN_QUADS = 4, MAX_QUADS = 16 }; /* 64 to 256 bytes of a row together */
-
-/* Rows in shared memory, [row][quads of the group]. */
-typedef struct rows_at {
-    float4 *temps, *banks; /* banks NULL: they are read where they lie */
-    size_t quad;           /* this thread's column */
-    bool is_there;
-} rows_at;
+enum { EACH = 2 };                                     /* quads of a thread, blockDim.x apart */
 
 static __device__ __forceinline__ void add_scaled(float4 *sum, float c, float4 v) {
     sum->x = fmaf(c, v.x, sum->x);
@@ -26,41 +21,27 @@ static __device__ __forceinline__ float4 *global_quad(const cuda_slot &s, int ro
     return (float4 *)(s.data + row * s.stride) + quad;
 }
 
-static __device__ __forceinline__ float4 value_of(const cuda_slot &s, const rows_at &at, int row) {
-    int own = (s.first + row) * (int)blockDim.x + (int)threadIdx.x;
-    if (s.data == NULL) return at.temps[own];
-    if (at.banks != NULL) return at.banks[own];
-    return at.is_there ? *global_quad(s, row, at.quad) : make_float4(0, 0, 0, 0);
-}
+/* A matrix of a program; `far` is the one in global memory, with what did not fit into the copy. */
+typedef struct matrix {
+    const int *begin, *column;
+    const float *value;
+} matrix;
 
-static __device__ __forceinline__ void set_value(const cuda_slot &s, const rows_at &at, int row,
-                                                 float4 value) {
-    int own = (s.first + row) * (int)blockDim.x + (int)threadIdx.x;
-    if (s.data == NULL)
-        at.temps[own] = value;
-    else if (at.banks != NULL)
-        at.banks[own] = value;
-    if (s.data != NULL && at.is_there) *global_quad(s, row, at.quad) = value;
-}
-
-/* Adds a term; under a matrix, its rows are added up first. `far`: the program in global memory,
- * with the matrices that did not fit into its copy. */
-static __device__ __forceinline__ void add_term(const cuda_program *p, const cuda_program *far,
-                                                const cuda_term &t, const rows_at &at, int row,
-                                                float4 *sum) {
-    const cuda_slot &s = p->slots[t.slot];
-    if (t.matrix < 0) {
-        add_scaled(sum, t.coef, value_of(s, at, row));
-        return;
-    }
-    const char *from = t.matrix < CUDA_PROGRAM_BYTES ? (const char *)p : (const char *)far;
-    const cuda_sparse *m = (const cuda_sparse *)(from + t.matrix);
+static __device__ __forceinline__ matrix matrix_at(const cuda_program *p, const cuda_program *far,
+                                                   int offset) {
+    const char *from = offset < CUDA_PROGRAM_BYTES ? (const char *)p : (const char *)far;
+    const cuda_sparse *m = (const cuda_sparse *)(from + offset);
     const int *begin = (const int *)(m + 1), *column = begin + m->n_rows + 1;
-    const float *value = (const float *)(column + m->n_entries);
-    float4 mixed = make_float4(0, 0, 0, 0);
-    for (int e = begin[row]; e < begin[row + 1]; e++)
-        add_scaled(&mixed, value[e], value_of(s, at, column[e]));
-    add_scaled(sum, t.coef, mixed);
+    return {begin, column, (const float *)(column + m->n_entries)};
+}
+
+static __device__ const cuda_program *copy_program(const cuda_program *far, uint4 *own) {
+    int n = CUDA_PROGRAM_BYTES / (int)sizeof(uint4);
+    for (int k = (int)(threadIdx.y * blockDim.x + threadIdx.x); k < n;
+         k += (int)(blockDim.x * blockDim.y))
+        own[k] = ((const uint4 *)far)[k];
+    __syncthreads();
+    return (const cuda_program *)own;
 }
 
 static __device__ bool has_matrix(const cuda_assign &a) {
@@ -69,58 +50,161 @@ static __device__ bool has_matrix(const cuda_assign &a) {
     return found;
 }
 
-static __device__ void run_program(const cuda_program *p, const cuda_program *far,
-                                   const rows_at &at) {
+/* ---- everything in shared memory ---- */
+
+/* A term or a target as the inner loops read it: its first row in shared memory. A bank's rows are
+ * there twice, `shift` rows apart. */
+typedef struct __align__(16) place {
+    int first;
+    int is_bank;
+    int matrix; /* of a term; a target: whether the assignment has one */
+    float coef;
+}
+place;
+
+typedef struct places {
+    place terms[CUDA_MAX_ASSIGNS][CUDA_MAX_TERMS], targets[CUDA_MAX_ASSIGNS];
+} places;
+
+static __device__ place place_of(const cuda_program *p, int slot, int matrix, float coef) {
+    const cuda_slot &s = p->slots[slot];
+    bool is_bank = s.data != NULL;
+    return {(is_bank ? p->n_temp_rows : 0) + s.first, is_bank, matrix, coef};
+}
+
+static __device__ void find_places(const cuda_program *p, places *out) {
+    int thread = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    if (thread < p->n_assigns) {
+        const cuda_assign &a = p->assigns[thread];
+        out->targets[thread] = place_of(p, a.slot, has_matrix(a), 0.0f);
+        for (int t = 0; t < a.n_terms; t++)
+            out->terms[thread][t] =
+                place_of(p, a.terms[t].slot, a.terms[t].matrix, a.terms[t].coef);
+    }
+    __syncthreads();
+}
+
+/* A group of columns, as a thread sees it. */
+typedef struct group {
+    const cuda_program *p, *far;
+    float4 *rows; /* this thread's first quad of row 0 */
+    int quads;    /* of a row */
+    int shift;    /* rows from the banks' first place to where they are now */
+    size_t quad;  /* column of this thread's first quad */
+} group;
+
+static __device__ __forceinline__ void add_row(const group &g, int row, float c,
+                                               float4 sums[EACH]) {
+    const float4 *from = g.rows + row * g.quads;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) add_scaled(&sums[e], c, from[e * (int)blockDim.x]);
+}
+
+/* Adds a term; under a matrix, its rows are added up first. */
+static __device__ __forceinline__ void add_term(const group &g, const place &t, int row,
+                                                float4 sums[EACH]) {
+    int first = t.first + t.is_bank * g.shift;
+    if (t.matrix < 0) {
+        add_row(g, first + row, t.coef, sums);
+        return;
+    }
+    matrix m = matrix_at(g.p, g.far, t.matrix);
+    float4 mixed[EACH] = {};
+    for (int e = m.begin[row]; e < m.begin[row + 1]; e++)
+        add_row(g, first + m.column[e], m.value[e], mixed);
+#pragma unroll
+    for (int e = 0; e < EACH; e++) add_scaled(&sums[e], t.coef, mixed[e]);
+}
+
+static __device__ __forceinline__ void set_row(const group &g, const place &t, int slot, int row,
+                                               const float4 sums[EACH]) {
+    float4 *to = g.rows + (t.first + t.is_bank * g.shift + row) * g.quads;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        size_t quad = g.quad + e * blockDim.x;
+        to[e * (int)blockDim.x] = sums[e];
+        if (t.is_bank && quad < g.p->n_quads) *global_quad(g.p->slots[slot], row, quad) = sums[e];
+    }
+}
+
+static __device__ void run_group(const group &g, const places *places) {
     bool had_matrix = false;
-    for (int k = 0; k < p->n_assigns; k++) {
-        const cuda_assign &a = p->assigns[k];
+    for (int k = 0; k < g.p->n_assigns; k++) {
+        const place target = places->targets[k];
+        const cuda_assign &a = g.p->assigns[k];
+        int n_rows = a.n_rows, n_terms = a.n_terms;
         /* Without a matrix a thread reads only what it has written itself. */
-        bool matrix = has_matrix(a);
-        if (matrix || had_matrix) __syncthreads();
-        had_matrix = matrix;
-        for (int row = (int)threadIdx.y; row < a.n_rows; row += (int)blockDim.y) {
-            float4 sum = make_float4(0, 0, 0, 0);
-            for (int t = 0; t < a.n_terms; t++) add_term(p, far, a.terms[t], at, row, &sum);
-            set_value(p->slots[a.slot], at, row, sum);
+        if (target.matrix || had_matrix) __syncthreads();
+        had_matrix = target.matrix;
+        for (int row = (int)threadIdx.y; row < n_rows; row += (int)blockDim.y) {
+            float4 sums[EACH] = {};
+            for (int t = 0; t < n_terms; t++) add_term(g, places->terms[k][t], row, sums);
+            set_row(g, target, a.slot, row, sums);
         }
     }
 }
 
 /* Starts the copies of everything that a group of columns reads before it is written. */
-static __device__ void load_group(const cuda_program *p, size_t group, float4 *banks) {
-    size_t quad = group * blockDim.x + threadIdx.x;
-    for (int k = 0; k < p->n_slots && quad < p->n_quads; k++) {
+static __device__ void load_group(const group &g) {
+    const cuda_program *p = g.p;
+    for (int k = 0; k < p->n_slots; k++) {
         const cuda_slot &s = p->slots[k];
         for (int row = (int)threadIdx.y; row < s.n_load; row += (int)blockDim.y)
-            copy_quad((float *)&banks[(s.first + row) * (int)blockDim.x + (int)threadIdx.x],
-                      (const float *)global_quad(s, row, quad), true);
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                size_t quad = g.quad + e * blockDim.x;
+                float4 *to = g.rows + (p->n_temp_rows + s.first + g.shift + row) * g.quads;
+                if (quad < p->n_quads)
+                    copy_quad((float *)&to[e * (int)blockDim.x],
+                              (const float *)global_quad(s, row, quad), true);
+            }
     }
-}
-
-static __device__ const cuda_program *copy_program(const cuda_program *far, uint4 *own) {
-    int thread = (int)(threadIdx.y * blockDim.x + threadIdx.x);
-    own[thread] = ((const uint4 *)far)[thread];
-    __syncthreads();
-    return (const cuda_program *)own;
 }
 
 static __global__ void __launch_bounds__(THREADS)
     update_kernel(const cuda_program *far, size_t n_groups) {
     extern __shared__ float4 rows[]; /* temporaries, then banks twice */
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
+    __shared__ places all;
     const cuda_program *p = copy_program(far, own);
-    float4 *banks[2] = {rows + p->n_temp_rows * (int)blockDim.x, NULL};
-    banks[1] = banks[0] + p->n_bank_rows * (int)blockDim.x;
-    int now = 0;
-    load_group(p, blockIdx.x, banks[0]);
-    for (size_t group = blockIdx.x; group < n_groups; group += gridDim.x, now ^= 1) {
+    find_places(p, &all);
+    int quads = (int)blockDim.x * EACH;
+    group now = {p, far, rows + threadIdx.x, quads, 0, (size_t)blockIdx.x * quads + threadIdx.x};
+    load_group(now);
+    for (size_t k = blockIdx.x; k < n_groups; k += gridDim.x) {
+        group next = now;
+        next.shift = p->n_bank_rows - now.shift;
+        next.quad += (size_t)gridDim.x * quads;
         copies_wait();
         __syncthreads(); /* everyone's copies are there, and nobody is in the group before */
-        if (group + gridDim.x < n_groups) load_group(p, group + gridDim.x, banks[now ^ 1]);
-        size_t quad = group * blockDim.x + threadIdx.x;
-        rows_at at = {rows, banks[now], quad, quad < p->n_quads};
-        run_program(p, far, at);
+        if (k + gridDim.x < n_groups) load_group(next);
+        run_group(now, &all);
+        now = next;
     }
+}
+
+/* ---- banks where they lie ---- */
+
+static __device__ __forceinline__ float4 value_of(const cuda_slot &s, const float4 *temps, int row,
+                                                  size_t quad, bool is_there) {
+    if (s.data == NULL) return temps[(s.first + row) * (int)blockDim.x + (int)threadIdx.x];
+    return is_there ? *global_quad(s, row, quad) : make_float4(0, 0, 0, 0);
+}
+
+static __device__ void add_far_term(const cuda_program *p, const cuda_program *far,
+                                    const cuda_term &t, const float4 *temps, int row, size_t quad,
+                                    float4 *sum) {
+    const cuda_slot &s = p->slots[t.slot];
+    bool is_there = quad < p->n_quads;
+    if (t.matrix < 0) {
+        add_scaled(sum, t.coef, value_of(s, temps, row, quad, is_there));
+        return;
+    }
+    matrix m = matrix_at(p, far, t.matrix);
+    float4 mixed = make_float4(0, 0, 0, 0);
+    for (int e = m.begin[row]; e < m.begin[row + 1]; e++)
+        add_scaled(&mixed, m.value[e], value_of(s, temps, m.column[e], quad, is_there));
+    add_scaled(sum, t.coef, mixed);
 }
 
 static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program *far) {
@@ -128,8 +212,23 @@ static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program 
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
     const cuda_program *p = copy_program(far, own);
     size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    rows_at at = {rows, NULL, quad, quad < p->n_quads};
-    run_program(p, far, at);
+    bool had_matrix = false;
+    for (int k = 0; k < p->n_assigns; k++) {
+        const cuda_assign &a = p->assigns[k];
+        const cuda_slot &s = p->slots[a.slot];
+        bool matrix = has_matrix(a);
+        if (matrix || had_matrix) __syncthreads();
+        had_matrix = matrix;
+        for (int row = (int)threadIdx.y; row < a.n_rows; row += (int)blockDim.y) {
+            float4 sum = make_float4(0, 0, 0, 0);
+            for (int t = 0; t < a.n_terms; t++)
+                add_far_term(p, far, a.terms[t], rows, row, quad, &sum);
+            if (s.data == NULL)
+                rows[(s.first + row) * (int)blockDim.x + (int)threadIdx.x] = sum;
+            else if (quad < p->n_quads)
+                *global_quad(s, row, quad) = sum;
+        }
+    }
 }
 
 template <typename T> static ct_status allow_shared(T *kernel, size_t bytes) {
@@ -153,20 +252,27 @@ static ct_status run_far(cudaStream_t stream, const cuda_program *program_dev, s
     return CT_OK;
 }
 
+/* Threads for the rows of a group: not many more than there are rows. */
+static dim3 threads_of(unsigned quads, int n_rows) {
+    unsigned x = quads / EACH, y = 32 / x;
+    while (y < (unsigned)n_rows && 2 * y * x <= THREADS) y *= 2;
+    return dim3(x, y);
+}
+
 ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_temp_rows, int n_bank_rows, size_t shared_limit) {
-    size_t limit = shared_limit - CUDA_PROGRAM_BYTES;
+                         int n_rows, int n_temp_rows, int n_bank_rows, size_t shared_limit) {
+    size_t limit = shared_limit - CUDA_PROGRAM_BYTES - sizeof(places);
     size_t column = (size_t)(n_temp_rows + 2 * n_bank_rows) * sizeof(float4);
     unsigned quads = MAX_QUADS;
     while (quads > MIN_QUADS && column * quads > limit / 3) quads /= 2;
     if (column * quads > limit) return run_far(stream, program_dev, n_quads, n_temp_rows, limit);
     int device = 0, n_processors = 0, n_blocks = 0;
-    dim3 threads(quads, THREADS / quads);
+    dim3 threads = threads_of(quads, n_rows);
     CT_TRY(allow_shared(update_kernel, column * quads));
     CT_CUDA_TRY(cudaGetDevice(&device));
     CT_CUDA_TRY(cudaDeviceGetAttribute(&n_processors, cudaDevAttrMultiProcessorCount, device));
-    CT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, update_kernel, THREADS,
-                                                              column * quads));
+    CT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &n_blocks, update_kernel, (int)(threads.x * threads.y), column * quads));
     size_t n_groups = (n_quads + quads - 1) / quads, at_once = (size_t)n_processors * n_blocks;
     update_kernel<<<(unsigned)(n_groups < at_once ? n_groups : at_once), threads, column * quads,
                     stream>>>(program_dev, n_groups);
