@@ -97,6 +97,17 @@ static void algorithms_stay_with_ref(void) {
     }
 }
 
+/* So many edges that an update's rows do not fit into shared memory. */
+static void a_crowd_stays_with_ref(void) {
+    NEED_GPU();
+    ct_config c = small_run("mlp:16");
+    set(&c, "agents", "48");
+    set(&c, "topology", "full");
+    set(&c, "batch-size", "2");
+    set(&c, "algorithm", "ccl");
+    compare_runs(&c, "48 agents, each with each", FP32_ERROR);
+}
+
 static void losses_stay_with_ref(void) {
     NEED_GPU();
     static const char *const distances[] = {"mse", "l1", "cosine"}, *const sums[] = {"mean", "sum"};
@@ -218,6 +229,7 @@ int main(void) {
     TEST(a_cpu_has_fp32_alone);
     TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);
+    TEST(a_crowd_stays_with_ref);
     TEST(losses_stay_with_ref);
     TEST(lenet_and_resnet_stay_with_ref);
     TEST(worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit);

@@ -208,6 +208,23 @@ static void convolutions_agree_with_ref(void) {
 
 /* Blocks of MobileNet-V2, where convolutions measure for the norms behind them and apply those
  * before them, with 1x1 and 3x3 kernels behind; extents with and without measures. */
+/* The first layers of large networks; 1 and 4 channels too, and rows that fill no tile of pixels.
+ */
+static void stems_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int c, h, w, out, kernel, stride, pad, n;
+    } cases[] = {{3, 37, 45, 64, 7, 2, 3, 3}, {3, 32, 32, 32, 3, 1, 1, 5},
+                 {3, 33, 17, 64, 3, 1, 1, 2}, {1, 28, 28, 32, 5, 1, 2, 4},
+                 {4, 9, 70, 32, 5, 2, 2, 3},  {3, 70, 130, 64, 7, 2, 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ct_graph g = begin_graph("stem", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
+        int x = ct_conv(&g, 0, "a", cases[i].out, cases[i].kernel, cases[i].stride, cases[i].pad, 1,
+                        i % 2 == 0);
+        check_graph(&g, i % 3 == 0 ? ct_relu(&g, x) : x, cases[i].n);
+    }
+}
+
 static void separable_blocks_agree_with_ref(void) {
     NEED_GPU();
     static const struct {
@@ -340,6 +357,7 @@ static void other_models_in_bf16_are_near(void) {
 int main(int argc, char **argv) {
     ct_log_quiet(true);
     TEST_IF(convolutions_agree_with_ref);
+    TEST_IF(stems_agree_with_ref);
     TEST_IF(separable_blocks_agree_with_ref);
     TEST_IF(norms_agree_with_ref);
     TEST_IF(joins_and_pools_agree_with_ref);

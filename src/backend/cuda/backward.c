@@ -63,6 +63,7 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     case CUDA_NARROW:
         return ct_cuda_narrow_wgrad(p->late, &step->conv, x, d, maxima_of(p, step), weight,
                                     bias_of(p, step));
+    case CUDA_STEM: return ct_cuda_stem_wgrad(p->late, &step->conv, x, d, weight);
     case CUDA_LINEAR:
         return ct_cuda_linear_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->late, &step->conv, &layer, 1);

@@ -135,6 +135,10 @@ static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
     if (ct_cuda_narrow_fits(&forward, taps)) step->forward_kernel = CUDA_NARROW;
     if (ct_cuda_narrow_fits(&backward, taps)) step->dgrad_kernel = CUDA_NARROW;
     if (ct_cuda_narrow_wgrad_fits(c)) step->wgrad_kernel = CUDA_NARROW;
+    if (cuda_rounds(backend) && ct_cuda_stem_fits(c, backend->shared_limit)) {
+        if (step->forward_kernel == CUDA_GENERAL) step->forward_kernel = CUDA_STEM;
+        if (step->wgrad_kernel == CUDA_GENERAL) step->wgrad_kernel = CUDA_STEM;
+    }
     if (has_tiles(plan, c, backward, false)) step->dgrad_kernel = CUDA_TILE;
     if (cuda_rounds(backend) && ct_cuda_tile_wgrad_fits(c, backend->shared_limit))
         step->wgrad_kernel = CUDA_TILE;

@@ -116,6 +116,7 @@ typedef struct cuda_backend {
 typedef enum cuda_kernel {
     CUDA_GENERAL,   /* conv.cu */
     CUDA_GROUPED,   /* grouped.cu */
+    CUDA_STEM,      /* stem.cu */
     CUDA_LINEAR,    /* linear.cu; wgrad has the bias too */
     CUDA_NARROW,    /* narrow.cu, the same */
     CUDA_TILE,      /* conv_tile.cu, wgrad_tile.cu */

@@ -100,6 +100,10 @@ static ct_status run_conv(const pass *p, const cuda_step *step) {
     if (step->forward_kernel == CUDA_LINEAR)
         return ct_cuda_linear_forward(p->run, step->conv.ci, step->conv.co, x, step->forward,
                                       bias_of(p, step), step->relu, y);
+    if (step->forward_kernel == CUDA_STEM)
+        return ct_cuda_stem_forward(p->run, &step->conv, x,
+                                    p->plan->base.graph->params[step->node->weight].offset,
+                                    bias_of(p, step), step->relu, y);
     if (step->forward_kernel == CUDA_GROUPED)
         return ct_cuda_grouped_forward(p->run, &step->conv, x,
                                        p->plan->base.graph->params[step->node->weight].offset,

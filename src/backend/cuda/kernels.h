@@ -120,6 +120,14 @@ ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const f
 /* Blocks of pixels whose sums conv_wgrad keeps apart, and the floats of partial_dev it needs. */
 int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max);
 
+/* ---- stem.cu: pictures of few channels, tf32 ---- */
+bool ct_cuda_stem_fits(const cuda_conv *conv, size_t shared_limit);
+int ct_cuda_stem_splits(int n_max);
+ct_status ct_cuda_stem_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                               size_t weight, size_t bias, bool relu, float *y_dev);
+ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
+                             const float *d_dev, size_t weight);
+
 /* ---- linear.cu ---- */
 ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
                                  size_t packed, size_t bias, bool relu, float *y_dev);

@@ -154,6 +154,7 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
                                      : ct_cuda_tile_wgrad_splits(c, n_layers, n_max));
         if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
+        if (step->wgrad_kernel == CUDA_STEM) splits = ct_cuda_stem_splits(n_max);
         if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
