@@ -32,10 +32,13 @@ typedef struct boundary {
 
 static const float mean[3] = {0.4f, 0.5f, 0.6f}, deviation[3] = {0.2f, 0.3f, 0.25f};
 
+/* In LeNet-5's first pooling no window of these images has two pixels that differ by less than
+ * 1e-5: float32 could take either for the larger one, and the gradient would go elsewhere. (With
+ * seed 5 two of them differ by 5.7e-7.) */
 static void draw_images(ct_shape shape, ct_images *images) {
     ct_rng rng;
     size_t size = ct_shape_size(shape);
-    ct_rng_init(&rng, 5, CT_RNG_TEST, 0, 0, 0);
+    ct_rng_init(&rng, 6, CT_RNG_TEST, 0, 0, 0);
     *images = (ct_images){.n = N_IMAGES,
                           .channels = shape.c,
                           .height = shape.h,

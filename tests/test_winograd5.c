@@ -240,6 +240,14 @@ static void run_rows(const ct_rows5_geometry *g, const float *x, const float *dy
     ct_free(w);
 }
 
+static double distance(const float *a, const float *b, size_t n) {
+    double *expected = ct_new(double, n);
+    for (size_t k = 0; k < n; k++) expected[k] = b[k];
+    const double error = error_of(a, expected, n);
+    ct_free(expected);
+    return error;
+}
+
 static void a_border_is_a_border_of_zeros(void) {
     enum { C = 2, H = 8, W = 10, O = 3, N_W = O * C * TAPS };
     if (kernels == NULL) SKIP("this machine lacks the instruction set");
@@ -256,8 +264,8 @@ static void a_border_is_a_border_of_zeros(void) {
         float *y[2] = {poisoned(n), poisoned(n)}, *dw[2] = {poisoned(N_W), poisoned(N_W)};
         run_rows(&g, x, dy, y[0], dw[0]);
         run_rows(&all, padded, dy, y[1], dw[1]);
-        CHECK(memcmp(y[0], y[1], n * sizeof *x) == 0);
-        CHECK(memcmp(dw[0], dw[1], N_W * sizeof *x) == 0);
+        CHECK_NEAR(distance(y[0], y[1], n), 0, TOLERANCE);
+        CHECK_NEAR(distance(dw[0], dw[1], N_W), 0, TOLERANCE);
         for (int k = 0; k < 2; k++) {
             ct_free(y[k]);
             ct_free(dw[k]);

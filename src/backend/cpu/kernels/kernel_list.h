@@ -52,7 +52,8 @@ KERNEL_FN(void, winograd5_backward,
           (const ct_winograd5_geometry *g, const float *x, const float *w, const float *dy,
            int n_blocks, bool accumulate, float *dx, float *dw, float *scratch))
 
-/* --- the same along rows only, for few input channels, with a border of g->pad zeros --- */
+/* --- F(4,5) along rows, for few input channels, with a border of g->pad zeros; else as above ---
+ */
 KERNEL_FN(size_t, rows5_scratch, (const ct_rows5_geometry *g)) /* floats */
 KERNEL_FN(void, rows5_pool,
           (const ct_rows5_geometry *g, const float *x, const float *w, const float *bias,
