@@ -5,7 +5,9 @@
 
 #include "util/memory.h"
 
-enum { LARGE_TENSOR = 1 << 20 }; /* bytes of a block of 16 samples: the second-level cache */
+/* Bytes of a tensor of 16 samples and of a pass: the second-level cache, and what stays in a core's
+ * share of the third-level one from step to step. */
+enum { LARGE_TENSOR = 1 << 20, PASS_TENSOR = 2 << 20 };
 
 /* Last step in which a node is read: the first one backward that writes its gradient. */
 static int last_reader(const cpu_plan *plan, int node) {
@@ -59,9 +61,10 @@ void ct_cpu_plan_free(ct_plan *base) {
     ct_free(plan);
 }
 
-/* Tensors of a batch in training must leave the second-level cache for blocks to pay one by one:
- * preparing the weights once more costs little then, and what a step leaves is still near when the
- * next one reads it. Batchnorm needs the whole batch at every step. */
+/* Tensors of a batch in training must leave the second-level cache for passes over a part of it to
+ * pay: what a step leaves is still near when the next one reads it. Passes are not smaller than
+ * that asks for, since each prepares the weights once more. Batchnorm needs the whole batch at
+ * every step. */
 static int choose_pass(const ct_graph *g, int max_batch) {
     size_t largest = 0;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -69,7 +72,9 @@ static int choose_pass(const ct_graph *g, int max_batch) {
         size_t bytes = cpu_tensor_floats(g->nodes[i].shape) * sizeof(float);
         if (bytes > largest) largest = bytes;
     }
-    return largest < LARGE_TENSOR ? max_batch : CT_LANES;
+    if (largest < LARGE_TENSOR) return max_batch;
+    const int n_blocks = (int)(PASS_TENSOR / largest), n = CT_LANES * (n_blocks > 0 ? n_blocks : 1);
+    return n < max_batch ? n : max_batch;
 }
 
 typedef struct sizes {
