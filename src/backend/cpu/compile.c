@@ -111,7 +111,7 @@ int ct_cpu_source(const cpu_plan *plan, const cpu_step *step) {
     return step->norm >= 0 ? plan->steps[step->norm].in : step->in;
 }
 
-/* And those of 2x2, each of them one window of the pooling, for kernels of 5x5. */
+/* And those of whole windows of the pooling for kernels of 5x5. */
 static bool suits_winograd5(const ct_node *node, ct_shape from) {
     return node->kernel == 5 && node->stride == 1 && node->pad == 0 && from.c >= 4 &&
            node->shape.c >= 8;

@@ -35,7 +35,7 @@ typedef struct cpu_step {
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     bool winograd;       /* F(4x4,3x3) */
     bool winograd2;      /* F(4x4,2x2) of four phases: 3x3, stride 2 */
-    bool winograd5;      /* F(2x2,5x5), always with pool */
+    bool winograd5;      /* 5x5 in both directions, always with pool */
     bool rows5;          /* F(4,5) along rows, with pool, of the pictures */
     int remake;   /* step whose output the backward pass computes again before this one; -1: none */
     int norm;     /* step whose output this one makes of that step's input as it reads; -1: none */

@@ -39,8 +39,9 @@ KERNEL_FN(void, winograd2_backward_add,
            float *dx, bool accumulate, float *acc, float *scratch))
 KERNEL_FN(void, winograd2_backward_end, (const float *acc, int c_in, int c_out, float *dw))
 
-/* --- Winograd F(2x2,5x5), stride 1, no border, even output, with bias, relu and 2x2 max pooling:
- * blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL) and conv_unpool as for conv_pool ---
+/* --- Winograd for 5x5, forward F(4x4,5x5), gradients F(2x2,5x5); stride 1, no border, even output,
+ * with bias, relu and 2x2 max pooling: blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL)
+ * and conv_unpool as for conv_pool ---
  */
 KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_winograd5_geometry *g)) /* floats */
 KERNEL_FN(void, winograd5_pool,

@@ -1,15 +1,8 @@
-/* Winograd convolution F(2x2, 5x5) with relu and 2x2 max pooling in lanes: a tile of the output is
- * a window of the pooling (matrices: winograd5_internal.h).
- *   y[o] = max(0, bias[o] + max over the tile of A^T [ sum_i U[o][i] . V[i] ] A)
- *   x [c_in][h_in][w_in][16]   y, index [c_out][(h_in-4)/2][(w_in-4)/2][16]   blocks of 16 samples
- *   v [36][c_in][tiles][16], m [36][c_out][tiles][16]   a chunk of tiles, in scratch */
-#include "backend/cpu/kernels/window.h"
+/* What the Winograd convolutions of 5x5 share: the weights of F(2x2, 5x5) (matrices:
+ * winograd5_internal.h) and the product of a frequency. */
 #include "backend/cpu/kernels/winograd5_internal.h"
 
-enum {
-    COLUMNS = VL == 16 ? 4 : 2, /* of a register tile: up to 6 * COLUMNS accumulators */
-    CHUNK_FLOATS = 80 * 1024,   /* of v and m, beside u, x and y in the second-level cache */
-};
+enum { COLUMNS = VL == 16 ? 4 : 2 }; /* of a register tile: up to 6 * COLUMNS accumulators */
 
 /* G g, five taps to six frequencies, for VL filters at a time. */
 INLINE void weights_column(const vf g[5], vf t[6]) {
@@ -108,85 +101,4 @@ void KERNEL(winograd5_product)(int n_in, int n_out, int n, const float *u, const
         else
             product_rows(6, n_in, n, u, from, to, line);
     }
-}
-
-/* v of n_rows rows of tiles from row `first` on. */
-static void input(const ct_winograd5_geometry *g, const ct_winograd5_plan *p, const float *x,
-                  int first, int n_rows, float *v) {
-    const size_t width = (size_t)g->w_in * CT_LANES, stride = p->v_stride;
-    for (int c = 0; c < g->c_in; c++)
-        for (int i = 0; i < n_rows; i++)
-            for (int part = 0; part < CT_LANES; part += VL) {
-                const float *corner = x + (size_t)(c * g->h_in + 2 * (first + i)) * width + part;
-                const float *row[6];
-                for (int r = 0; r < 6; r++) row[r] = corner + (size_t)r * width;
-                float *to = v + (size_t)c * p->line + (size_t)(i * p->n_across) * CT_LANES + part;
-                input5_pass(ROWS_12, row, p->n_across, to + 6 * stride, to + 12 * stride, stride);
-                input5_pass(ROWS_34, row, p->n_across, to + 18 * stride, to + 24 * stride, stride);
-                input5_pass(ROWS_05, row, p->n_across, to, to + 30 * stride, stride);
-            }
-}
-
-/* A^T m, six frequencies to two pixels. */
-INLINE void output_pair(const vf m[6], vf *first, vf *second) {
-    *first = m[0] + (m[1] + m[2]) + (m[3] + m[4]);
-    *second = (m[1] - m[2]) + 2.0f * (m[3] - m[4]) + m[5];
-}
-
-/* The window of one tile of one channel. */
-INLINE void output(const float *m, size_t stride, vf bias, float *y, uint8_t *index) {
-    vf top[6], bottom[6], value[4];
-    for (int j = 0; j < 6; j++) {
-        vf column[6];
-        for (int i = 0; i < 6; i++) column[i] = vload(m + (size_t)(6 * i + j) * stride);
-        output_pair(column, &top[j], &bottom[j]);
-    }
-    output_pair(top, &value[0], &value[1]);
-    output_pair(bottom, &value[2], &value[3]);
-    for (int q = 0; q < 4; q++) value[q] += bias;
-    store_window(value, y, index);
-}
-
-static void pool_block(const ct_winograd5_geometry *g, const ct_winograd5_plan *p, const float *x,
-                       const float *u, const float *bias, float *y, uint8_t *index, float *v) {
-    const size_t n_windows = (size_t)(p->n_across * p->n_down) * CT_LANES;
-    const size_t u_stride = u5_stride(g->c_in, g->c_out);
-    float *m = v + N_XI * p->v_stride;
-    for (int first = 0; first < p->n_down; first += p->n_rows) {
-        int left = p->n_down - first, n_rows = left < p->n_rows ? left : p->n_rows;
-        int n = n_rows * p->n_across;
-        input(g, p, x, first, n_rows, v);
-        for (size_t xi = 0; xi < N_XI; xi++) KERNEL(winograd5_product)
-        (g->c_in, g->c_out, n * PARTS, u + xi * u_stride, v + xi * p->v_stride,
-         m + xi * p->m_stride, p->line);
-        for (int o = 0; o < g->c_out; o++) {
-            vf b = bias != NULL ? vset(bias[o]) : vzero();
-            size_t at = (size_t)o * n_windows + (size_t)(first * p->n_across) * CT_LANES;
-            for (size_t k = 0; k < (size_t)n * CT_LANES; k += VL)
-                output(m + (size_t)o * p->line + k, p->m_stride, b, y + at + k,
-                       index != NULL ? index + at + k : NULL);
-        }
-    }
-}
-
-static ct_winograd5_plan forward_plan(const ct_winograd5_geometry *g) {
-    return plan_of(g, N_XI * (size_t)(g->c_in + g->c_out), CHUNK_FLOATS);
-}
-
-size_t KERNEL(winograd5_pool_scratch)(const ct_winograd5_geometry *g) {
-    const ct_winograd5_plan p = forward_plan(g);
-    return N_XI * (u5_stride(g->c_in, g->c_out) + p.v_stride + p.m_stride);
-}
-
-void KERNEL(winograd5_pool)(const ct_winograd5_geometry *g, const float *x, const float *w,
-                            const float *bias, int n_blocks, float *y, uint8_t *index,
-                            float *scratch) {
-    const ct_winograd5_plan p = forward_plan(g);
-    const size_t x_block = (size_t)(g->c_in * g->h_in * g->w_in) * CT_LANES;
-    const size_t y_block = (size_t)(g->c_out * p.n_across * p.n_down) * CT_LANES;
-    KERNEL(winograd5_weights)(w, g->c_in, g->c_out, 25 * (size_t)g->c_in, 25, scratch);
-    for (size_t b = 0; b < (size_t)n_blocks; b++)
-        pool_block(g, &p, x + b * x_block, scratch, bias, y + b * y_block,
-                   index != NULL ? index + b * y_block : NULL,
-                   scratch + N_XI * u5_stride(g->c_in, g->c_out));
 }

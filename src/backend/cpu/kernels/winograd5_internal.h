@@ -1,6 +1,6 @@
-/* Winograd convolution F(2x2, 5x5) in lanes, the parts its files share. Tiles of 6x6 pixels, the
- * points and the input transform B of F(4x4, 3x3) (winograd_internal.h); stride 1, no border, an
- * even number of output rows and columns.
+/* Winograd convolution of 5x5 in lanes, the parts its files share, and F(2x2, 5x5) of its gradients
+ * (forward: winograd5_pool.c). Tiles of 6x6 pixels, the points and the input transform B of F(4x4,
+ * 3x3) (winograd_internal.h); stride 1, no border, an even number of output rows and columns.
  *
  *   input     V = B^T d B   d [6 x 6] pixels of a tile, tiles 2 apart
  *   weights   U = G g G^T   g [5 x 5]

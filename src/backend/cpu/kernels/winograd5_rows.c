@@ -6,30 +6,23 @@
  *   y            = max(0, bias + max over a window of A^T m[0], A^T m[1])
  *   dU[u][k]     = sum over tiles and samples of dM[a][k] v[2i + a + u][t][k],
  *                  dM = A dy, dw = G^T dU
- * Points p = 0, infinity, 1, -1, 2, -2, 1/2, -1/2 are the frequencies k in this order; with f = 1
- * for 0 and infinity, -2/9, 1/90, 32/45 for the pairs, A^T[j][k] = p^j, G[k][j] = f p^j (infinity:
- * 1 for the highest power, else 0), and B^T of 0 is (1 0 -21/4 0 21/4 0 -1 0), of infinity (0 -1 0
- * 21/4 0 -21/4 0 1), of the pairs see transform_pair(). 80 products a tile and channel replace 200;
+ * Matrices: winograd8.h. 80 products a tile and channel replace 200;
  * sums over rows stay in registers. */
 #include <string.h>
 
 #include "backend/cpu/kernels/reduce.h"
 #include "backend/cpu/kernels/window.h"
+#include "backend/cpu/kernels/winograd8.h"
 #include "backend/cpu/kernels/winograd_internal.h"
 
 enum {
-    N_K = 8,                   /* frequencies of a row */
+    N_K = N_POINTS,            /* frequencies of a row */
     N_U = 5,                   /* rows of the kernel */
     SPAN = 6,                  /* rows of pixels under a tile */
     LINE_V = N_K * VL,         /* floats of a tile's row */
     CHANNEL_V = SPAN * LINE_V, /* and of a channel's ring of rows */
     FILTER = N_K * N_U,
-    N_PAIRS = 3,
 };
-
-/* p and f of the pairs of points. */
-static const float points[N_PAIRS] = {1.0f, 2.0f, 0.5f};
-static const float factors[N_PAIRS] = {-2.0f / 9, 1.0f / 90, 32.0f / 45};
 
 /* Windows of a row and of a column, tiles of a row. */
 static int n_across(const ct_rows5_geometry *g) {
@@ -40,22 +33,6 @@ static int n_down(const ct_rows5_geometry *g) {
 }
 static int n_tiles(const ct_rows5_geometry *g) {
     return (n_across(g) + 1) / 2;
-}
-
-/* Two frequencies from their even and odd parts. */
-INLINE void transform_pair(vf even, vf odd, float *v) {
-    vstore(v, even + odd);
-    vstore(v + VL, even - odd);
-}
-
-INLINE void transform(const vf d[8], float *v) {
-    vstore(v, (d[0] - d[6]) + 5.25f * (d[4] - d[2]));
-    vstore(v + VL, (d[7] - d[1]) + 5.25f * (d[3] - d[5]));
-    transform_pair(d[2] + d[6] - 4.25f * d[4], d[1] + d[5] - 4.25f * d[3], v + 2 * VL);
-    transform_pair(0.25f * d[2] - 1.25f * d[4] + d[6], 0.5f * d[1] - 2.5f * d[3] + 2.0f * d[5],
-                   v + 4 * VL);
-    transform_pair(4.0f * d[2] - 5.0f * d[4] + d[6], 2.0f * d[1] - 2.5f * d[3] + 0.5f * d[5],
-                   v + 6 * VL);
 }
 
 /* The frequencies of tile t in row r of the picture with its border; x is the channel's. */
@@ -70,7 +47,9 @@ INLINE void transform_row(const ct_rows5_geometry *g, const float *x, int r, int
             for (int j = 0; j < 8; j++)
                 if (left + j >= 0 && left + j < g->w) d[j] = vload(row + j * CT_LANES);
     }
-    transform(d, v);
+    vf out[N_K];
+    input8(d, out);
+    for (int k = 0; k < N_K; k++) vstore(v + k * VL, out[k]);
 }
 
 /* ---- forward ---- */
@@ -81,7 +60,7 @@ static void filter_rows(const float *w, float *u) {
         u[0] = w[0];
         u[N_U] = w[4];
         for (int k = 0; k < N_PAIRS; k++) {
-            const float p = points[k], f = factors[k];
+            const float p = ct_points[k], f = ct_factors[k];
             const float even = f * (w[0] + p * p * (w[2] + p * p * w[4]));
             const float odd = f * p * (w[1] + p * p * w[3]);
             u[(2 + 2 * k) * N_U] = even + odd;
@@ -270,9 +249,9 @@ static void add_taps(const float low[HALF], const float high[HALF], float *dw) {
     dw[0] += low[0];
     dw[4] += low[1];
     for (int k = 0; k < N_PAIRS; k++) {
-        const float p = points[k];
-        const float even = factors[k] * (plus[k] + minus[k]);
-        const float odd = factors[k] * p * (plus[k] - minus[k]);
+        const float p = ct_points[k];
+        const float even = ct_factors[k] * (plus[k] + minus[k]);
+        const float odd = ct_factors[k] * p * (plus[k] - minus[k]);
         dw[0] += even;
         dw[1] += odd;
         dw[2] += p * p * even;
