@@ -105,45 +105,59 @@ INLINE void input_row(const vf d[SPAN], float *v_odd, float *v_even) {
     input_finite(d + 1, 2, v_even);
 }
 
-/* Two rows of frequencies of the phases with odd or with even rows. */
-INLINE void input_pass(int pass, const float *x, size_t line, float *v_odd, float *v_even) {
+/* Two rows of frequencies of the phases whose rows d are, at the first column; it is black unless
+ * has_left. */
+INLINE void input_pass(int pass, const float *const d[N_POINTS], bool has_left, float *v_odd,
+                       float *v_even) {
     const int p = point_p(pass), q = point_q(pass);
     const size_t row = N_POINTS * XI_STEP;
-    vf a[SPAN], b[SPAN];
+    vf a[SPAN] = {vzero()}, b[SPAN] = {vzero()};
     for (int j = 0; j < SPAN; j++) {
-        pair both = input_points(pass, x + j * CT_LANES, 2 * line);
+        if (j == 0 && !has_left) continue;
+        pair both = input_points(pass, d, j * CT_LANES);
         a[j] = both.a, b[j] = both.b;
     }
     input_row(a, v_odd + (size_t)p * row, v_even + (size_t)p * row);
     if (p != q) input_row(b, v_odd + (size_t)q * row, v_even + (size_t)q * row);
 }
 
-/* One tile of one channel; x is its first pixel, all 9x9 are there. */
-static void input_tile(const float *x, size_t line, size_t phase_step, float *v) {
-    for (int part = 0; part < CT_LANES; part += VL, x += VL, v += VL) {
+/* One tile of one channel, 9x9 pixels. */
+static void input_tile(const float *const row[SPAN], bool has_left, size_t phase_step, float *v) {
+    for (int part = 0; part < CT_LANES; part += VL, v += VL) {
+        const float *odd[N_POINTS], *even[N_POINTS];
+        for (int k = 0; k < N_POINTS; k++) {
+            odd[k] = row[2 * k] + part;
+            even[k] = row[k < INFINITE ? 2 * k + 1 : 0] + part; /* the last one is not read */
+        }
         float *odd_odd = v + ODD_ODD * phase_step, *odd_even = v + ODD_EVEN * phase_step;
-        input_pass(POINTS_12, x, line, odd_odd, odd_even);
-        input_pass(POINTS_03, x, line, odd_odd, odd_even);
-        input_pass(POINT_4, x, line, odd_odd, odd_even);
+        input_pass(POINTS_12, odd, has_left, odd_odd, odd_even);
+        input_pass(POINTS_03, odd, has_left, odd_odd, odd_even);
+        input_pass(POINT_4, odd, has_left, odd_odd, odd_even);
         float *even_odd = v + EVEN_ODD * phase_step, *even_even = v + EVEN_EVEN * phase_step;
-        input_pass(POINTS_12, x + line, line, even_odd, even_even);
-        input_pass(POINTS_03, x + line, line, even_odd, even_even);
+        input_pass(POINTS_12, even, has_left, even_odd, even_even);
+        input_pass(POINTS_03, even, has_left, even_odd, even_even);
     }
 }
 
 static void input(const ct_winograd2_plan *p, const float *x, int first, int n, float *v) {
+    static const float zeros[SPAN * CT_LANES];
     _Alignas(64) float copy[SPAN * SPAN * CT_LANES];
-    const size_t line = (size_t)p->w * CT_LANES, phase_step = (size_t)p->c_in * STEP2;
-    for (int c = 0; c < p->c_in; c++, x += (size_t)p->h * line)
+    const size_t phase_step = (size_t)p->c_in * STEP2;
+    for (int c = 0; c < p->c_in; c++, x += (size_t)p->h * p->w * CT_LANES)
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * 2 * TILE - 1;
             const int j = (first + t) % p->n_across * 2 * TILE - 1;
             float *to =
                 v + (size_t)(t / GROUP) * p->x_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
-            const bool inside = i >= 0 && j >= 0 && i + SPAN <= p->h && j + SPAN <= p->w;
-            if (!inside) copy_square(x, p->h, p->w, i, j, SPAN, copy);
-            input_tile(inside ? x + i * (ptrdiff_t)line + j * CT_LANES : copy,
-                       inside ? line : SPAN * CT_LANES, phase_step, to);
+            const float *row[SPAN];
+            if (j + SPAN <= p->w) {
+                rows_of(x, p->h, p->w, i, j, SPAN, zeros, row);
+                input_tile(row, j >= 0, phase_step, to);
+            } else {
+                copy_square(x, p->h, p->w, i, j, SPAN, copy);
+                rows_of(copy, SPAN, SPAN, 0, 0, SPAN, zeros, row);
+                input_tile(row, true, phase_step, to);
+            }
         }
 }
 
@@ -183,7 +197,7 @@ static void output(const ct_winograd2_plan *p, const float *m, int first, int n,
 
 /* One frequency of n_groups groups; K_BLOCK channels of v stay in the first-level cache. */
 static void product(const ct_winograd2_plan *p, int xi, int n_groups, const float *u,
-                    const float *v, float *m) {
+                    const float *v, ct_winograd_rows *ahead, float *m) {
     const int first = first_phase(xi) * p->c_in, end = first + n_phases(xi) * p->c_in;
     for (int i = first; i < end; i += K_BLOCK) {
         const int k = end - i < K_BLOCK ? end - i : K_BLOCK;
@@ -191,24 +205,35 @@ static void product(const ct_winograd2_plan *p, int xi, int n_groups, const floa
             const float *u_tile = u + (size_t)o * N_PHASES * (size_t)p->c_in + (size_t)i * CO_TILE;
             const float *v_tile = v + (size_t)i * STEP2;
             float *m_tile = m + (size_t)o * STEP2;
-            for (int g = 0; g < n_groups; g++, v_tile += p->x_group, m_tile += p->y_group)
+            for (int g = 0; g < n_groups; g++, v_tile += p->x_group, m_tile += p->y_group) {
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
                     product_tile(k, u_tile, v_tile + t, STEP2, i > first, m_tile + t);
+                fetch_rows(ahead);
+            }
         }
     }
+}
+
+/* All frequencies of n tiles; meanwhile their rows of y are fetched. */
+static void products(const ct_winograd2_plan *p, const float *u, const float *v, int first, int n,
+                     const float *y, float *m) {
+    const size_t stride = u2_stride(p->c_in, p->c_out);
+    const int n_groups = round_up(n, GROUP) / GROUP;
+    const ct_winograd_plan tiles = {.h = p->h_out, .w = p->w_out, .n_across = p->n_across};
+    ct_winograd_rows rows =
+        winograd_rows(&tiles, y, p->c_out, first, n, N_XI2 * (p->c_out / CO_TILE) * n_groups);
+    for (size_t xi = 0; xi < N_XI2; xi++)
+        product(p, (int)xi, n_groups, u + xi * stride, v + xi * XI_STEP, &rows, m + xi * XI_STEP);
 }
 
 void KERNEL(winograd2_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
                             float *y, float *scratch) {
     const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    const size_t stride = u2_stride(c_in, c_out);
     float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.x_group;
     for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
         const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
         input(&p, x, first, n, v);
-        for (int xi = 0; xi < N_XI2; xi++)
-            product(&p, xi, round_up(n, GROUP) / GROUP, u + (size_t)xi * stride,
-                    v + (size_t)xi * XI_STEP, m + (size_t)xi * XI_STEP);
+        products(&p, u, v, first, n, y, m);
         output(&p, m, first, n, y);
     }
 }

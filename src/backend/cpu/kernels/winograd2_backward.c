@@ -26,11 +26,13 @@ INLINE size_t place(size_t group_step, int c, int t) {
 
 /* ---- V = B^T dy B ---- */
 
-INLINE void dy_pass(int pass, const float *dy, size_t line, float *v) {
+/* d are rows at the first column; the fifth one is black unless has_right. */
+INLINE void dy_pass(int pass, const float *const d[N_POINTS], bool has_right, float *v) {
     const int p = point_p(pass), q = point_q(pass);
     vf a[N_POINTS], b[N_POINTS];
     for (int j = 0; j < N_POINTS; j++) {
-        pair both = input_points(pass, dy + j * CT_LANES, line);
+        pair both = {vzero(), vzero()};
+        if (j < TILE || has_right) both = input_points(pass, d, j * CT_LANES);
         a[j] = both.a, b[j] = both.b;
     }
     input_finite(a, 1, v + p * N_POINTS * XI_STEP);
@@ -40,24 +42,31 @@ INLINE void dy_pass(int pass, const float *dy, size_t line, float *v) {
     input_infinite(b, 1, v + q * N_POINTS * XI_STEP);
 }
 
-static void dy_tile(const float *dy, size_t line, float *v) {
+static void dy_tile(const float *const row[N_POINTS], bool has_right, float *v) {
     for (int part = 0; part < CT_LANES; part += VL) {
-        dy_pass(POINTS_12, dy + part, line, v + part);
-        dy_pass(POINTS_03, dy + part, line, v + part);
-        dy_pass(POINT_4, dy + part, line, v + part);
+        const float *d[N_POINTS];
+        for (int k = 0; k < N_POINTS; k++) d[k] = row[k] + part;
+        dy_pass(POINTS_12, d, has_right, v + part);
+        dy_pass(POINTS_03, d, has_right, v + part);
+        dy_pass(POINT_4, d, has_right, v + part);
     }
 }
 
 static void transform_dy(const ct_winograd2_plan *p, const float *dy, int first, int n, float *v) {
+    static const float zeros[N_POINTS * CT_LANES];
     _Alignas(64) float copy[N_POINTS * N_POINTS * CT_LANES];
-    const size_t line = (size_t)p->w_out * CT_LANES;
-    for (int c = 0; c < p->c_out; c++, dy += (size_t)p->h_out * line)
+    for (int c = 0; c < p->c_out; c++, dy += (size_t)p->h_out * p->w_out * CT_LANES)
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * TILE, j = (first + t) % p->n_across * TILE;
-            const bool inside = i + N_POINTS <= p->h_out && j + N_POINTS <= p->w_out;
-            if (!inside) copy_square(dy, p->h_out, p->w_out, i, j, N_POINTS, copy);
-            dy_tile(inside ? dy + (size_t)i * line + (size_t)j * CT_LANES : copy,
-                    inside ? line : N_POINTS * CT_LANES, v + place(p->y_group, c, t));
+            const float *row[N_POINTS];
+            if (j + TILE <= p->w_out) {
+                rows_of(dy, p->h_out, p->w_out, i, j, N_POINTS, zeros, row);
+                dy_tile(row, j + TILE < p->w_out, v + place(p->y_group, c, t));
+            } else {
+                copy_square(dy, p->h_out, p->w_out, i, j, N_POINTS, copy);
+                rows_of(copy, N_POINTS, N_POINTS, 0, 0, N_POINTS, zeros, row);
+                dy_tile(row, true, v + place(p->y_group, c, t));
+            }
         }
 }
 

@@ -79,19 +79,26 @@ INLINE int point_q(int pass) {
     return pass == POINTS_12 ? 2 : pass == POINTS_03 ? 3 : INFINITE;
 }
 
-/* Of a column of B^T d; pixels are `step` apart. */
-INLINE pair input_points(int pass, const float *x, size_t step) {
-    const vf d1 = vload(x + step), d2 = vload(x + 2 * step), d3 = vload(x + 3 * step);
+/* Of a column of B^T d; d are the rows, the last of them for infinity alone. */
+INLINE pair input_points(int pass, const float *const d[N_POINTS], int at) {
+    const vf d1 = vload(d[1] + at), d2 = vload(d[2] + at), d3 = vload(d[3] + at);
     if (pass == POINTS_12) {
         vf most = d3 - d2;
         return (pair){most - 2.0f * d1, most - 2.0f * (d2 - d1)};
     }
     if (pass == POINTS_03) {
         vf last = d3 - d1;
-        return (pair){last + 2.0f * (vload(x) - d2), last};
+        return (pair){last + 2.0f * (vload(d[0] + at) - d2), last};
     }
-    vf only = vload(x + 4 * step) - d2 + 2.0f * (d1 - d3);
+    vf only = vload(d[4] + at) - d2 + 2.0f * (d1 - d3);
     return (pair){only, only};
+}
+
+/* Rows i, i + 1, .. of a picture from column j on, black ones outside; `zeros` has n pixels. */
+INLINE void rows_of(const float *x, int h, int w, int i, int j, int n, const float *zeros,
+                    const float **row) {
+    for (int k = 0; k < n; k++)
+        row[k] = i + k < 0 || i + k >= h ? zeros : x + ((ptrdiff_t)(i + k) * w + j) * CT_LANES;
 }
 
 /* d B of four pixels `step` vectors apart, the finite points. */
