@@ -53,6 +53,11 @@ static cuda_wgrad wgrad_of(const pass *p, const cuda_step *step, const float *d)
                         .weight = p->plan->base.graph->params[step->node->weight].offset};
 }
 
+/* Where a convolution leaves sums of the gradient it writes, for the norm before it. */
+static float *parts_of(const pass *p, const cuda_step *step) {
+    return step->n_parts > 0 ? cuda_tensor(p->run, p->w, p->plan->train.measures) : NULL;
+}
+
 static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d) {
     cuda_wgrad layer = wgrad_of(p, step, d);
     const float *x = layer.x;
@@ -67,12 +72,27 @@ static ct_status conv_wgrad(const pass *p, const cuda_step *step, const float *d
     case CUDA_LINEAR:
         return ct_cuda_linear_wgrad(p->late, &step->conv, x, d, weight, bias_of(p, step));
     case CUDA_TILE: return ct_cuda_tile_wgrad(p->late, &step->conv, &layer, 1);
-    case CUDA_MMA: return ct_cuda_mma_wgrad(p->late, &step->conv, &gate, x, d, weight);
+    case CUDA_MMA:
+        return ct_cuda_mma_wgrad(p->late, step->forward_element, &step->conv, &gate, x, d, weight);
     case CUDA_DEPTHWISE:
-        return ct_cuda_depthwise_backward(p->run, &step->conv, &gate, x, d, weight, step->add_in,
+        return ct_cuda_depthwise_backward(p->run, step->forward_element, &step->conv, &gate, x, d,
+                                          weight, step->add_in, parts_of(p, step),
                                           step->in > 0 ? grad(p, step->in) : NULL);
     default: return ct_cuda_conv_wgrad(p->late, &step->conv, x, d, weight);
     }
+}
+
+static ct_status mma_dgrad(const pass *p, const cuda_step *step, const float *d) {
+    cuda_tile_conv tile = ct_cuda_tile_backward(&step->conv);
+    cuda_finish finish = {.bias = CUDA_NO_PARAM, .accumulate = step->add_in};
+    if (step->n_parts > 0) {
+        int norm_in = step[-1].in;
+        finish.measures_dev = parts_of(p, step);
+        finish.norm_in_dev = value(p, norm_in);
+        finish.norm_element = p->plan->value_element[norm_in];
+    }
+    return ct_cuda_mma_conv(p->run, step->backward_element, &tile, &(cuda_gate){0}, d,
+                            step->backward, &finish, grad(p, step->in));
 }
 
 static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d) {
@@ -89,10 +109,7 @@ static ct_status conv_dgrad(const pass *p, const cuda_step *step, const float *d
         return ct_cuda_narrow_conv(p->run, &tile, c->kh, c->kw, d, maxima_of(p, step),
                                    step->backward, CUDA_NO_PARAM, false, step->add_in, dx, NULL);
     case CUDA_TILE: return ct_cuda_tile_conv(p->run, &tile, d, step->backward, step->add_in, dx);
-    case CUDA_MMA:
-        return ct_cuda_mma_conv(p->run, &tile, &(cuda_gate){0}, d, step->backward,
-                                &(cuda_finish){.bias = CUDA_NO_PARAM, .accumulate = step->add_in},
-                                dx);
+    case CUDA_MMA: return mma_dgrad(p, step, d);
     case CUDA_DEPTHWISE: return CT_OK; /* done with the weights' */
     default: return ct_cuda_conv_dgrad(p->run, c, d, step->backward, step->add_in, dx);
     }
@@ -131,14 +148,19 @@ static ct_status run_norm(const pass *p, const cuda_step *step) {
     const cuda_norm *norm = &step->norm_shape;
     const float *x = value(p, step->in), *dy = grad(p, step->out);
     const float *stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]);
+    cuda_elements elements = {p->plan->value_element[step->in], p->plan->grad_element[step->out]};
     float *own = step->in > 0 ? grad(p, step->in) : NULL;
     float *dx = step->add_in || own == NULL ? cuda_tensor(p->run, p->w, p->plan->train.spare) : own;
     if (step->op == CT_OP_BATCHNORM)
         CT_TRY(ct_cuda_batchnorm_backward(p->run, norm, x, stats, dy, dx));
     else if (step->op == CT_OP_GROUPNORM)
         CT_TRY(ct_cuda_groupnorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
+    else if (step->n_parts > 0)
+        CT_TRY(ct_cuda_evonorm_finish(p->run, elements, norm, x, stats, dy, parts_of(p, step),
+                                      step->n_parts, step->sums, dx));
     else if (ct_cuda_evonorm_group_fits(norm))
-        CT_TRY(ct_cuda_evonorm_group_backward(p->run, norm, x, stats, dy, step->sums, dx));
+        CT_TRY(
+            ct_cuda_evonorm_group_backward(p->run, elements, norm, x, stats, dy, step->sums, dx));
     else
         CT_TRY(ct_cuda_evonorm_backward(p->run, norm, x, stats, dy, step->sums, dx));
     return step->add_in && own != NULL ? ct_cuda_add(p->run, size_of(p, step->in), own, dx, own)
@@ -156,10 +178,12 @@ static ct_status run_pool(const pass *p, const cuda_step *step) {
                           .stride = step->node->stride,
                           .pad = step->node->pad};
     if (step->op == CT_OP_AVGPOOL)
-        return ct_cuda_avgpool_backward(p->run, from.c, from.h * from.w, grad(p, step->out),
-                                        step->add_in, grad(p, step->in));
-    return ct_cuda_maxpool_backward(p->run, &window, value(p, step->in), grad(p, step->out),
-                                    step->add_in, step->masked, grad(p, step->in));
+        return ct_cuda_avgpool_backward(p->run, p->plan->grad_element[step->in], from.c,
+                                        from.h * from.w, grad(p, step->out), step->add_in,
+                                        grad(p, step->in));
+    return ct_cuda_maxpool_backward(p->run, step->forward_element, &window, value(p, step->in),
+                                    grad(p, step->out), step->add_in, step->masked,
+                                    grad(p, step->in));
 }
 
 /* The residual's share of the sum's gradient, unless both lie in the same place. */

@@ -350,13 +350,13 @@ static void plan_measures(cuda_plan *plan) {
     }
 }
 
-/* Not with several taps on the tensor cores: it would have to be applied for each of them. There,
- * 16 rows of pixels must be of one sample. */
+/* On the tensor cores not with several taps, since it would have to be applied for each of them,
+ * nor where 16 rows of pixels are not of one sample. */
 static bool applies_gates(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL) return false;
     if (step->forward_kernel == CUDA_DEPTHWISE) return step->wgrad_kernel == CUDA_DEPTHWISE;
     return step->forward_kernel == CUDA_MMA && step->wgrad_kernel == CUDA_MMA &&
-           step->conv.kh * step->conv.kw == 1 && step->conv.ho * step->conv.wo % 16 == 0;
+           is_pointwise(&step->conv) && step->conv.ho * step->conv.wo % 16 == 0;
 }
 
 /* EvoNorms with a single reader that can apply them to what it reads. Readers load the bias in
@@ -378,14 +378,32 @@ static void plan_gates(cuda_plan *plan) {
     }
 }
 
-/* What a tensor is to a step. */
-typedef enum cuda_role { ROLE_IN, ROLE_RESIDUAL, ROLE_INNER, ROLE_OUT, N_ROLES } cuda_role;
+/* Segments for which a convolution leaves sums of the gradient it writes; 0: none. */
+static int n_parts(const cuda_step *step) {
+    if (step->op != CT_OP_CONV || step->norm != NULL) return 0;
+    if (step->dgrad_kernel == CUDA_DEPTHWISE) return step->gate >= 0 && !step->add_in ? 1 : 0;
+    if (step->dgrad_kernel != CUDA_MMA) return 0;
+    cuda_tile_conv tile = ct_cuda_tile_backward(&step->conv);
+    int segment = ct_cuda_mma_segment(&tile);
+    return segment > 0 ? tile.ho * tile.wo / segment : 0;
+}
+
+/* EvoNorms whose first reader, which is the last one to write their output's gradient, takes the
+ * sums that their backward pass begins with. */
+static void plan_parts(cuda_plan *plan) {
+    for (int s = 0; s + 1 < plan->n_steps; s++) {
+        cuda_step *norm = &plan->steps[s], *reader = norm + 1;
+        if (norm->op == CT_OP_EVONORM && reader->in == norm->out && norm->in > 0 &&
+            ct_cuda_evonorm_finish_fits(&norm->norm_shape))
+            norm->n_parts = reader->n_parts = n_parts(reader);
+    }
+}
 
 static int node_of(const cuda_plan *plan, const cuda_step *step, cuda_role role) {
     switch (role) {
-    case ROLE_IN: return cuda_value_in(plan, step);
-    case ROLE_RESIDUAL: return step->residual;
-    case ROLE_INNER: return step->inner;
+    case CUDA_ROLE_IN: return cuda_value_in(plan, step);
+    case CUDA_ROLE_RESIDUAL: return step->residual;
+    case CUDA_ROLE_INNER: return step->inner;
     default: return step->out;
     }
 }
@@ -400,26 +418,30 @@ static int chain_of(const cuda_plan *plan, int s) {
 /* Whether the kernels of step s can have this tensor, or its gradient, in bf16. */
 static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gradient) {
     const cuda_step *step = &plan->steps[s];
-    if (chain_of(plan, s) < 0) /* conv_tile.cu */
-        return step->norm != NULL && role == ROLE_OUT && !is_gradient;
+    if (chain_of(plan, s) < 0 && step->norm != NULL) /* conv_tile.cu */
+        return role == CUDA_ROLE_OUT && !is_gradient;
+    if (chain_of(plan, s) < 0) return ct_cuda_takes_bf16(step, role);
     if (step->forward_element == CUDA_FP32) return false;
-    return role == ROLE_INNER || !is_gradient;
+    return role == CUDA_ROLE_INNER || !is_gradient;
 }
 
 /* Stored in bf16 is what every step that touches it can take so, but for the picture and what the
  * losses see. */
 static void choose_stored(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
-    for (int i = 0; i < g->n_nodes; i++)
-        plan->value_element[i] = plan->grad_element[i] =
-            i == 0 || i == g->features || i == g->logits ? CUDA_FP32 : CUDA_BF16;
+    const int floats[] = {0, g->features, g->logits};
+    for (int i = 0; i < g->n_nodes; i++) plan->value_element[i] = plan->grad_element[i] = CUDA_BF16;
+    for (int i = 0; i < 3; i++)
+        plan->value_element[floats[i]] = plan->grad_element[plan->root[floats[i]]] = CUDA_FP32;
     for (int s = 0; s < plan->n_steps; s++)
-        for (int role = ROLE_IN; role < N_ROLES; role++) {
-            int node = node_of(plan, &plan->steps[s], (cuda_role)role);
+        for (int role = CUDA_ROLE_IN; role < CUDA_N_ROLES; role++) {
+            const cuda_step *step = &plan->steps[s];
+            int node = node_of(plan, step, (cuda_role)role);
+            int with_gradient = role == CUDA_ROLE_IN ? step->in : node; /* not that of a gate */
             if (node < 0) continue;
             if (!takes_bf16(plan, s, (cuda_role)role, false)) plan->value_element[node] = CUDA_FP32;
             if (!takes_bf16(plan, s, (cuda_role)role, true))
-                plan->grad_element[plan->root[node]] = CUDA_FP32;
+                plan->grad_element[plan->root[with_gradient]] = CUDA_FP32;
         }
     for (int i = 0; i < g->n_nodes; i++) plan->grad_element[i] = plan->grad_element[plan->root[i]];
 }
@@ -436,9 +458,10 @@ static void choose_elements(cuda_plan *plan) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     if (backend->base.precision != CT_PRECISION_BF16) return;
     for (int s = 0; s < plan->n_steps; s++) set_chain(plan, s, CUDA_BF16);
+    ct_cuda_elements_begin(plan);
     for (bool changed = true; changed;) {
-        changed = false;
         choose_stored(plan);
+        changed = ct_cuda_elements_settle(plan);
         for (int s = 0; s < plan->n_steps; s++) {
             const cuda_step *step = &plan->steps[s];
             if (step->chain == 0 || step->forward_element == CUDA_FP32) continue;
@@ -490,6 +513,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan_gates(plan);
     plan_gradients(plan, has);
     plan->grad_element = plan->value_element + g->n_nodes;
+    plan_parts(plan);
     choose_elements(plan);
     ct_free(has);
     return CT_OK;

@@ -142,7 +142,9 @@ typedef struct cuda_step {
                        measured. 0: not */
     bool is_gate;   /* norm: its reader applies it, its value does not exist */
     int gate;       /* convolution: the step of the norm it applies to its input, or -1 */
-    size_t sums;    /* of per-sample sums, in floats a sample */
+    int n_parts; /* norm: segments whose sums of its output's gradient the next step leaves when it
+                    has written that; that step: the same. 0: none */
+    size_t sums; /* of per-sample sums, in floats a sample */
     /* backward */
     bool add_in;        /* the input's gradient is there already: add to it */
     bool copy_residual; /* the residual's gradient has a place of its own */
@@ -157,6 +159,15 @@ typedef struct cuda_step {
     int chained_to; /* the first step of the chain that this one ends, else -1 */
     int unit;       /* the first step of its chain, or itself */
 } cuda_step;
+
+/* What a tensor is to a step. */
+typedef enum cuda_role {
+    CUDA_ROLE_IN,
+    CUDA_ROLE_RESIDUAL,
+    CUDA_ROLE_INNER,
+    CUDA_ROLE_OUT,
+    CUDA_N_ROLES
+} cuda_role;
 
 /* Where tensors lie, in floats a sample from the start of the workspace. */
 typedef struct cuda_layout {
@@ -237,6 +248,11 @@ ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
 /* compile.c, layout.c, plan.c */
 ct_status ct_cuda_compile(cuda_plan *plan);
 ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out);
+/* elements.c: whether a step can have a tensor and its gradient in bf16, as far as is known; before
+ * the first question, and after each round of storing: whether answers have changed. */
+bool ct_cuda_takes_bf16(const cuda_step *step, cuda_role role);
+void ct_cuda_elements_begin(cuda_plan *plan);
+bool ct_cuda_elements_settle(cuda_plan *plan);
 void ct_cuda_layout_free(cuda_layout *layout);
 ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
                               ct_plan **out);

@@ -1,5 +1,6 @@
-/* Depthwise 3x3 convolutions backward, bound by memory: 12 bytes a value. The input may be
- * EvoNorm's input: the norm is then applied to the values as they are read (cuda_gate). A thread
+/* Depthwise 3x3 convolutions backward, bound by memory: 12 bytes a value, 6 in bf16. The input may
+ * be EvoNorm's input: the norm is then applied to the values as they are read (cuda_gate), and the
+ * sums that its backward pass begins with are taken of the gradient. A thread
  * has two channels of one column of the input and goes downwards: a row of gradients completes the
  * input's gradient of the row above and, times the values around, adds to those of the weights. A
  * block has 32 channels x 32 columns of one or several samples, whose rows come through a ring in
@@ -9,55 +10,62 @@
 #include "backend/cuda/mma.cuh"
 
 enum { THREADS = 512, CHANNELS = 32, PAIRS = 16, SLOTS = 32, TAPS = 9, RING = 8, ROWS = 64 };
-enum { ROW = SLOTS * CHANNELS, STAGE = 2 * ROW }; /* floats of the ring: x, then d */
+enum { ROW = SLOTS * CHANNELS, STAGE = 2 * ROW }; /* elements of the ring: x, then d */
+/* of shared memory: the ring, and at the end the weights' gradients of all columns */
+enum { BYTES = RING * STAGE * sizeof(float) };
 
 typedef struct back_call {
     cuda_conv v;
     const cuda_job *jobs;
     int n_max;
     int n_samples, n_groups; /* at a time, and such groups of a block */
-    const float *x, *scale, *d;
-    const float *params;
+    const void *x, *d;
+    const float *scale, *params;
     size_t params_stride, weight, gate_bias;
     bool accumulate;
-    float *dx, *partial;
+    void *dx;
+    float *partial;
+    float *sums; /* [sample][2][channel] of dx times the norm's numerator, and of dx; or NULL */
 } back_call;
 
 /* Rows on their way to the ring: half of the threads copy x, half of them d. */
-typedef struct row_feed {
-    const float *from; /* the thread's quad in the first row of the first sample */
-    size_t group_size; /* floats from a group of samples to the next */
-    int row_size;
-    int own;         /* the quad's sample in its group; many: nothing to copy */
-    int every;       /* rows of the input to one row of it */
-    int row, n_left; /* to be copied next, and samples from that group on */
-} row_feed;
+template <class T> struct row_feed {
+    const T *from;       /* the thread's unit in the row to be copied next */
+    T *to;               /* where it goes; NULL: the thread has no unit */
+    size_t to_next;      /* elements from the end of a sample to the next group's row 0 */
+    int row_size, every; /* of it; rows of the input to one row of it */
+    int own;             /* the unit's sample in its group; many: nothing to copy */
+    int row, n_left;     /* to be copied next, and samples from that group on */
+};
 
-template <int STRIDE>
-static __device__ __forceinline__ row_feed feed_of(const back_call &c, int first_ch, size_t sample,
-                                                   int n_samples) {
+template <class T, int STRIDE>
+static __device__ __forceinline__ row_feed<T> feed_of(const back_call &c, int first_ch,
+                                                      size_t sample, int n_samples, T *ring) {
+    constexpr int UNITS = CHANNELS / unit<T>::SIZE;
     const cuda_conv &v = c.v;
     bool is_d = threadIdx.x >= THREADS / 2;
-    int quad = (int)threadIdx.x % (THREADS / 2), slot = quad / 8, ch = quad % 8 * 4;
+    int at = (int)threadIdx.x % (THREADS / 2), slot = at / UNITS, ch = at % UNITS * unit<T>::SIZE;
     int wide = is_d ? v.wo : v.wi, tall = is_d ? v.ho : v.hi, own = slot / wide;
     size_t size = (size_t)tall * wide * v.ci;
-    row_feed f = {};
-    bool inside = own < c.n_samples && first_ch + ch < v.ci;
-    f.from = (is_d ? c.d : c.x) + sample * size;
+    row_feed<T> f = {};
+    bool inside = slot < SLOTS && own < c.n_samples && first_ch + ch < v.ci;
+    f.from = (const T *)(is_d ? c.d : c.x) + sample * size;
+    f.to = slot < SLOTS ? ring + (is_d ? (int)ROW : 0) + at * unit<T>::SIZE : NULL;
     if (inside) f.from += own * size + (slot - own * wide) * v.ci + first_ch + ch;
-    f.group_size = c.n_samples * size, f.row_size = wide * v.ci;
+    f.to_next = (c.n_samples - 1) * size, f.row_size = wide * v.ci;
     f.own = inside ? own : 1 << 20, f.every = is_d ? STRIDE : 1, f.n_left = n_samples;
     return f;
 }
 
-/* Starts the copies of the next row, if there is one; always a group. */
-static __device__ __forceinline__ void feed_row(const back_call &c, row_feed &f, float *stage) {
+/* Starts the copies of the next row, if there is one, to a stage of the ring; always a group. */
+template <class T, int STRIDE>
+static __device__ __forceinline__ void feed_row(const back_call &c, row_feed<T> &f, int stage) {
     if (f.n_left > 0) {
-        if (f.row % f.every == 0)
-            copy_quad(stage + 4 * (int)threadIdx.x,
-                      f.own < f.n_left ? f.from + f.row / f.every * f.row_size : f.from,
-                      f.own < f.n_left);
-        if (++f.row == c.v.hi) f.row = 0, f.from += f.group_size, f.n_left -= c.n_samples;
+        if (STRIDE == 1 || f.every == 1 || (f.row & 1) == 0) {
+            if (f.to != NULL) copy_quad(f.to + stage * STAGE, f.from, f.own < f.n_left);
+            f.from += f.row_size;
+        }
+        if (++f.row == c.v.hi) f.row = 0, f.from += f.to_next, f.n_left -= c.n_samples;
     }
     copies_group();
 }
@@ -66,10 +74,13 @@ static __device__ __forceinline__ void feed_row(const back_call &c, row_feed &f,
 typedef struct back_column {
     float2 w[TAPS], dw[TAPS];
     float2 scale, bias;
-    int at[3];          /* of the gradients that taps q of this column are fed by; -1: none */
+    int at[3];          /* of the gradients that taps q of this column are fed by; any: none */
+    bool inside[3];     /* whether there are such; weights of others are 0, their gradients wrong */
     float2 last, next;  /* sums of the rows that the next row of gradients is the last one of */
     float2 before;      /* the value above */
     float2 d_before[3]; /* the gradients above */
+    float2 numerator, numerator_before; /* of the norm, of this row and the one above */
+    float2 with_x, plain;               /* sums over a sample, see back_call */
 } back_column;
 
 static __device__ __forceinline__ void add_pair(float2 &sum, float2 a, float2 b) {
@@ -87,20 +98,28 @@ static __device__ __forceinline__ float2 use_row(back_column &l, int u, const fl
     return sum;
 }
 
-static __device__ __forceinline__ void write_pair(const back_call &c, float *dx, int y,
-                                                  float2 value) {
+/* The next row of the input's gradient. */
+template <class T>
+static __device__ __forceinline__ void write_pair(const back_call &c, back_column &l, T *&dx,
+                                                  float2 value, float2 numerator) {
     if (c.dx == NULL) return;
-    float2 *to = (float2 *)(dx + (size_t)y * c.v.wi * c.v.ci);
-    if (c.accumulate) value.x += to->x, value.y += to->y;
-    *to = value;
+    if (c.accumulate) {
+        float2 there = load_two(dx);
+        value.x += there.x, value.y += there.y;
+    }
+    store_two(dx, value);
+    dx += c.v.wi * c.v.ci;
+    add_pair(l.with_x, value, numerator);
+    l.plain.x += value.x, l.plain.y += value.y;
 }
 
 /* Row y of the values and, stride 1, row y of the gradients: input row y - 1 is complete. */
+template <class T>
 static __device__ __forceinline__ void take_row(const back_call &c, back_column &l, int y,
-                                                float2 value, const float2 d[3], float *dx) {
+                                                float2 value, const float2 d[3], T *&dx) {
     const float2 zero = make_float2(0, 0);
     float2 above = use_row(l, 0, d, l.before, l.last);
-    if (y > 0) write_pair(c, dx, y - 1, above);
+    if (y > 0) write_pair(c, l, dx, above, l.numerator_before);
     l.last = use_row(l, 1, d, value, l.next);
     l.next = zero;
 #pragma unroll
@@ -110,23 +129,24 @@ static __device__ __forceinline__ void take_row(const back_call &c, back_column 
         l.d_before[q] = d[q];
     }
     l.before = value;
-    if (y == c.v.hi - 1) write_pair(c, dx, y, l.last);
+    if (y == c.v.hi - 1) write_pair(c, l, dx, l.last, l.numerator);
 }
 
 /* Stride 2: gradients come with even rows; odd ones are between two of them. */
+template <class T>
 static __device__ __forceinline__ void take_row2(const back_call &c, back_column &l, int y,
-                                                 float2 value, const float2 d[3], float *dx) {
+                                                 float2 value, const float2 d[3], T *&dx) {
     const float2 zero = make_float2(0, 0);
     if ((y & 1) == 0) {
         float2 above = use_row(l, 0, d, l.before, l.last);
-        if (y > 0) write_pair(c, dx, y - 1, above);
-        write_pair(c, dx, y, use_row(l, 1, d, value, zero));
+        if (y > 0) write_pair(c, l, dx, above, l.numerator_before);
+        write_pair(c, l, dx, use_row(l, 1, d, value, zero), l.numerator);
 #pragma unroll
         for (int q = 0; q < 3; q++) l.d_before[q] = d[q];
     } else {
         l.last = use_row(l, 2, l.d_before, value, zero);
         l.before = value;
-        if (y == c.v.hi - 1) write_pair(c, dx, y, l.last);
+        if (y == c.v.hi - 1) write_pair(c, l, dx, l.last, l.numerator);
     }
 }
 
@@ -140,34 +160,56 @@ static __device__ __forceinline__ void find_column(const back_call &c, const flo
     for (int q = 0; q < 3; q++) {
         int ox = x + 1 - q;
         bool inside = ox >= 0 && ox % STRIDE == 0 && ox / STRIDE < c.v.wo;
-        l.at[q] = inside ? (own * c.v.wo + ox / STRIDE) * CHANNELS + ch % CHANNELS : -1;
+        l.at[q] = (own * c.v.wo + (inside ? ox / STRIDE : 0)) * CHANNELS + ch % CHANNELS;
+        for (int u = 0; u < 3 && !inside; u++) l.w[3 * u + q] = make_float2(0, 0);
+        l.inside[q] = inside;
     }
 }
 
-template <int STRIDE, bool GATED>
+template <class T, int STRIDE, bool GATED>
 static __device__ __forceinline__ void run_row(const back_call &c, back_column &l, int y, int slot,
-                                               int lane, const float *stage, float *dx) {
-    float2 value = *(const float2 *)(stage + slot * CHANNELS + lane), d[3];
+                                               int lane, const T *stage, T *&dx) {
+    float2 value = load_two(stage + slot * CHANNELS + lane), d[3];
     if (GATED) {
-        value.x = gate_one(value.x, l.scale.x, l.bias.x);
-        value.y = gate_one(value.y, l.scale.y, l.bias.y);
+        l.numerator = make_float2(gate_numerator(value.x), gate_numerator(value.y));
+        value.x = fmaf(l.numerator.x, l.scale.x, l.bias.x);
+        value.y = fmaf(l.numerator.y, l.scale.y, l.bias.y);
     }
 #pragma unroll
-    for (int q = 0; q < 3; q++)
-        d[q] = l.at[q] < 0 ? make_float2(0, 0) : *(const float2 *)(stage + ROW + l.at[q]);
+    for (int q = 0; q < 3; q++) d[q] = load_two(stage + ROW + l.at[q]);
     if (STRIDE == 1)
         take_row(c, l, y, value, d, dx);
     else
         take_row2(c, l, y, value, d, dx);
+    l.numerator_before = l.numerator;
+}
+
+/* Adds up the columns of each sample of a group, in order; the first one is `sample`. */
+static __device__ __forceinline__ void write_norm_sums(const back_call &c, const back_column &l,
+                                                       int slot, int lane, int first, int n_there,
+                                                       size_t sample, float (*slots)[2][CHANNELS]) {
+    *(float2 *)&slots[slot][0][lane] = l.with_x;
+    *(float2 *)&slots[slot][1][lane] = l.plain;
+    __syncthreads(); /* rows follow before these are written again */
+    int ch = (int)threadIdx.x % CHANNELS, which = (int)threadIdx.x / CHANNELS % 2;
+    int n_columns = c.v.wi, own = (int)threadIdx.x / (2 * CHANNELS);
+    for (int s = own; s < min(c.n_samples, n_there); s += THREADS / (2 * CHANNELS)) {
+        if (first + ch >= c.v.ci) continue;
+        float sum = 0.0f;
+        for (int k = 0; k < n_columns; k++) sum += slots[s * n_columns + k][which][ch];
+        c.sums[((sample + s) * 2 + which) * c.v.ci + first + ch] = sum;
+    }
 }
 
 /* Adds up the columns' parts of the weights' gradient, in order, to out[tap][channel]. */
-static __device__ __forceinline__ void write_weights(const back_call &c, const float2 dw[TAPS],
+static __device__ __forceinline__ void write_weights(const back_call &c, const back_column &l,
                                                      int slot, int lane, int first, float *slots,
                                                      float *out) {
     __syncthreads(); /* the ring is used again */
 #pragma unroll
-    for (int t = 0; t < TAPS; t++) *(float2 *)&slots[(slot * TAPS + t) * CHANNELS + lane] = dw[t];
+    for (int t = 0; t < TAPS; t++)
+        *(float2 *)&slots[(slot * TAPS + t) * CHANNELS + lane] =
+            l.inside[t % 3] ? l.dw[t] : make_float2(0, 0);
     __syncthreads();
     int e = (int)threadIdx.x, t = e / CHANNELS, k = e % CHANNELS;
     if (t >= TAPS || first + k >= c.v.ci) return;
@@ -176,9 +218,11 @@ static __device__ __forceinline__ void write_weights(const back_call &c, const f
     out[t * c.v.ci + first + k] = sum;
 }
 
-template <int STRIDE, bool GATED>
+template <class T, int STRIDE, bool GATED>
 static __global__ void __launch_bounds__(THREADS, 1) back_kernel(back_call c) {
-    extern __shared__ __align__(16) float ring[];
+    extern __shared__ __align__(16) char shared[];
+    __shared__ __align__(16) float slots[SLOTS][2][CHANNELS];
+    T *ring = (T *)shared;
     const cuda_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.z];
     int first = (int)blockIdx.x * CHANNELS, lane = (int)threadIdx.x % PAIRS * 2, ch = first + lane;
@@ -191,23 +235,26 @@ static __global__ void __launch_bounds__(THREADS, 1) back_kernel(back_call c) {
     bool has_channel = ch < v.ci;
     if (has_channel) find_column<STRIDE>(c, params, ch, own, x, l);
     if (GATED && has_channel) l.bias = __ldg((const float2 *)(params + c.gate_bias + ch));
-    row_feed feed = feed_of<STRIDE>(c, first, sample, n_samples);
-    for (int k = 0; k < RING - 1; k++) feed_row(c, feed, ring + k * STAGE);
+    row_feed<T> feed = feed_of<T, STRIDE>(c, first, sample, n_samples, ring);
+    for (int k = 0; k < RING - 1; k++) feed_row<T, STRIDE>(c, feed, k);
     for (int done = 0, i = 0; done < n_samples; done += c.n_samples) {
         bool is_there = has_channel && done + own < n_samples;
         size_t at = sample + done + own;
-        float *dx = c.dx + (at * v.hi * v.wi + x) * v.ci + ch;
+        T *dx = (T *)c.dx + (at * v.hi * v.wi + x) * v.ci + ch;
         if (GATED && is_there) l.scale = __ldg((const float2 *)(c.scale + at * v.ci + ch));
-        l.last = l.next = l.before = make_float2(0, 0);
+        l.last = l.next = l.before = l.with_x = l.plain = make_float2(0, 0);
         for (int q = 0; q < 3; q++) l.d_before[q] = make_float2(0, 0);
         for (int y = 0; y < v.hi; y++, i++) {
             copies_wait_but<RING - 2>();
             __syncthreads(); /* row i is there, and nobody reads the one before any more */
-            feed_row(c, feed, ring + (i + RING - 1) % RING * STAGE);
-            if (is_there) run_row<STRIDE, GATED>(c, l, y, slot, lane, ring + i % RING * STAGE, dx);
+            feed_row<T, STRIDE>(c, feed, (i + RING - 1) % RING);
+            if (is_there)
+                run_row<T, STRIDE, GATED>(c, l, y, slot, lane, ring + i % RING * STAGE, dx);
         }
+        if (GATED && c.sums != NULL)
+            write_norm_sums(c, l, slot, lane, first, n_samples - done, sample + done, slots);
     }
-    write_weights(c, l.dw, slot, lane, first, ring,
+    write_weights(c, l, slot, lane, first, (float *)shared,
                   c.partial + ((size_t)blockIdx.z * gridDim.y + blockIdx.y) * TAPS * v.ci);
 }
 
@@ -227,26 +274,30 @@ int ct_cuda_depthwise_splits(const cuda_conv *v, int n_max) {
 
 typedef void back_kernel_type(back_call);
 
-ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
-                                     const cuda_gate *gate, const float *x_dev, const float *d_dev,
-                                     size_t weight, bool accumulate, float *dx_dev) {
+template <class T> static back_kernel_type *kernel_of(int stride, bool gated) {
+    if (stride == 1) return gated ? back_kernel<T, 1, true> : back_kernel<T, 1, false>;
+    return gated ? back_kernel<T, 2, true> : back_kernel<T, 2, false>;
+}
+
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, cuda_element element,
+                                     const cuda_conv *conv, const cuda_gate *gate,
+                                     const void *x_dev, const void *d_dev, size_t weight,
+                                     bool accumulate, float *sums_dev, void *dx_dev) {
     back_call c = {};
     c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev, c.d = d_dev;
     c.n_samples = SLOTS / conv->wi, c.n_groups = n_groups(conv);
     c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = weight;
     c.scale = gate->scale_dev, c.gate_bias = gate->bias, c.accumulate = accumulate;
-    c.dx = dx_dev, c.partial = run->partial_dev;
+    c.dx = dx_dev, c.sums = sums_dev, c.partial = run->partial_dev;
     int n_splits = ct_cuda_depthwise_splits(conv, run->n_max);
     dim3 grid((unsigned)(conv->ci + CHANNELS - 1) / CHANNELS, (unsigned)n_splits,
               (unsigned)run->n_jobs);
-    size_t bytes = RING * STAGE * sizeof(float);
-    back_kernel_type *kernel = back_kernel<1, false>;
-    if (conv->stride == 1 && gate->scale_dev != NULL) kernel = back_kernel<1, true>;
-    if (conv->stride == 2 && gate->scale_dev == NULL) kernel = back_kernel<2, false>;
-    if (conv->stride == 2 && gate->scale_dev != NULL) kernel = back_kernel<2, true>;
+    bool gated = gate->scale_dev != NULL;
+    back_kernel_type *kernel = element == CUDA_BF16 ? kernel_of<bf16>(conv->stride, gated)
+                                                    : kernel_of<float>(conv->stride, gated);
     CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<grid, THREADS, bytes, run->stream>>>(c);
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+    kernel<<<grid, THREADS, BYTES, run->stream>>>(c);
     CT_CUDA_LAUNCHED();
     return ct_cuda_sum_wgrad(run, n_splits, conv->co, 1, TAPS, true, weight);
 }

@@ -34,13 +34,14 @@ static ct_status run_mma(const pass *p, const cuda_step *step) {
     cuda_tile_conv tile = ct_cuda_tile_forward(&step->conv);
     cuda_finish finish = {
         .bias = bias_of(p, step), .relu = step->relu, .measures_dev = measures_of(p, step)};
-    return ct_cuda_mma_conv(p->run, &tile, &gate, value(p, cuda_value_in(p->plan, step)),
-                            step->forward, &finish, value(p, step->out));
+    return ct_cuda_mma_conv(p->run, step->forward_element, &tile, &gate,
+                            value(p, cuda_value_in(p->plan, step)), step->forward, &finish,
+                            value(p, step->out));
 }
 
 static ct_status run_depthwise(const pass *p, const cuda_step *step) {
     cuda_gate gate = gate_of(p, step);
-    return ct_cuda_depthwise_forward(p->run, &step->conv, &gate,
+    return ct_cuda_depthwise_forward(p->run, step->forward_element, &step->conv, &gate,
                                      value(p, cuda_value_in(p->plan, step)),
                                      p->plan->base.graph->params[step->node->weight].offset,
                                      measures_of(p, step), value(p, step->out));
@@ -50,16 +51,19 @@ static ct_status run_depthwise(const pass *p, const cuda_step *step) {
 static ct_status run_evonorm(const pass *p, const cuda_step *step, float *stats) {
     const cuda_norm *norm = &step->norm_shape;
     const float *x = value(p, step->in), *residual = value(p, step->residual);
+    cuda_elements elements = {p->plan->value_element[step->in], p->plan->value_element[step->out]};
     if (step->n_segments > 0) {
         size_t at = p->layout->stats[step->out] + cuda_scale_at(norm);
         float *scale = cuda_tensor(p->run, p->w, at);
         CT_TRY(ct_cuda_evonorm_join(p->run, norm, measures_of(p, step), step->n_segments, stats,
                                     scale));
         if (step->is_gate) return CT_OK;
-        return ct_cuda_evonorm_apply(p->run, norm, x, scale, residual, value(p, step->out));
+        return ct_cuda_evonorm_apply(p->run, elements, norm, x, scale, residual,
+                                     value(p, step->out));
     }
     if (ct_cuda_evonorm_group_fits(norm))
-        return ct_cuda_evonorm_group_forward(p->run, norm, x, residual, stats, value(p, step->out));
+        return ct_cuda_evonorm_group_forward(p->run, elements, norm, x, residual, stats,
+                                             value(p, step->out));
     return ct_cuda_evonorm_forward(p->run, norm, x, residual, stats, value(p, step->out));
 }
 
@@ -142,8 +146,10 @@ static ct_status run_step(const pass *p, const cuda_step *step) {
                                          stats, y);
     case CT_OP_RELU: return ct_cuda_relu(p->run, ct_shape_size(from), x, y);
     case CT_OP_ADD: return ct_cuda_add(p->run, ct_shape_size(from), x, residual, y);
-    case CT_OP_MAXPOOL: return ct_cuda_maxpool(p->run, &window, x, y);
-    case CT_OP_AVGPOOL: return ct_cuda_avgpool(p->run, from.c, from.h * from.w, x, y);
+    case CT_OP_MAXPOOL: return ct_cuda_maxpool(p->run, step->forward_element, &window, x, y);
+    case CT_OP_AVGPOOL:
+        return ct_cuda_avgpool(p->run, p->plan->value_element[step->in], from.c, from.h * from.w, x,
+                               y);
     default: return CT_OK;
     }
 }

@@ -62,6 +62,12 @@ typedef struct cuda_run {
 /* How a tensor is stored. Kernels for bf16 read and write through element.cuh. */
 typedef enum cuda_element { CUDA_FP32, CUDA_BF16 } cuda_element;
 
+/* Of a norm's input and the gradient there; of its output, what is added to it, and its gradient.
+ */
+typedef struct cuda_elements {
+    cuda_element in, out;
+} cuda_elements;
+
 /* A convolution; a linear layer is one of 1x1 over a picture of one pixel that has all of the
  * input's values as channels. The weight is stored as [co][weight_ci][weight_taps]. */
 typedef struct cuda_conv {
@@ -219,7 +225,8 @@ ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_ch
                                 bool train);
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
 
-/* ---- conv_mma.cu, wgrad_mma.cu: any extent on the tensor cores, tf32 ---- */
+/* ---- conv_mma.cu, wgrad_mma.cu: any extent on the tensor cores; all tensors of one element ----
+ */
 
 /* An EvoNorm (hard sigmoid) that the reader of its input applies: y = x s(x) scale + bias. */
 typedef struct cuda_gate {
@@ -232,31 +239,38 @@ typedef struct cuda_finish {
     size_t bias; /* offset, or CUDA_NO_PARAM */
     bool relu, accumulate;
     float *measures_dev; /* [sample][segment][2][co] means and squared deviations, or NULL */
+    /* of a gradient: the input of the EvoNorm whose output's gradient it is; the measures are then
+       sums of gradient times numerator, and of the gradient */
+    const void *norm_in_dev;
+    cuda_element norm_element;
 } cuda_finish;
 
 bool ct_cuda_mma_fits(const cuda_tile_conv *conv);
 /* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
 int ct_cuda_mma_segment(const cuda_tile_conv *conv);
-ct_status ct_cuda_mma_conv(const cuda_run *run, const cuda_tile_conv *conv, const cuda_gate *gate,
-                           const float *x_dev, size_t packed, const cuda_finish *finish,
-                           float *y_dev);
+ct_status ct_cuda_mma_conv(const cuda_run *run, cuda_element element, const cuda_tile_conv *conv,
+                           const cuda_gate *gate, const void *x_dev, size_t packed,
+                           const cuda_finish *finish, void *y_dev);
 bool ct_cuda_mma_wgrad_fits(const cuda_conv *conv);
 int ct_cuda_mma_wgrad_splits(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_mma_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_gate *gate,
-                            const float *x_dev, const float *d_dev, size_t weight);
+ct_status ct_cuda_mma_wgrad(const cuda_run *run, cuda_element element, const cuda_conv *conv,
+                            const cuda_gate *gate, const void *x_dev, const void *d_dev,
+                            size_t weight);
 
-/* ---- depthwise.cu, depthwise_back.cu: 3x3, fp32 ---- */
+/* ---- depthwise.cu, depthwise_back.cu: 3x3, fp32 sums; all tensors of one element ---- */
 bool ct_cuda_depthwise_fits(const cuda_conv *conv);
 bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
 int ct_cuda_depthwise_segments(const cuda_conv *conv);
 int ct_cuda_depthwise_splits(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_depthwise_forward(const cuda_run *run, const cuda_conv *conv,
-                                    const cuda_gate *gate, const float *x_dev, size_t weight,
-                                    float *measures_dev, float *y_dev);
-/* The weights' gradient, and the input's unless dx is NULL. */
-ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv *conv,
-                                     const cuda_gate *gate, const float *x_dev, const float *d_dev,
-                                     size_t weight, bool accumulate, float *dx_dev);
+ct_status ct_cuda_depthwise_forward(const cuda_run *run, cuda_element element,
+                                    const cuda_conv *conv, const cuda_gate *gate, const void *x_dev,
+                                    size_t weight, float *measures_dev, void *y_dev);
+/* The weights' gradient, and the input's unless dx is NULL. `sums`, unless NULL: [sample][2][ci] of
+ * dx times the numerator of the gate's norm, and of dx. */
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, cuda_element element,
+                                     const cuda_conv *conv, const cuda_gate *gate,
+                                     const void *x_dev, const void *d_dev, size_t weight,
+                                     bool accumulate, float *sums_dev, void *dx_dev);
 
 /* ---- narrow.cu: few output channels, fp32 ---- */
 bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
@@ -333,19 +347,27 @@ ct_status ct_cuda_evonorm_back(const cuda_run *run, const cuda_norm *norm, const
                                float *dx_dev);
 /* evonorm_group.cu: a sample shared out to blocks, groups of channels each */
 bool ct_cuda_evonorm_group_fits(const cuda_norm *norm);
-ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, const cuda_norm *norm,
-                                        const float *x_dev, const float *residual_dev,
-                                        float *stats_dev, float *y_dev);
-ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, const cuda_norm *norm,
-                                         const float *x_dev, const float *stats_dev,
-                                         const float *dy_dev, size_t from, float *dx_dev);
-/* From a convolution's measures to statistics (unless NULL) and a gate's scale. */
+ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, cuda_elements elements,
+                                        const cuda_norm *norm, const void *x_dev,
+                                        const void *residual_dev, float *stats_dev, void *y_dev);
+ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, cuda_elements elements,
+                                         const cuda_norm *norm, const void *x_dev,
+                                         const float *stats_dev, const void *dy_dev, size_t from,
+                                         void *dx_dev);
+/* evonorm_apply.cu: from a convolution's measures to statistics (unless NULL) and a gate's scale */
 ct_status ct_cuda_evonorm_join(const cuda_run *run, const cuda_norm *norm,
                                const float *measures_dev, int n_segments, float *stats_dev,
                                float *scale_dev);
 /* y = gate(x) + residual */
-ct_status ct_cuda_evonorm_apply(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                const float *scale_dev, const float *residual_dev, float *y_dev);
+ct_status ct_cuda_evonorm_apply(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
+                                const void *x_dev, const float *scale_dev, const void *residual_dev,
+                                void *y_dev);
+/* evonorm_group_backward where the kernel that wrote dy has left parts
+ * [sample][segment][2][channel] of its sums: of dy times the numerator, and of dy. */
+bool ct_cuda_evonorm_finish_fits(const cuda_norm *norm);
+ct_status ct_cuda_evonorm_finish(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
+                                 const void *x_dev, const float *stats_dev, const void *dy_dev,
+                                 const float *parts_dev, int n_segments, size_t from, void *dx_dev);
 ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
                                     const float *residual_dev, float *stats_dev, float *y_dev);
 ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
@@ -378,16 +400,19 @@ ct_status ct_cuda_relu_backward(const cuda_run *run, size_t size, const float *y
 /* y = a + b; with a NULL, y = b */
 ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, const float *b_dev,
                       float *y_dev);
-ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                          float *y_dev);
+/* `element`: of all tensors; bf16 backward only with windows of 3 x 3, two apart, a border of one
+ */
+ct_status ct_cuda_maxpool(const cuda_run *run, cuda_element element, const cuda_window *w,
+                          const void *x_dev, void *y_dev);
 /* `masked`: only where the largest value is above zero, as a ReLU before it would have it */
-ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                                   const float *dy_dev, bool accumulate, bool masked,
-                                   float *dx_dev);
-ct_status ct_cuda_avgpool(const cuda_run *run, int channels, int pixels, const float *x_dev,
-                          float *y_dev);
-ct_status ct_cuda_avgpool_backward(const cuda_run *run, int channels, int pixels,
-                                   const float *dy_dev, bool accumulate, float *dx_dev);
+ct_status ct_cuda_maxpool_backward(const cuda_run *run, cuda_element element, const cuda_window *w,
+                                   const void *x_dev, const void *dy_dev, bool accumulate,
+                                   bool masked, void *dx_dev);
+/* `element`: of x, dx */
+ct_status ct_cuda_avgpool(const cuda_run *run, cuda_element element, int channels, int pixels,
+                          const void *x_dev, float *y_dev);
+ct_status ct_cuda_avgpool_backward(const cuda_run *run, cuda_element element, int channels,
+                                   int pixels, const float *dy_dev, bool accumulate, void *dx_dev);
 
 /* ---- loss.cu ---- */
 typedef struct cuda_loss {

@@ -171,13 +171,15 @@ static size_t spare_size(const cuda_plan *plan) {
     return size;
 }
 
-/* A convolution's measures, read by the step behind it. */
+/* A convolution's measures, read by the step behind it; backward, by the one before it. */
 static size_t measures_size(const cuda_plan *plan) {
     size_t size = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         const cuda_step *step = &plan->steps[s];
         size_t n = 2 * (size_t)step->n_segments * (size_t)step->conv.co;
         if (is_conv(step) && n > size) size = n;
+        n = 2 * (size_t)step->n_parts * (size_t)step->norm_shape.channels;
+        if (is_norm(step) && n > size) size = n;
     }
     return round_up(size);
 }

@@ -1,12 +1,19 @@
-/* What the kernels on the tensor cores share: copies to shared memory in the background, fragments,
- * and EvoNorm applied to values on their way in. */
+/* What the kernels on the tensor cores share: elements of tensors (fp32, whose products are tf32's,
+ * or bf16), copies to shared memory in the background, fragments, and EvoNorm applied to values on
+ * their way in. A unit is 16 bytes: 4 or 8 channels. */
 #ifndef CT_BACKEND_CUDA_MMA_CUH
 #define CT_BACKEND_CUDA_MMA_CUH
 
 #include "backend/cuda/device.cuh"
+#include "backend/cuda/element.cuh"
+
+/* Channels of a unit, and k of one product on the tensor cores: 32 bytes either way. */
+template <class T> struct unit {
+    enum { SIZE = 16 / sizeof(T), STEP = 32 / sizeof(T) };
+};
 
 /* 16 bytes to shared memory in the background, or zeros if there is nothing to copy. */
-static __device__ __forceinline__ void copy_quad(float *to, const float *from, bool is_there) {
+static __device__ __forceinline__ void copy_quad(void *to, const void *from, bool is_there) {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
     int n = is_there ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n));
@@ -26,22 +33,69 @@ template <int N> static __device__ __forceinline__ void copies_wait_but(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+/* c += a b on the tensor cores: a 16 rows of 32 bytes, b 8 columns of 32 bytes, fp32 sums. The
+ * fragment a is what load_matrices gives, with either element. */
+static __device__ __forceinline__ void mma(float, float c[4], const uint32_t a[4], uint32_t b0,
+                                           uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ void mma(bf16, float c[4], const uint32_t a[4], uint32_t b0,
+                                           uint32_t b1) {
+    uint32_t b[2] = {b0, b1};
+    mma_bf16(c, a, b);
+}
+
+/* ---- a unit ---- */
+
+static __device__ __forceinline__ void open_unit(float, uint4 u, float v[4]) {
+    v[0] = __uint_as_float(u.x), v[1] = __uint_as_float(u.y);
+    v[2] = __uint_as_float(u.z), v[3] = __uint_as_float(u.w);
+}
+
+static __device__ __forceinline__ void open_unit(bf16, uint4 u, float v[8]) {
+    *(float4 *)v = unpack_four(make_uint2(u.x, u.y));
+    *(float4 *)(v + 4) = unpack_four(make_uint2(u.z, u.w));
+}
+
+/* For the tensor cores alone: fp32 as near_tf32. */
+static __device__ __forceinline__ uint4 factors_unit(float, const float v[4]) {
+    return make_uint4(__float_as_uint(near_tf32(v[0])), __float_as_uint(near_tf32(v[1])),
+                      __float_as_uint(near_tf32(v[2])), __float_as_uint(near_tf32(v[3])));
+}
+
+static __device__ __forceinline__ uint4 factors_unit(bf16, const float v[8]) {
+    return make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]),
+                      pack_bf16(v[6], v[7]));
+}
+
+/* A fragment's values as factors: fp32 is rounded, bf16 is what it is. */
+static __device__ __forceinline__ uint32_t factor_of(float, uint32_t bits) {
+    return bits + 0x1000u; /* near_tf32 */
+}
+
+static __device__ __forceinline__ uint32_t factor_of(bf16, uint32_t bits) {
+    return bits;
+}
+
+/* ---- EvoNorm ---- */
+
+/* Its numerator x s(x). */
+static __device__ __forceinline__ float gate_numerator(float x) {
+    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
+}
+
 static __device__ __forceinline__ float gate_one(float x, float scale, float bias) {
-    return fmaf(x * fminf(fmaxf(fmaf(x, 1.0f / 6.0f, 0.5f), 0.0f), 1.0f), scale, bias);
+    return fmaf(gate_numerator(x), scale, bias);
 }
 
 /* EvoNorm of four channels. */
 static __device__ __forceinline__ float4 gate_quad(float4 x, float4 scale, float4 bias) {
     return make_float4(gate_one(x.x, scale.x, bias.x), gate_one(x.y, scale.y, bias.y),
                        gate_one(x.z, scale.z, bias.z), gate_one(x.w, scale.w, bias.w));
-}
-
-static __device__ __forceinline__ float4 quad_tf32(float4 x) {
-    return make_float4(to_tf32(x.x), to_tf32(x.y), to_tf32(x.z), to_tf32(x.w));
-}
-
-static __device__ __forceinline__ float4 load_quad(const float *from) {
-    return __ldg((const float4 *)from);
 }
 
 #endif

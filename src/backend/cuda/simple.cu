@@ -1,6 +1,7 @@
 /* ReLU, addition and pooling, one thread a value. Grid: x over a sample's values, y = sample, z =
  * job. 8 to 12 bytes a value. */
 #include "backend/cuda/device.cuh"
+#include "backend/cuda/element.cuh"
 
 enum { THREADS = 256 };
 
@@ -122,19 +123,20 @@ static __device__ __forceinline__ float4 lowest(void) {
 }
 
 /* Four channels a thread. */
+template <class T>
 static __global__ void maxpool_quads_kernel(const cuda_job *jobs, int n_max, cuda_window w,
-                                            const float4 *x, float4 *y) {
+                                            const T *x, T *y) {
     unsigned quads = (unsigned)w.c / 4, size = (unsigned)(w.ho * w.wo) * quads;
     unsigned e = value_of(jobs, size);
     if (e >= size) return;
     int p = (int)(e / quads), y0 = p / w.wo * w.stride - w.pad, x0 = p % w.wo * w.stride - w.pad;
-    const float4 *xs = x + sample_of(n_max) * w.hi * w.wi * quads + e % quads;
+    const T *xs = x + (sample_of(n_max) * w.hi * w.wi * quads + e % quads) * 4;
     float4 value = lowest();
     int4 at;
     for (int u = max(0, -y0); u < w.kernel && y0 + u < w.hi; u++)
         for (int v = max(0, -x0); v < w.kernel && x0 + v < w.wi; v++)
-            take_larger(xs[(size_t)((y0 + u) * w.wi + x0 + v) * quads], 0, &value, &at);
-    y[sample_of(n_max) * size + e] = value;
+            take_larger(load_four(xs + (size_t)((y0 + u) * w.wi + x0 + v) * w.c), 0, &value, &at);
+    store_four(y + (sample_of(n_max) * size + e) * 4, value);
 }
 
 static __device__ __forceinline__ float if_at(int at, int place, float d) {
@@ -145,24 +147,26 @@ static __device__ __forceinline__ float if_at(int at, int place, float d) {
  * and finds the largest values of the four windows they lie in from 5 x 5 pixels, once each. */
 enum { SPAN = 5 };
 
+template <class T>
 static __global__ void __launch_bounds__(THREADS)
-    thirds_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w, const float4 *x,
-                           const float4 *dy, bool accumulate, bool masked, float4 *dx) {
+    thirds_backward_kernel(const cuda_job *jobs, int n_max, cuda_window w, const T *x, const T *dy,
+                           bool accumulate, bool masked, T *dx) {
     unsigned quads = (unsigned)w.c / 4, wide = (unsigned)(w.wi + 1) / 2;
     unsigned size = (unsigned)(w.hi + 1) / 2 * wide * quads, e = value_of(jobs, size);
     if (e >= size) return;
     unsigned q = e % quads, p = e / quads;
     int oy = (int)(p / wide), ox = (int)(p % wide);
-    const float4 *xs = x + sample_of(n_max) * w.hi * w.wi * quads + q;
-    const float4 *ds = dy + sample_of(n_max) * w.ho * w.wo * quads + q;
-    float4 *to = dx + sample_of(n_max) * w.hi * w.wi * quads + q, sums[4] = {}, own[4] = {};
+    const T *xs = x + (sample_of(n_max) * w.hi * w.wi * quads + q) * 4;
+    const T *ds = dy + (sample_of(n_max) * w.ho * w.wo * quads + q) * 4;
+    T *to = dx + (sample_of(n_max) * w.hi * w.wi * quads + q) * 4;
+    float4 sums[4] = {}, own[4] = {};
     float4 value[4] = {lowest(), lowest(), lowest(), lowest()};
     int4 at[4] = {};
 #pragma unroll
     for (int k = 0; k < SPAN * SPAN; k++) {
         int r = k / SPAN, s = k % SPAN, iy = 2 * oy - 1 + r, ix = 2 * ox - 1 + s;
         if (iy < 0 || iy >= w.hi || ix < 0 || ix >= w.wi) continue;
-        float4 v = xs[(size_t)(iy * w.wi + ix) * quads];
+        float4 v = load_four(xs + (size_t)(iy * w.wi + ix) * w.c);
         if ((r == 1 || r == 2) && (s == 1 || s == 2)) own[(r - 1) * 2 + s - 1] = v;
 #pragma unroll
         for (int window = 0; window < 4; window++) {
@@ -174,7 +178,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int window = 0; window < 4; window++) {
         int wy = oy + window / 2, wx = ox + window % 2;
         if (wy >= w.ho || wx >= w.wo) continue;
-        float4 d = ds[(size_t)(wy * w.wo + wx) * quads];
+        float4 d = load_four(ds + (size_t)(wy * w.wo + wx) * w.c);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             int place = (k / 2 + 1) * SPAN + k % 2 + 1;
@@ -188,12 +192,16 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < 4; k++) {
         int iy = 2 * oy + k / 2, ix = 2 * ox + k % 2;
         if (iy >= w.hi || ix >= w.wi) continue;
-        float4 d = sums[k], *out = &to[(size_t)(iy * w.wi + ix) * quads];
+        float4 d = sums[k];
+        T *out = to + (size_t)(iy * w.wi + ix) * w.c;
         if (masked)
             d = make_float4(own[k].x > 0 ? d.x : 0, own[k].y > 0 ? d.y : 0, own[k].z > 0 ? d.z : 0,
                             own[k].w > 0 ? d.w : 0);
-        if (accumulate) d.x += out->x, d.y += out->y, d.z += out->z, d.w += out->w;
-        *out = d;
+        if (accumulate) {
+            float4 there = load_four(out);
+            d.x += there.x, d.y += there.y, d.z += there.z, d.w += there.w;
+        }
+        store_four(out, d);
     }
 }
 
@@ -201,18 +209,19 @@ static __global__ void __launch_bounds__(THREADS)
  * in order. */
 enum { SLICES = THREADS / 64 };
 
+template <class T>
 static __global__ void __launch_bounds__(THREADS)
-    avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels, const float *x,
+    avgpool_kernel(const cuda_job *jobs, int n_max, int channels, int pixels, const T *x,
                    float *y) {
     __shared__ float parts[SLICES][64];
     if ((int)blockIdx.y >= jobs[blockIdx.z].n) return;
     int lane = (int)threadIdx.x % 64, slice = (int)threadIdx.x / 64;
     int c = (int)blockIdx.x * 64 + lane;
-    const float *xs = x + sample_of(n_max) * channels * pixels + c;
+    const T *xs = x + sample_of(n_max) * channels * pixels + c;
     float sum = 0.0f;
     if (c < channels)
 #pragma unroll 8
-        for (int p = slice; p < pixels; p += SLICES) sum += xs[(size_t)p * channels];
+        for (int p = slice; p < pixels; p += SLICES) sum += (float)xs[(size_t)p * channels];
     parts[slice][lane] = sum;
     __syncthreads();
     if (slice > 0 || c >= channels) return;
@@ -220,14 +229,15 @@ static __global__ void __launch_bounds__(THREADS)
     y[sample_of(n_max) * channels + c] = sum / (float)pixels;
 }
 
+template <class T>
 static __global__ void avgpool_backward_kernel(const cuda_job *jobs, int n_max, int channels,
                                                int pixels, const float *dy, bool accumulate,
-                                               float *dx) {
+                                               T *dx) {
     unsigned size = (unsigned)(channels * pixels), e = value_of(jobs, size);
     if (e >= size) return;
     float d = dy[sample_of(n_max) * channels + e % (unsigned)channels] / (float)pixels;
-    float *to = dx + sample_of(n_max) * size + e;
-    *to = accumulate ? *to + d : d;
+    T *to = dx + sample_of(n_max) * size + e;
+    *to = (T)(accumulate ? (float)*to + d : d);
 }
 
 bool ct_cuda_has_kernels(void) {
@@ -260,59 +270,83 @@ ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, cons
     return CT_OK;
 }
 
-ct_status ct_cuda_maxpool(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                          float *y_dev) {
-    if (w->c % 4 == 0)
-        maxpool_quads_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c / 4), THREADS, 0,
-                               run->stream>>>(run->jobs_dev, run->n_max, *w, (const float4 *)x_dev,
-                                              (float4 *)y_dev);
-    else
-        maxpool_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, *w, x_dev, y_dev);
+template <class T>
+static ct_status pool_quads(const cuda_run *run, const cuda_window *w, const void *x, void *y) {
+    maxpool_quads_kernel<T>
+        <<<grid_of(run, (size_t)w->ho * w->wo * w->c / 4), THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, *w, (const T *)x, (T *)y);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
-ct_status ct_cuda_maxpool_backward(const cuda_run *run, const cuda_window *w, const float *x_dev,
-                                   const float *dy_dev, bool accumulate, bool masked,
-                                   float *dx_dev) {
+ct_status ct_cuda_maxpool(const cuda_run *run, cuda_element element, const cuda_window *w,
+                          const void *x_dev, void *y_dev) {
+    if (element == CUDA_BF16) return pool_quads<bf16>(run, w, x_dev, y_dev);
+    if (w->c % 4 == 0) return pool_quads<float>(run, w, x_dev, y_dev);
+    maxpool_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->stream>>>(
+        run->jobs_dev, run->n_max, *w, (const float *)x_dev, (float *)y_dev);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+static bool are_thirds(const cuda_window *w) {
+    return w->kernel == 3 && w->stride == 2 && w->pad == 1 && w->c % 4 == 0;
+}
+
+template <class T>
+static ct_status thirds_backward(const cuda_run *run, const cuda_window *w, const void *x,
+                                 const void *dy, bool accumulate, bool masked, void *dx) {
+    size_t n = (size_t)((w->hi + 1) / 2) * (size_t)((w->wi + 1) / 2) * (size_t)(w->c / 4);
+    thirds_backward_kernel<T><<<grid_of(run, n), THREADS, 0, run->stream>>>(
+        run->jobs_dev, run->n_max, *w, (const T *)x, (const T *)dy, accumulate, masked, (T *)dx);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+ct_status ct_cuda_maxpool_backward(const cuda_run *run, cuda_element element, const cuda_window *w,
+                                   const void *x_dev, const void *dy_dev, bool accumulate,
+                                   bool masked, void *dx_dev) {
+    if (element == CUDA_BF16)
+        return thirds_backward<bf16>(run, w, x_dev, dy_dev, accumulate, masked, dx_dev);
+    if (are_thirds(w))
+        return thirds_backward<float>(run, w, x_dev, dy_dev, accumulate, masked, dx_dev);
+    const float *x = (const float *)x_dev, *dy = (const float *)dy_dev;
+    float *dx = (float *)dx_dev;
     bool are_halves =
         w->kernel == 2 && w->stride == 2 && w->pad == 0 && w->hi == 2 * w->ho && w->wi == 2 * w->wo;
-    if (are_halves && !accumulate) {
+    if (are_halves && !accumulate)
         halves_backward_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0,
-                                 run->stream>>>(run->jobs_dev, run->n_max, *w, x_dev, dy_dev,
-                                                masked, dx_dev);
-        CT_CUDA_LAUNCHED();
-        return CT_OK;
-    }
-    if (w->kernel == 3 && w->stride == 2 && w->pad == 1 && w->c % 4 == 0) {
-        size_t n = (size_t)((w->hi + 1) / 2) * (size_t)((w->wi + 1) / 2) * (size_t)(w->c / 4);
-        thirds_backward_kernel<<<grid_of(run, n), THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, *w, (const float4 *)x_dev, (const float4 *)dy_dev,
-            accumulate, masked, (float4 *)dx_dev);
-        CT_CUDA_LAUNCHED();
-        return CT_OK;
-    }
-    maxpool_backward_kernel<<<grid_of(run, (size_t)w->hi * w->wi * w->c), THREADS, 0,
-                              run->stream>>>(run->jobs_dev, run->n_max, *w, x_dev, dy_dev,
-                                             accumulate, masked, dx_dev);
+                                 run->stream>>>(run->jobs_dev, run->n_max, *w, x, dy, masked, dx);
+    else
+        maxpool_backward_kernel<<<grid_of(run, (size_t)w->hi * w->wi * w->c), THREADS, 0,
+                                  run->stream>>>(run->jobs_dev, run->n_max, *w, x, dy, accumulate,
+                                                 masked, dx);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
-ct_status ct_cuda_avgpool(const cuda_run *run, int channels, int pixels, const float *x_dev,
-                          float *y_dev) {
+ct_status ct_cuda_avgpool(const cuda_run *run, cuda_element element, int channels, int pixels,
+                          const void *x_dev, float *y_dev) {
     dim3 grid((unsigned)(channels + 63) / 64, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    avgpool_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, channels, pixels,
-                                                      x_dev, y_dev);
+    if (element == CUDA_BF16)
+        avgpool_kernel<bf16><<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, channels,
+                                                                pixels, (const bf16 *)x_dev, y_dev);
+    else
+        avgpool_kernel<float><<<grid, THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, channels, pixels, (const float *)x_dev, y_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
-ct_status ct_cuda_avgpool_backward(const cuda_run *run, int channels, int pixels,
-                                   const float *dy_dev, bool accumulate, float *dx_dev) {
-    avgpool_backward_kernel<<<grid_of(run, (size_t)channels * pixels), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, dx_dev);
+ct_status ct_cuda_avgpool_backward(const cuda_run *run, cuda_element element, int channels,
+                                   int pixels, const float *dy_dev, bool accumulate, void *dx_dev) {
+    dim3 grid = grid_of(run, (size_t)channels * pixels);
+    if (element == CUDA_BF16)
+        avgpool_backward_kernel<bf16><<<grid, THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, (bf16 *)dx_dev);
+    else
+        avgpool_backward_kernel<float><<<grid, THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, (float *)dx_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
