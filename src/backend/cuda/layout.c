@@ -101,6 +101,17 @@ static void use_chain(const lives *l, int first) {
     }
 }
 
+/* The same of a pass that keeps nothing: what the chain reads and its last value (forward.c). */
+static void use_ends(const lives *l, int first) {
+    const cuda_step *step = &l->plan->steps[first];
+    int last = first + step->chain - 1;
+    for (int t = first; t <= last; t++) {
+        use_input(l, step, t);
+        if (step->residual >= 0) use_at(&l->value[step->residual], t);
+        use_at(&l->value[l->plan->steps[last].out], t);
+    }
+}
+
 static void find_lives(const lives *l) {
     const cuda_plan *plan = l->plan;
     const ct_graph *g = plan->base.graph;
@@ -109,6 +120,11 @@ static void find_lives(const lives *l) {
     use_at(&l->value[g->features], loss);
     use_at(&l->value[g->logits], loss);
     for (int s = 0; s < plan->n_steps; s++) {
+        if (plan->steps[s].chain > 0 && !l->train) {
+            use_ends(l, s);
+            s += plan->steps[s].chain - 1;
+            continue;
+        }
         use_step(l, &plan->steps[s], s);
         if (plan->steps[s].chain > 0) use_chain(l, s);
         if (plan->steps[s].has_twin) use_outputs(l, &plan->steps[s + 1], s);
