@@ -65,8 +65,8 @@ static void conv(const float *x, const float *w, shape s, bool flip, bool accumu
     float *scratch = poisoned(kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
     kernels->winograd_weights(w, s.c_in, s.c_out, flip, u);
     kernels->winograd_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, accumulate, scratch);
-    ct_free(scratch);
-    ct_free(u);
+    release(scratch, kernels->winograd_scratch(s.c_in, s.c_out, s.h, s.w));
+    release(u, kernels->winograd_weights_size(s.c_in, s.c_out));
 }
 
 /* The error of one convolution against the direct one; NAN if it wrote past the end of y. */
@@ -125,9 +125,9 @@ static void backward(float *const x[2], float *const dy[2], const float *w, shap
         kernels->winograd_backward_add(x[b], dy[b], u, s.c_in, s.c_out, s.h, s.w, dx[b], true, acc,
                                        scratch);
     kernels->winograd_backward_end(acc, s.c_in, s.c_out, dw);
-    ct_free(scratch);
-    ct_free(u);
-    ct_free(acc);
+    release(scratch, kernels->winograd_scratch(s.c_out, s.c_in, s.h, s.w));
+    release(u, kernels->winograd_weights_size(s.c_out, s.c_in));
+    release(acc, kernels->winograd_backward_size(s.c_in, s.c_out));
 }
 
 /* The error of the weight gradient and, if it is wanted too, the larger one of the data's. */

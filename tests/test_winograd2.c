@@ -57,8 +57,8 @@ static void conv(const float *x, const float *w, shape s, float *y) {
     float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
     kernels->winograd2_weights(w, s.c_in, s.c_out, false, u);
     kernels->winograd2_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, scratch);
-    ct_free(scratch);
-    ct_free(u);
+    release(scratch, kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
+    release(u, kernels->winograd2_weights_size(s.c_in, s.c_out));
 }
 
 static double conv_error(shape s) {
@@ -113,9 +113,9 @@ static void backward(const gradients *g, shape s, float *dx, float *dw) {
     kernels->winograd2_backward_add(g->x, g->dy, u, s.c_in, s.c_out, s.h, s.w, dx, true, acc,
                                     scratch);
     kernels->winograd2_backward_end(acc, s.c_in, s.c_out, dw);
-    ct_free(scratch);
-    ct_free(u);
-    ct_free(acc);
+    release(scratch, kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
+    release(u, kernels->winograd2_weights_size(s.c_out, s.c_in));
+    release(acc, kernels->winograd2_backward_size(s.c_in, s.c_out));
 }
 
 static double backward_error(shape s) {

@@ -33,6 +33,12 @@ static inline float *poisoned(size_t n) {
     return a;
 }
 
+/* Of n floats, which must have sufficed. */
+static inline void release(float *a, size_t n) {
+    CHECK(a[n] == GUARD);
+    ct_free(a);
+}
+
 /* Norm of the error over norm of the result; NAN if the guard was written. */
 static inline double error_of(const float *value, const double *expected, size_t n) {
     double error = 0, norm = 0;
