@@ -34,8 +34,7 @@ static double now_s(void) {
 }
 
 static void run_conv(work *k) {
-    k->set->winograd_conv(k->x, k->u, k->s.c_in, k->s.c_out, k->s.h, k->s.w, k->y, false,
-                          k->scratch);
+    k->set->winograd_conv(k->x, k->u, k->s.c_in, k->s.c_out, k->s.h, k->s.w, k->y, k->scratch);
 }
 static void run_wgrad(work *k) {
     k->set->winograd_backward_add(k->x, k->y, NULL, k->s.c_in, k->s.c_out, k->s.h, k->s.w, NULL,

@@ -129,7 +129,7 @@ static void winograd_forward(const cpu_call *c, const cpu_step *step) {
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
         float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
         c->k->winograd_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
-                            c_out, step->to.h, step->to.w, y, false, scratch);
+                            c_out, step->to.h, step->to.w, y, scratch);
         if (bias != NULL || step->relu)
             c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
     }

@@ -14,7 +14,7 @@ KERNEL_FN(size_t, winograd_weights_size, (int c_in, int c_out))          /* floa
 KERNEL_FN(void, winograd_weights, (const float *w, int c_in, int c_out, bool flip, float *u))
 KERNEL_FN(void, winograd_conv,
           (const float *x, const float *u, int c_in, int c_out, int h, int w, float *y,
-           bool accumulate, float *scratch))
+           float *scratch))
 /* Both gradients: begin, add for every block, end writes dw [c_out][c_in][3][3]. add leaves dx
  * [c_in][h][w][16] unless it is NULL (accumulate: adds to it); u is flipped, of c_out channels to
  * c_in. */

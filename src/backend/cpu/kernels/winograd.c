@@ -114,7 +114,7 @@ void KERNEL(winograd_products)(const ct_winograd_plan *plan, const float *u, con
 }
 
 void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
-                           float *y, bool accumulate, float *scratch) {
+                           float *y, float *scratch) {
     ct_winograd_plan plan = KERNEL(winograd_plan)(c_in, c_out, h, w);
     float *zeros = scratch, *v = zeros + (size_t)w * CT_LANES;
     float *m = v + (size_t)(plan.n_chunk / GROUP) * plan.v_group;
@@ -123,6 +123,6 @@ void KERNEL(winograd_conv)(const float *x, const float *u, int c_in, int c_out, 
         int left = plan.n_tiles - first, n = left < plan.n_chunk ? left : plan.n_chunk;
         KERNEL(winograd_input)(&plan, x, first, n, zeros, v);
         KERNEL(winograd_products)(&plan, u, v, first, n, y, m);
-        KERNEL(winograd_output)(&plan, m, first, n, accumulate, y);
+        KERNEL(winograd_output)(&plan, m, first, n, false, y);
     }
 }
