@@ -255,7 +255,7 @@ static void separable_blocks_agree_with_ref(void) {
 /* Small enough for a tool that looks at every access to shared memory. */
 static void a_tiny_separable_block_agrees_with_ref(void) {
     NEED_GPU();
-    check_block((block){8, 4, 32, 1, 8, 1, false}, 2);
+    check_block((block){16, 4, 32, 1, 16, 1, false}, 2);
 }
 
 static void norms_agree_with_ref(void) {
