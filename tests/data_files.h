@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "util/file.h"
+#include "util/status.h"
+
 static char scratch[128];
 
 static inline void scratch_open(void) {
@@ -59,6 +62,16 @@ static inline void write_gzip(const char *name, const void *bytes, size_t n) {
     gzFile f = gzopen(in_scratch(name), "wb1");
     if (f == NULL || gzwrite(f, bytes, (unsigned)n) != (int)n) perror(name);
     if (f != NULL) gzclose(f);
+}
+
+/* The first n_kept bytes of a picture among the fixtures, as scratch/name. */
+static inline void put_picture(const char *fixture, const char *name, size_t n_kept) {
+    char path[512];
+    ct_blob file = {0};
+    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, fixture);
+    if (ct_file_read(path, 1 << 20, &file) != CT_OK) printf("    %s\n", ct_message());
+    write_file(name, file.bytes, n_kept < file.n ? n_kept : file.n);
+    ct_blob_free(&file);
 }
 
 /* A tar archive in memory. */

@@ -14,15 +14,6 @@
 
 enum { SIZE = 16, N_IMAGE = 3 * SIZE * SIZE };
 
-static void put_picture(const char *fixture, const char *name, size_t n_kept) {
-    char path[512];
-    ct_blob file = {0};
-    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, fixture);
-    if (ct_file_read(path, 1 << 20, &file) != CT_OK) printf("    %s\n", ct_message());
-    write_file(name, file.bytes, n_kept < file.n ? n_kept : file.n);
-    ct_blob_free(&file);
-}
-
 static void make_set(void) {
     static const char *const names[] = {"rgb.png", "rgba.png", "tall.jpg", "grey.png", "large.jpg"};
     for (int k = 0; k < 10; k++) {

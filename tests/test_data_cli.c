@@ -43,15 +43,6 @@ static int crosstalk(const char *const *words) {
         CHECK(strstr(said, words) != NULL);                                                        \
     } while (0)
 
-static void put_picture(const char *fixture, const char *name, size_t n_kept) {
-    char path[512];
-    ct_blob file = {0};
-    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, fixture);
-    if (ct_file_read(path, 1 << 20, &file) != CT_OK) printf("    %s\n", ct_message());
-    write_file(name, file.bytes, n_kept < file.n ? n_kept : file.n);
-    ct_blob_free(&file);
-}
-
 static void make_set(void) {
     put_picture("rgb.png", "train/cat/1.png", SIZE_MAX);
     put_picture("rgba.png", "train/cat/2.png", SIZE_MAX);

@@ -10,15 +10,6 @@
 
 enum { SIZE = 24, N_IMAGE = 3 * SIZE * SIZE };
 
-static void put_picture(const char *fixture, const char *name, size_t n_kept) {
-    char path[512];
-    ct_blob file = {0};
-    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", CT_SOURCE_DIR, fixture);
-    if (ct_file_read(path, 1 << 20, &file) != CT_OK) printf("    %s\n", ct_message());
-    write_file(name, file.bytes, n_kept < file.n ? n_kept : file.n);
-    ct_blob_free(&file);
-}
-
 /* Three classes with 4, 3 and 2 pictures to train on and 1 each to test. */
 static void make_set(void) {
     static const char *const names[] = {

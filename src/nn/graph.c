@@ -198,6 +198,24 @@ int ct_join_act(ct_graph *g, int in, const ct_model_context *m) {
     return has_own ? in : ct_relu(g, in);
 }
 
+bool ct_op_is_norm(ct_op op) {
+    return op == CT_OP_EVONORM || op == CT_OP_EVONORM_S0 || op == CT_OP_GROUPNORM ||
+           op == CT_OP_BATCHNORM;
+}
+
+int ct_graph_n_consumers(const ct_graph *g, int node) {
+    int n = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        n += (g->nodes[i].in[0] == node) + (g->nodes[i].in[1] == node);
+    return n;
+}
+
+bool ct_graph_is_inner(const ct_graph *g, int node) {
+    if (node == g->features || node == g->logits || node + 1 == g->n_nodes) return false;
+    const ct_node *next = &g->nodes[node + 1];
+    return ct_graph_n_consumers(g, node) == 1 && (next->in[0] == node || next->in[1] == node);
+}
+
 void ct_graph_free(ct_graph *g) {
     ct_free(g->nodes);
     ct_free(g->params);

@@ -110,6 +110,12 @@ typedef struct ct_model_spec {
 ct_status ct_graph_create(const ct_model_spec *spec, ct_graph *out);
 void ct_graph_free(ct_graph *g);
 
+bool ct_op_is_norm(ct_op op);
+/* How many inputs of nodes take this node's value. */
+int ct_graph_n_consumers(const ct_graph *g, int node);
+/* Is the node's value needed by the node behind it alone? */
+bool ct_graph_is_inner(const ct_graph *g, int node);
+
 /* Multiply-adds of one sample's forward pass, up to and including `last` (logits for all of it). */
 double ct_graph_macs(const ct_graph *g, int last);
 

@@ -4,26 +4,9 @@
 
 #include "util/memory.h"
 
-static int n_consumers(const ct_graph *g, int node) {
-    int n = 0;
-    for (int i = 0; i < g->n_nodes; i++)
-        n += (g->nodes[i].in[0] == node) + (g->nodes[i].in[1] == node);
-    return n;
-}
-
-static bool is_norm(ct_op op) {
-    return op == CT_OP_EVONORM || op == CT_OP_EVONORM_S0 || op == CT_OP_GROUPNORM ||
-           op == CT_OP_BATCHNORM;
-}
-
-/* Node i's value is needed by node i + 1 alone. */
-static bool is_inner(const ct_graph *g, int i) {
-    return i != g->features && i != g->logits && i + 1 < g->n_nodes && n_consumers(g, i) == 1;
-}
-
 static bool takes_relu(const ct_graph *g, int i) {
     ct_op op = g->nodes[i].op;
-    return (op == CT_OP_CONV || op == CT_OP_LINEAR) && is_inner(g, i) &&
+    return (op == CT_OP_CONV || op == CT_OP_LINEAR) && ct_graph_is_inner(g, i) &&
            g->nodes[i + 1].op == CT_OP_RELU && g->nodes[i + 1].in[0] == i;
 }
 
@@ -32,14 +15,14 @@ static bool takes_pool(const ct_graph *g, int i) {
     const ct_node *pool = &g->nodes[i + 1];
     ct_shape s = g->nodes[i].shape;
     return g->nodes[i - 1].op == CT_OP_CONV && g->nodes[i - 1].groups == 1 &&
-           g->nodes[i - 1].stride == 1 && is_inner(g, i) && pool->op == CT_OP_MAXPOOL &&
+           g->nodes[i - 1].stride == 1 && ct_graph_is_inner(g, i) && pool->op == CT_OP_MAXPOOL &&
            pool->in[0] == i && pool->kernel == 2 && pool->stride == 2 && pool->pad == 0 &&
            s.h % 2 == 0 && s.w % 2 == 0;
 }
 
 static bool takes_add(const ct_graph *g, int i) {
     const ct_node *next = &g->nodes[i + 1];
-    return is_norm(g->nodes[i].op) && is_inner(g, i) && next->op == CT_OP_ADD &&
+    return ct_op_is_norm(g->nodes[i].op) && ct_graph_is_inner(g, i) && next->op == CT_OP_ADD &&
            (next->in[0] == i || next->in[1] == i);
 }
 

@@ -6,24 +6,6 @@
 
 #include "util/memory.h"
 
-static int n_consumers(const ct_graph *g, int node) {
-    int n = 0;
-    for (int i = 0; i < g->n_nodes; i++)
-        n += (g->nodes[i].in[0] == node) + (g->nodes[i].in[1] == node);
-    return n;
-}
-
-static bool is_norm(ct_op op) {
-    return op == CT_OP_EVONORM || op == CT_OP_EVONORM_S0 || op == CT_OP_GROUPNORM ||
-           op == CT_OP_BATCHNORM;
-}
-
-/* Node i's value is needed by node i + 1 alone. */
-static bool is_inner(const ct_graph *g, int i) {
-    return i != g->features && i != g->logits && i + 1 < g->n_nodes && n_consumers(g, i) == 1 &&
-           (g->nodes[i + 1].in[0] == i || g->nodes[i + 1].in[1] == i);
-}
-
 static size_t offset_of(const ct_graph *g, int param) {
     return param == CT_NO_PARAM ? CUDA_NO_PARAM : g->params[param].offset;
 }
@@ -150,7 +132,7 @@ static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
     step->op = CT_OP_CONV;
     step->conv = conv_of(g, step->node);
     choose_kernels(plan, step);
-    if (!is_inner(g, i)) return i;
+    if (!ct_graph_is_inner(g, i)) return i;
     const ct_node *next = &g->nodes[i + 1];
     if (next->op == CT_OP_RELU) {
         step->relu = true;
@@ -169,7 +151,7 @@ static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
 
 /* The addition behind a norm at node i. */
 static int fuse_add(const ct_graph *g, cuda_step *step, int i) {
-    if (!is_inner(g, i) || g->nodes[i + 1].op != CT_OP_ADD) return i;
+    if (!ct_graph_is_inner(g, i) || g->nodes[i + 1].op != CT_OP_ADD) return i;
     const ct_node *next = &g->nodes[i + 1];
     step->residual = next->in[0] == i ? next->in[1] : next->in[0];
     return i + 1;
@@ -197,7 +179,7 @@ static void fuse_pool(cuda_plan *plan, int s) {
     cuda_step *conv = &plan->steps[s - 1], *pool = &plan->steps[s];
     conv->pooled = -1;
     if (pool->op != CT_OP_MAXPOOL || conv->op != CT_OP_CONV || !conv->relu ||
-        pool->in != conv->out || n_consumers(plan->base.graph, conv->out) != 1 ||
+        pool->in != conv->out || ct_graph_n_consumers(plan->base.graph, conv->out) != 1 ||
         conv->out == plan->base.graph->features)
         return;
     conv->masked = pool->masked = true;
@@ -219,7 +201,7 @@ static void fuse_mask(cuda_plan *plan, int s) {
     cuda_step *before = &plan->steps[s - 1], *step = &plan->steps[s];
     if (step->op != CT_OP_CONV || step->dgrad_kernel != CUDA_LINEAR || !before->relu ||
         before->op != CT_OP_CONV || before->masked || before->out != step->in ||
-        n_consumers(plan->base.graph, step->in) != 1)
+        ct_graph_n_consumers(plan->base.graph, step->in) != 1)
         return;
     before->masked = step->masks_in = true;
 }
@@ -250,7 +232,8 @@ static bool is_block(const cuda_plan *plan, int s, int channels) {
     if (!is_link(plan, s, channels) || !is_link(plan, s + 1, channels)) return false;
     const cuda_step *first = &plan->steps[s], *second = first + 1;
     return first->residual < 0 && second->in == first->out && second->residual == first->in &&
-           first->in > 0 && n_consumers(g, first->in) == 2 && n_consumers(g, first->out) == 1;
+           first->in > 0 && ct_graph_n_consumers(g, first->in) == 2 &&
+           ct_graph_n_consumers(g, first->out) == 1;
 }
 
 /* How many steps from s on are one chain: residual blocks, and before them, maybe, the convolution
@@ -266,7 +249,8 @@ static int chain_length(const cuda_plan *plan, int s) {
         ct_cuda_chain_begins(&step->conv, backend->shared_limit)) {
         n = 1;
     } else if (step->residual > 0) {
-        bool is_own = n_consumers(g, step->in) == 1 && n_consumers(g, step->residual) == 1;
+        bool is_own =
+            ct_graph_n_consumers(g, step->in) == 1 && ct_graph_n_consumers(g, step->residual) == 1;
         if (!is_link(plan, s, channels) || step->in <= 0 || !is_own) return 0;
         n = 1;
     }
@@ -365,7 +349,7 @@ static void plan_gates(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
     for (int s = 0; s < plan->n_steps; s++) {
         cuda_step *norm = &plan->steps[s];
-        bool is_single = norm->out != g->features && n_consumers(g, norm->out) == 1;
+        bool is_single = norm->out != g->features && ct_graph_n_consumers(g, norm->out) == 1;
         if (norm->op != CT_OP_EVONORM || norm->n_segments == 0 || norm->residual >= 0 ||
             !is_single || norm->norm_shape.bias % 4 != 0)
             continue;
@@ -496,7 +480,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
         if (node->op == CT_OP_CONV || node->op == CT_OP_LINEAR) {
             i = fuse_conv(plan, step, i);
             if (step->norm != NULL) i = fuse_add(g, step, i);
-        } else if (is_norm(node->op)) {
+        } else if (ct_op_is_norm(node->op)) {
             step->norm_shape = norm_of(g, node);
             i = fuse_add(g, step, i);
         }
