@@ -158,8 +158,10 @@ static void a_missing_value_is_noticed(void) {
     REFUSES(2, "train --lr", "--lr", "value");
     REFUSES(2, "train --out", "--out", "value");
     REFUSES(2, "train --config", "--config", "value");
-    CHECK(run("train --lr --epochs 3") == 2);
-    CHECK(n_lines(said.err) == 1);
+    REFUSES(2, "train --lr --epochs 3", "--lr", "--epochs");
+    REFUSES(2, TINY "--out --force", "--out", "--force");
+    REFUSES(2, "report somewhere --figures --force", "--figures", "--force");
+    CHECK(nothing_left());
 }
 
 static void options_that_contradict_each_other_are_refused(void) {

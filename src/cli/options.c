@@ -10,6 +10,17 @@ static ct_status set_qgm(ct_config *config, const char *value) {
     return ct_config_set(config, "algorithm", wanted ? "qg-dsgdm" : "dsgdm");
 }
 
+/* The next argument as an option's value. One that looks like an option is more likely a forgotten
+ * value (`--out --force`); --name=value takes anything. */
+static ct_status next_value(int n_args, char **args, int *at, const char *name,
+                            const char **value) {
+    if (*at + 1 >= n_args) return ct_fail(CT_INVAL, "--%s needs a value", name);
+    if (strncmp(args[*at + 1], "--", 2) == 0)
+        return ct_fail(CT_INVAL, "--%s needs a value, and %s is an option", name, args[*at + 1]);
+    *value = args[++*at];
+    return CT_OK;
+}
+
 /* The option's value: behind an equals sign, or the next argument. NULL for a switch without one.
  */
 static ct_status take_value(int n_args, char **args, int *at, char *name, const char **value) {
@@ -24,9 +35,7 @@ static ct_status take_value(int n_args, char **args, int *at, char *name, const 
     if (ct_config_is_switch(name)) return CT_OK;
     bool may_stand_alone = strcmp(name, "qgm") == 0 || strcmp(name, "resume") == 0;
     if (may_stand_alone && !has_next) return CT_OK;
-    if (*at + 1 >= n_args) return ct_fail(CT_INVAL, "--%s needs a value", name);
-    *value = args[++*at];
-    return CT_OK;
+    return next_value(n_args, args, at, name, value);
 }
 
 static ct_status set_option(ct_config *config, const char *name, const char *value,
@@ -68,7 +77,5 @@ ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name,
         return CT_OK;
     }
     if (arg[2 + n] != '\0') return CT_OK;
-    if (*at + 1 >= n_args) return ct_fail(CT_INVAL, "--%s needs a value", name);
-    *value = args[++*at];
-    return CT_OK;
+    return next_value(n_args, args, at, name, value);
 }
