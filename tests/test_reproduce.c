@@ -129,6 +129,39 @@ static void a_table_shows_mean_deviation_and_difference(void) {
     CHECK(contains("toy/curves.csv", "plain | CCL,alpha = 1,2,"));
 }
 
+/* Mean of the accuracies that a seed's metrics have at epochs `from` to `to`. */
+static double mean_accuracy(const char *dir, int from, int to) {
+    char path[256], text[SAID];
+    double sum = 0;
+    int n = 0;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+    slurp(path, text);
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        ct_json *json = NULL;
+        CHECK_OK(ct_json_parse(line, strlen(line), path, &json));
+        int epoch = (int)ct_json_number(json, "epoch");
+        double accuracy = ct_json_number(json, "consensus_accuracy");
+        ct_json_free(&json);
+        if (epoch < from || epoch > to || isnan(accuracy)) continue;
+        sum += accuracy;
+        n++;
+    }
+    CHECK(n == 3); /* of every second epoch, and the last */
+    return sum / n;
+}
+
+static void the_end_of_a_run_can_be_shown_instead_of_its_last_epoch(void) {
+    char line[256];
+    put("end.conf", "show = consensus, late\n" OPTIONS "[row a]\nepochs = 11\neval-every = 2\n");
+    succeeds("reproduce end.conf --quiet --out end");
+    double a = 100 * mean_accuracy("end/a/seed-1", 7, 11);
+    double b = 100 * mean_accuracy("end/a/seed-2", 7, 11);
+    snprintf(line, sizeof line, ",late,%.9g,%.9g,", (a + b) / 2, fabs(a - b) / sqrt(2));
+    CHECK(contains("end/table.csv", line));
+    succeeds("reproduce end.conf --quiet --out end --table-only");
+    CHECK(contains("end/table.csv", line));
+}
+
 /* Where a line for every row is too wide, there is one for every run. */
 static void a_wide_table_becomes_a_long_one(void) {
     put("wide.conf", "rows = method\nshow = consensus, mean, worst, mib\n" OPTIONS
@@ -415,6 +448,7 @@ int main(void) {
     TEST(every_experiment_that_comes_along_can_be_planned);
     TEST(a_study_gives_its_tables_and_light_runs);
     TEST(a_table_shows_mean_deviation_and_difference);
+    TEST(the_end_of_a_run_can_be_shown_instead_of_its_last_epoch);
     TEST(a_wide_table_becomes_a_long_one);
     TEST(two_deviations_of_the_paper_are_the_limit);
     TEST(a_cell_is_the_run_of_its_command);

@@ -28,31 +28,46 @@ static ct_status make_room(reader *r, long epoch) {
     return CT_OK;
 }
 
-static ct_status read_epoch(reader *r, const char *path, const char *line, size_t n) {
+void ct_epoch_add(ct_epoch_sum *s, double value) {
+    s->sum += value;
+    s->squares += value * value;
+    s->n++;
+}
+
+static ct_status read_epoch(void *context, const ct_json *line) {
+    reader *r = context;
+    double epoch = ct_json_number(line, "epoch");
+    CT_TRY(make_room(r, isnan(epoch) ? 0 : (long)epoch));
+    for (int k = 0; k < r->study->n_curves; k++) {
+        double value = ct_metric_value(r->study->curves[k], line);
+        if (isnan(value)) continue;
+        ct_epoch_add(&r->curves->sums[((long)epoch - 1) * r->study->n_curves + k], value);
+    }
+    return CT_OK;
+}
+
+static ct_status read_seed(void *context, const char *dir) {
+    return ct_run_each_epoch(dir, read_epoch, context);
+}
+
+static ct_status read_line(const char *path, const char *line, size_t n,
+                           ct_status (*each)(void *context, const ct_json *epoch), void *context) {
     ct_json *json = NULL;
     CT_TRY(ct_json_parse(line, n, path, &json));
-    double epoch = ct_json_number(json, "epoch");
-    ct_status status = make_room(r, isnan(epoch) ? 0 : (long)epoch);
-    for (int k = 0; k < r->study->n_curves && status == CT_OK; k++) {
-        double value = ct_metric_value(r->study->curves[k], json);
-        ct_epoch_sum *s = &r->curves->sums[((long)epoch - 1) * r->study->n_curves + k];
-        if (isnan(value)) continue;
-        s->sum += value;
-        s->squares += value * value;
-        s->n++;
-    }
+    ct_status status = each(context, json);
     ct_json_free(&json);
     return status;
 }
 
-static ct_status read_metrics(reader *r, const char *dir) {
+ct_status ct_run_each_epoch(const char *dir, ct_status (*each)(void *context, const ct_json *epoch),
+                            void *context) {
     ct_blob blob = {0};
     char *path = ct_path_join(dir, "metrics.jsonl");
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
     ct_status status = ct_file_read(path, (size_t)1 << 30, &blob);
     for (const char *at = (const char *)blob.bytes; status == CT_OK && *at != '\0';) {
         size_t n = strcspn(at, "\n");
-        if (n > 0) status = read_epoch(r, path, at, n);
+        if (n > 0) status = read_line(path, at, n, each, context);
         at += n + (at[n] == '\n');
     }
     ct_blob_free(&blob);
@@ -60,14 +75,14 @@ static ct_status read_metrics(reader *r, const char *dir) {
     return status;
 }
 
-/* The seeds' own directories; a run of one seed is its own. */
-static ct_status read_seeds(reader *r, const ct_cell *cell) {
+ct_status ct_cell_each_seed(const ct_cell *cell, ct_status (*each)(void *context, const char *dir),
+                            void *context) {
     const ct_json *seeds = ct_json_get(cell->summary, "seeds");
-    if (seeds == NULL) return read_metrics(r, cell->config.out);
+    if (seeds == NULL) return each(context, cell->config.out);
     for (const ct_json *s = seeds->child; s != NULL; s = s->next) {
         char dir[CT_CONFIG_TEXT + 64];
         snprintf(dir, sizeof dir, "%s/seed-%.0f", cell->config.out, s->number);
-        CT_TRY(read_metrics(r, dir));
+        CT_TRY(each(context, dir));
     }
     return CT_OK;
 }
@@ -75,7 +90,7 @@ static ct_status read_seeds(reader *r, const ct_cell *cell) {
 ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out) {
     *out = (ct_cell_curves){0};
     reader r = {study, out};
-    ct_status status = read_seeds(&r, cell);
+    ct_status status = ct_cell_each_seed(cell, read_seed, &r);
     if (status != CT_OK) ct_cell_curves_free(out);
     return status;
 }

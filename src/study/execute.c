@@ -90,7 +90,7 @@ static ct_status inspect(ct_cell *cell) {
     cell->state = CT_CELL_MISSING;
     if (cell->config.force && cell->is_selected) return CT_OK;
     if (ct_dir_has(dir, "summary.json")) {
-        CT_TRY(ct_summary_read(dir, &cell->summary));
+        CT_TRY(ct_cell_read_summary(cell));
         CT_TRY(check_options(cell, cell->summary));
         cell->state = CT_CELL_DONE;
         return CT_OK;
@@ -179,7 +179,7 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
         cell->state = CT_CELL_BEGUN;
         return CT_OK;
     }
-    CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
+    CT_TRY(ct_cell_read_summary(cell));
     cell->state = CT_CELL_DONE;
     return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
 }

@@ -10,6 +10,8 @@
 const ct_metric ct_metrics[] = {
     {"consensus", "consensus %", "accuracy of the consensus model (%)", "consensus_accuracy",
      "consensus_accuracy_std", 100, 2},
+    {"late", "late %", "accuracy of the consensus model, mean over the end of the run (%)",
+     "consensus_accuracy_late", "consensus_accuracy_late_std", 100, 2},
     {"mean", "mean %", "mean accuracy of the agents' models (%)", "local_accuracy_mean",
      "local_accuracy_mean_std", 100, 2},
     {"worst", "worst %", "accuracy of the worst agent (%)", "local_accuracy_min",

@@ -146,7 +146,7 @@ ct_status ct_study_reuse(ct_study *study) {
         ct_cell *cell = &study->cells[k];
         if (cell->elsewhere == NULL || cell->state != CT_CELL_MISSING) continue;
         CT_TRY(copy_run(study, cell));
-        CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
+        CT_TRY(ct_cell_read_summary(cell));
         cell->state = CT_CELL_DONE;
         ct_note("--- %s is %s", cell->name, cell->elsewhere);
     }

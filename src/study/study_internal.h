@@ -20,6 +20,8 @@ ct_status ct_share_run(ct_share *share, bool keep, bool *is_stopped);
 
 /* Whether a finished run has the cell's options. */
 ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out);
+/* summary.json of a finished cell, with what late.c adds. */
+ct_status ct_cell_read_summary(ct_cell *cell);
 /* A directory of ours with all that is in it, so many levels deep. */
 void ct_study_remove_dir(const char *dir, int depth);
 
@@ -47,6 +49,13 @@ typedef struct ct_cell_curves {
     long n_epochs;
 } ct_cell_curves;
 
+void ct_epoch_add(ct_epoch_sum *sum, double value);
+/* The directories of a finished cell's seeds; a run of one seed is its own. */
+ct_status ct_cell_each_seed(const ct_cell *cell, ct_status (*each)(void *context, const char *dir),
+                            void *context);
+/* The lines of dir/metrics.jsonl. */
+ct_status ct_run_each_epoch(const char *dir, ct_status (*each)(void *context, const ct_json *epoch),
+                            void *context);
 ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out);
 void ct_cell_curves_free(ct_cell_curves *curves);
 /* NaN where no seed knows it; the deviation where less than two do. */

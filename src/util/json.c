@@ -349,6 +349,23 @@ const ct_json *ct_json_get(const ct_json *object, const char *key) {
     return NULL;
 }
 
+ct_status ct_json_insert(ct_json *object, const char *key, double number) {
+    ct_json *member = ct_new(ct_json, 1);
+    char *name = ct_strdup(key);
+    if (member == NULL || name == NULL) {
+        ct_free(member);
+        ct_free(name);
+        return ct_fail(CT_NOMEM, "no memory for '%s'", key);
+    }
+    member->kind = isfinite(number) ? CT_JSON_NUMBER : CT_JSON_NULL;
+    member->number = number;
+    member->key = name;
+    member->next = object->child;
+    object->child = member;
+    object->n_children++;
+    return CT_OK;
+}
+
 /* The bytes at `c` that need no escape. */
 static size_t plain_length(const char *c) {
     size_t n = 0;

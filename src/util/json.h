@@ -35,6 +35,9 @@ void ct_json_free(ct_json **json);
 /* Member `key` of an object; NULL if there is none. */
 const ct_json *ct_json_get(const ct_json *object, const char *key);
 
+/* One member more for an object that has no `key` yet; null where the number is NaN or infinite. */
+ct_status ct_json_insert(ct_json *object, const char *key, double number);
+
 /* Adds "text" with quotes and escapes. */
 void ct_json_add_string(ct_text *out, const char *text);
 /* Adds a number that reads back to the same double; NaN and Inf become null (JSON has none). */
