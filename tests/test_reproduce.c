@@ -136,9 +136,9 @@ static double mean_accuracy(const char *dir, int from, int to) {
     int n = 0;
     snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
     slurp(path, text);
-    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    for (char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
         ct_json *json = NULL;
-        CHECK_OK(ct_json_parse(line, strlen(line), path, &json));
+        CHECK_OK(ct_json_parse(line, strcspn(line, "\n"), path, &json));
         int epoch = (int)ct_json_number(json, "epoch");
         double accuracy = ct_json_number(json, "consensus_accuracy");
         ct_json_free(&json);
