@@ -107,6 +107,45 @@ static void labels_tell_settings_before_other_options(void) {
     remove_tree("told");
 }
 
+/* Of a split without skew alpha means nothing, and that one is skewed goes without saying. */
+static void labels_tell_a_split_or_its_alpha(void) {
+    ct_report r;
+    put_run("told/a", "algorithm = qg\npartition = dirichlet\nalpha = 0.1\nseed = 1\n", 1, 0.2);
+    put_run("told/b", "algorithm = qg\npartition = dirichlet\nalpha = 1\nseed = 1\n", 1, 0.2);
+    put_run("told/c", "algorithm = qg\npartition = iid\nalpha = 1\nseed = 1\n", 1, 0.2);
+    REQUIRE_OK(load("told", &r));
+    REQUIRE(r.n_groups == 3);
+    CHECK(strcmp(r.groups[0].label, "qg, alpha 0.1") == 0);
+    CHECK(strcmp(r.groups[1].label, "qg, alpha 1") == 0);
+    CHECK(strcmp(r.groups[2].label, "qg, partition iid") == 0);
+    ct_report_free(&r);
+    remove_tree("told");
+}
+
+static int count_of(const char *words) {
+    int n = 0;
+    for (const char *at = page; (at = strstr(at, words)) != NULL; at++) n++;
+    return n;
+}
+
+/* Up to six groups stand in every chart's legend; of more there is one legend a section. */
+static void many_groups_share_a_legend(void) {
+    for (int k = 0; k < 7; k++) {
+        char dir[64], options[64];
+        snprintf(dir, sizeof dir, "many/%d", k);
+        snprintf(options, sizeof options, "algorithm = a%d\nseed = 1\n", k);
+        put_run(dir, options, 3, 0.1 * k);
+    }
+    CHECK(make_page("many"));
+    CHECK(count_of("<div class=\"legend\">") == 3);
+    CHECK(count_of("<span class=\"entry\"") == 3 * 7 && count_of("<g class=\"entry\"") == 0);
+    check_page();
+    CHECK(make_page("many/0 many/1 many/2 many/3 many/4 many/5"));
+    CHECK(count_of("<div class=\"legend\">") == 0);
+    CHECK(count_of("<g class=\"entry\"") >= 3 * 6);
+    remove_tree("many");
+}
+
 /* Many groups: how they ended has a chart of its own, with the numbers of the runs. */
 static void many_groups_have_a_chart_of_their_ends(void) {
     ct_report r;
@@ -118,7 +157,7 @@ static void many_groups_have_a_chart_of_their_ends(void) {
         put_run(dir, options, 3, 0.1 * k);
     }
     REQUIRE_OK(load("many", &r));
-    REQUIRE_OK(ct_figures_draw(&r, &figures));
+    REQUIRE_OK(ct_figures_draw(&r, true, &figures));
     REQUIRE(figures.n > 0 && strcmp(figures.figure[0].id, "fig-final") == 0);
     const char *at = strstr(figures.figure[0].svg.chars, "data-row=\"4\"");
     REQUIRE(at != NULL && (at = strstr(at, "data-value=\"")) != NULL);
@@ -496,7 +535,9 @@ int main(void) {
     }
     TEST(runs_that_differ_in_the_seed_alone_are_one_group);
     TEST(labels_tell_settings_before_other_options);
+    TEST(labels_tell_a_split_or_its_alpha);
     TEST(many_groups_have_a_chart_of_their_ends);
+    TEST(many_groups_share_a_legend);
     TEST(a_curve_is_the_mean_of_its_seeds_at_every_epoch);
     TEST(every_point_of_a_curve_is_that_of_the_metrics);
     TEST(the_command_in_the_page_repeats_the_run);

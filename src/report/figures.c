@@ -139,7 +139,8 @@ static bool has_band(const ct_curve_set *set) {
     return false;
 }
 
-static ct_status add_curves(const ct_report *r, const struct curve_figure *c, ct_figures *all) {
+static ct_status add_curves(const ct_report *r, const struct curve_figure *c, bool has_legend,
+                            ct_figures *all) {
     ct_curve_set set;
     ct_figure *figure = NULL;
     ct_text caption = {0};
@@ -152,6 +153,7 @@ static ct_status add_curves(const ct_report *r, const struct curve_figure *c, ct
                     .y_unit = c->y_unit,
                     .may_be_log = c->may_be_log,
                     .starts_at_0 = true,
+                    .has_no_legend = !has_legend,
                     .curves = set.curves,
                     .n_curves = set.n_curves};
     ct_text_add(&caption, "%s%s", c->caption,
@@ -366,10 +368,10 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 
 /* ---- all ---- */
 
-static ct_status draw_all(const ct_report *r, ct_figures *all) {
+static ct_status draw_all(const ct_report *r, bool has_legends, ct_figures *all) {
     CT_TRY(add_final(r, all));
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
-        CT_TRY(add_curves(r, &curve_figures[k], all));
+        CT_TRY(add_curves(r, &curve_figures[k], has_legends, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_network(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_confusion(r, g, all));
@@ -377,9 +379,9 @@ static ct_status draw_all(const ct_report *r, ct_figures *all) {
     return CT_OK;
 }
 
-ct_status ct_figures_draw(const ct_report *report, ct_figures *out) {
+ct_status ct_figures_draw(const ct_report *report, bool has_legends, ct_figures *out) {
     *out = (ct_figures){0};
-    ct_status status = draw_all(report, out);
+    ct_status status = draw_all(report, has_legends, out);
     if (status != CT_OK) ct_figures_free(out);
     return status;
 }

@@ -157,13 +157,22 @@ static void add_method(const ct_report_run *run, ct_text *out) {
     ct_text_add(out, "%s%s", algorithm, loss != NULL && strcmp(loss, "ccl") == 0 ? " + CCL" : "");
 }
 
+/* Most splits are skewed by alpha, which is told where it differs: what needs a word is every other
+ * split, and there alpha means nothing. */
+static bool is_worth_telling(const ct_report_run *run, const ct_report_option *o) {
+    const char *split = ct_report_option_of(run, "partition");
+    bool is_usual = split == NULL || strcmp(split, "dirichlet") == 0;
+    if (strcmp(o->name, "partition") == 0) return !is_usual;
+    return is_usual || strcmp(o->name, "alpha") != 0;
+}
+
 static ct_status label_group(ct_report *r, int group) {
     const ct_report_run *run = first_of(r, group);
     ct_text label = {0};
     add_method(run, &label);
     for (int k = 0; k < run->n_options; k++) {
         const ct_report_option *o = &run->options[k];
-        if (!is_telling(r, group, o)) continue;
+        if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;
         ct_text_add(&label, ", %s %s", o->name, o->value[0] != '\0' ? o->value : "none");
     }
     ct_status status = ct_text_status(&label);

@@ -9,9 +9,10 @@
 #include "report/svg.h"
 #include "util/memory.h"
 
-#define MAX_OPEN  7  /* figures of a section; more of them are folded away */
-#define MAX_CARDS 12 /* of groups */
-#define DASH      "\xE2\x80\x93"
+#define MAX_OPEN       7  /* figures of a section; more of them are folded away */
+#define MAX_CARDS      12 /* of groups */
+#define MAX_IN_LEGENDS 6  /* groups in every chart's legend; more of them have one a section */
+#define DASH           "\xE2\x80\x93"
 
 static const ct_report_run *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
@@ -231,12 +232,13 @@ static void add_table(const ct_report *r, ct_text *out) {
 typedef struct section {
     const char *title, *id;
     const char *figures; /* ids without the group's number, each followed by a blank */
+    bool has_curves;
 } section;
 
 static const section sections[] = {
-    {"Accuracy", "accuracy", "fig-final fig-accuracy fig-local fig-worst "},
-    {"Loss terms", "losses", "fig-ce fig-mv fig-dv "},
-    {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time fig-link "},
+    {"Accuracy", "accuracy", "fig-final fig-accuracy fig-local fig-worst ", true},
+    {"Loss terms", "losses", "fig-ce fig-mv fig-dv ", true},
+    {"Agreement and cost", "cost", "fig-distance fig-bytes fig-time fig-link ", true},
     {"Data", "data", "fig-classes "},
     {"Agents", "agents", "fig-graph "},
     {"Mistakes", "mistakes", "fig-confusion "},
@@ -269,11 +271,23 @@ static void add_figure(const ct_figure *f, ct_text *out) {
     ct_text_add(out, "</figcaption></figure>\n");
 }
 
-static void add_section(const ct_figures *all, const section *s, ct_text *out) {
+static void add_legend(const ct_report *r, ct_text *out) {
+    ct_text_add(out, "<div class=\"legend\">\n");
+    for (int g = 0; g < r->n_groups; g++) {
+        ct_text_add(out, "<span class=\"entry\" data-group=\"%d\">", g);
+        add_swatch(out, g);
+        ct_markup_text(out, r->groups[g].label);
+        ct_text_add(out, "</span>\n");
+    }
+    ct_text_add(out, "</div>\n");
+}
+
+static void add_section(const ct_report *r, const ct_figures *all, const section *s, ct_text *out) {
     int n = 0;
     for (int k = 0; k < all->n; k++) n += is_listed(all->figure[k].id, s->figures);
     if (n == 0) return;
     ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n", s->id, s->title);
+    if (s->has_curves && r->n_groups > MAX_IN_LEGENDS) add_legend(r, out);
     if (n > MAX_OPEN) ct_text_add(out, "<details><summary>%d figures</summary>\n", n);
     ct_text_add(out, "<div class=\"figures\">\n");
     for (int k = 0; k < all->n; k++)
@@ -283,7 +297,7 @@ static void add_section(const ct_figures *all, const section *s, ct_text *out) {
 
 static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out) {
     for (const section *s = r->n_groups > 1 ? sections : sections_of_one; s->id != NULL; s++)
-        add_section(all, s, out);
+        add_section(r, all, s, out);
 }
 
 /* ---- all ---- */
@@ -322,7 +336,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
     ct_figures figures;
-    CT_TRY(ct_figures_draw(report, &figures));
+    CT_TRY(ct_figures_draw(report, report->n_groups <= MAX_IN_LEGENDS, &figures));
     add_main(report, options, &figures, out);
     ct_figures_free(&figures);
     return ct_text_status(out);

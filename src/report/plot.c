@@ -92,7 +92,7 @@ static int set_legend(const frame *f, double top, ct_text *out) {
     char text[4 * MAX_LABEL + 8];
     double x = LEGEND_LEFT;
     int line = 0;
-    if (p->n_curves < 2) return 0;
+    if (p->n_curves < 2 || p->has_no_legend) return 0;
     for (int k = 0; k < p->n_curves; k++) {
         shortened(p->curves[k].label, text, sizeof text);
         double width = SAMPLE + CT_FONT_SIZE * ct_markup_width(text);
@@ -126,7 +126,7 @@ static void lay_out(frame *f) {
     f->left = fmax(34, 14 + CT_FONT_SIZE * widest);
     f->width = WIDTH - RIGHT - f->left;
     f->top = 34 + LEGEND_LINE * set_legend(f, 0, NULL);
-    f->height = AREA_HEIGHT;
+    f->height = AREA_HEIGHT + (f->plot->has_no_legend ? 2 * LEGEND_LINE : 0);
     f->full_height = f->top + f->height + BOTTOM;
     if (has_note(f->plot))
         f->full_height += CT_PARAGRAPH_LINE *

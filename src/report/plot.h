@@ -40,6 +40,7 @@ typedef struct ct_plot {
     bool is_tight;            /* a logarithmic y axis ends at the values, not at powers of ten */
     bool starts_at_0;         /* the x axis */
     bool has_ticks_at_points; /* the x axis, where there are few: sizes that were tried */
+    bool has_no_legend;       /* the page has one for several charts */
     const char *note;         /* small lettering below; sentences end in '\n'. NULL, "": none */
     const ct_curve *curves;
     int n_curves;

@@ -121,7 +121,8 @@ typedef struct ct_figures {
     int n;
 } ct_figures;
 
-ct_status ct_figures_draw(const ct_report *report, ct_figures *out);
+/* Curves have legends, or the page has one for all of them. */
+ct_status ct_figures_draw(const ct_report *report, bool has_legends, ct_figures *out);
 void ct_figures_free(ct_figures *figures);
 /* Every figure as DIR/<id>.svg and DIR/<id>.png, or one of the two; an existing file is refused
  * unless `force`. */
