@@ -120,19 +120,26 @@ static void direct_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
+static ct_winograd_geometry winograd_geometry(const cpu_step *step, int n_blocks) {
+    return (ct_winograd_geometry){step->winograd, step->from.c, step->to.c,
+                                  step->to.h,     step->to.w,   n_blocks};
+}
+
+/* Of the data gradient's convolution. */
+static ct_winograd_geometry turned(ct_winograd_geometry g) {
+    return (ct_winograd_geometry){g.tile, g.c_out, g.c_in, g.h, g.w, g.n_blocks};
+}
+
 static void winograd_forward(const cpu_call *c, const cpu_step *step) {
-    const int c_in = step->from.c, c_out = step->to.c;
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks);
     const float *bias = cpu_param(c, step->node->bias);
-    float *u = c->worker->scratch;
-    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_in, c_out));
-    c->k->winograd_weights(cpu_param(c, step->node->weight), c_in, c_out, false, u);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
-        c->k->winograd_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
-                            c_out, step->to.h, step->to.w, y, scratch);
-        if (bias != NULL || step->relu)
-            c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
-    }
+    float *u = c->worker->scratch, *y = cpu_value(c, step->out);
+    c->k->winograd_weights(&g, cpu_param(c, step->node->weight), false, u);
+    c->k->winograd_conv(&g, cpu_value(c, step->in), u, y,
+                        u + cpu_round(c->k->winograd_weights_size(&g)));
+    if (bias == NULL && !step->relu) return;
+    for (int b = 0; b < c->n_blocks; b++, y += cpu_tensor_floats(step->to))
+        c->k->bias_relu(y, step->to.c, (size_t)(step->to.h * step->to.w), bias, step->relu);
 }
 
 static void winograd2_forward(const cpu_call *c, const cpu_step *step) {
@@ -323,21 +330,12 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
 
 /* Of the weights and of the data. */
 static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const int c_in = step->from.c, c_out = step->to.c;
-    const bool wants_data = step->in != 0;
-    float *acc = c->worker->scratch;
-    float *u = acc + cpu_round(c->k->winograd_backward_size(c_in, c_out));
-    float *scratch = u + cpu_round(c->k->winograd_weights_size(c_out, c_in));
-    if (wants_data) c->k->winograd_weights(cpu_param(c, step->node->weight), c_out, c_in, true, u);
-    c->k->winograd_backward_begin(c_in, c_out, acc);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const size_t at = b * cpu_tensor_floats(step->from);
-        c->k->winograd_backward_add(
-            cpu_value(c, step->in) + at, output_grad(c, step) + b * cpu_tensor_floats(step->to), u,
-            c_in, c_out, step->to.h, step->to.w, wants_data ? cpu_grad(c, step->in) + at : NULL,
-            accumulate, acc, scratch);
-    }
-    c->k->winograd_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks), back = turned(g);
+    float *u = c->worker->scratch, *dx = step->in != 0 ? cpu_grad(c, step->in) : NULL;
+    if (dx != NULL) c->k->winograd_weights(&back, cpu_param(c, step->node->weight), true, u);
+    c->k->winograd_backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
+                            cpu_dparam(c, step->node->weight),
+                            u + cpu_round(c->k->winograd_weights_size(&back)));
 }
 
 static void winograd2_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
@@ -423,12 +421,10 @@ static size_t larger(size_t a, size_t b) {
 size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step) {
     const int c_in = step->from.c, c_out = step->to.c, h = step->to.h, w = step->to.w;
     if (step->winograd) {
-        size_t u = cpu_round(
-            larger(k->winograd_weights_size(c_in, c_out), k->winograd_weights_size(c_out, c_in)));
-        size_t acc = cpu_round(k->winograd_backward_size(c_in, c_out));
-        return acc + u +
-               larger(k->winograd_scratch(c_in, c_out, h, w),
-                      k->winograd_scratch(c_out, c_in, h, w));
+        const ct_winograd_geometry g = winograd_geometry(step, (int)cpu_pass_blocks(plan));
+        const ct_winograd_geometry back = turned(g);
+        return cpu_round(larger(k->winograd_weights_size(&g), k->winograd_weights_size(&back))) +
+               k->winograd_scratch(&g);
     }
     if (step->winograd2)
         return cpu_round(k->winograd2_backward_size(c_in, c_out)) +

@@ -33,6 +33,11 @@ static inline int ct_conv_tile(int c_out, int vector_length) {
 
 enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
 
+/* A 3x3 convolution, stride 1, border 1, by tiles of 4x4 or 8x8 output pixels. */
+typedef struct ct_winograd_geometry {
+    int tile, c_in, c_out, h, w, n_blocks;
+} ct_winograd_geometry;
+
 /* A 5x5 convolution, stride 1, no border; h_in and w_in even. */
 typedef struct ct_winograd5_geometry {
     int c_in, c_out, h_in, w_in;

@@ -207,7 +207,7 @@ static void product(const ct_winograd2_plan *p, int xi, int n_groups, const floa
             float *m_tile = m + (size_t)o * STEP2;
             for (int g = 0; g < n_groups; g++, v_tile += p->x_group, m_tile += p->y_group) {
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, v_tile + t, STEP2, i > first, m_tile + t);
+                    product_tile(k, u_tile, 0, v_tile + t, STEP2, i > first, m_tile + t);
                 fetch_rows(ahead);
             }
         }
@@ -219,7 +219,8 @@ static void products(const ct_winograd2_plan *p, const float *u, const float *v,
                      const float *y, float *m) {
     const size_t stride = u2_stride(p->c_in, p->c_out);
     const int n_groups = round_up(n, GROUP) / GROUP;
-    const ct_winograd_plan tiles = {.h = p->h_out, .w = p->w_out, .n_across = p->n_across};
+    const ct_winograd_plan tiles = {
+        .h = p->h_out, .w = p->w_out, .n_across = p->n_across, .n_tiles = p->n_tiles};
     ct_winograd_rows rows =
         winograd_rows(&tiles, y, p->c_out, first, n, N_XI2 * (p->c_out / CO_TILE) * n_groups);
     for (size_t xi = 0; xi < N_XI2; xi++)

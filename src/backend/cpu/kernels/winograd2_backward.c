@@ -150,7 +150,7 @@ static void weight_product(const ct_winograd2_plan *p, int xi, int n, const floa
     for (int i = first; i < end; i += CO_TILE)
         for (int o = 0; o < p->c_out; o += CI_TILE, acc += TILE_SUMS)
             sum_tile(n, m + (size_t)i * STEP2, p->x_group, v + (size_t)o * STEP2, p->y_group, STEP2,
-                     acc);
+                     false, acc);
 }
 
 /* The sums over K_BLOCK of dy's channels at a time, which stay in the first-level cache. */
@@ -165,7 +165,7 @@ static void data_product(const ct_winograd2_plan *p, int xi, int n_groups, const
             float *m_tile = m + (size_t)i * STEP2;
             for (int g = 0; g < n_groups; g++, v_tile += p->y_group, m_tile += p->x_group)
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, v_tile + t, STEP2, o > 0, m_tile + t);
+                    product_tile(k, u_tile, 0, v_tile + t, STEP2, o > 0, m_tile + t);
         }
     }
 }

@@ -48,6 +48,38 @@ INLINE ct_winograd5_plan plan_of(const ct_winograd5_geometry *g, size_t tile_flo
     return p;
 }
 
+enum { ROWS_12, ROWS_34, ROWS_05, N_PASSES };
+
+/* Rows (1,2), (3,4) or (0,5) of B^T d. */
+INLINE pair input_rows(int pass, const float *const row[6], ptrdiff_t at) {
+    if (pass == ROWS_12) {
+        vf even = vload(row[4] + at) - 4.0f * vload(row[2] + at);
+        vf odd = vload(row[3] + at) - 4.0f * vload(row[1] + at);
+        return (pair){even + odd, even - odd};
+    }
+    if (pass == ROWS_34) {
+        vf even = vload(row[4] + at) - vload(row[2] + at);
+        vf odd = vload(row[3] + at) - vload(row[1] + at);
+        return (pair){even + 2.0f * odd, even - 2.0f * odd};
+    }
+    vf first = vload(row[4] + at) + 4.0f * vload(row[0] + at);
+    vf last = vload(row[5] + at) + 4.0f * vload(row[1] + at);
+    return (pair){first - 5.0f * vload(row[2] + at), last - 5.0f * vload(row[3] + at)};
+}
+
+/* Six frequencies of one row, d B. */
+INLINE void input_store(const vf d[6], float *v, size_t stride) {
+    vf even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
+    vstore(v + stride, even + odd);
+    vstore(v + 2 * stride, even - odd);
+    even = d[4] - d[2];
+    odd = d[3] - d[1];
+    vstore(v, even + 4.0f * (d[0] - d[2]));
+    vstore(v + 3 * stride, even + 2.0f * odd);
+    vstore(v + 4 * stride, even - 2.0f * odd);
+    vstore(v + 5 * stride, d[5] - d[3] - 4.0f * odd);
+}
+
 /* Two rows of frequencies (pass) of the n tiles of one row of tiles and one channel, to v_a and
  * v_b; row: the six lines of pixels that the tiles cover. */
 INLINE void input5_pass(int pass, const float *const row[6], int n, float *v_a, float *v_b,

@@ -1,33 +1,31 @@
 /* Winograd convolution in lanes, the parts its files share. Winograd, Arithmetic Complexity of
  * Computations, SIAM 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
- * 2016. Interpolation points 0, 1, -1, 2, -2, infinity; 36 "frequencies" xi = 6 * row + column.
+ * 2016. Tiles of TILE x TILE output pixels (4 unless the file that includes this says 8), SIDE =
+ * TILE + 2 points in each direction (winograd_points.h), "frequencies" xi = SIDE * row + column.
  *
- *   input     V = B^T d B   d [6 x 6] pixels of a tile, tiles 4 apart, 1 pixel of border
+ *   input     V = B^T d B   d [SIDE x SIDE] pixels of a tile, tiles TILE apart, 1 pixel of border
  *   weights   U = G g G^T   g [3 x 3]
- *   output    Y = A^T M A   M = sum over input channels of U . V (elementwise), Y [4 x 4]
+ *   output    Y = A^T M A   M = sum over input channels of U . V (elementwise), Y [TILE x TILE]
  *   gradient  dU = sum over tiles and samples of (A dY A^T) . V, dg = G^T dU G
  *
- *   B^T = 4  0 -5  0  1  0    G = 1/4    0     0      A^T = 1  1  1  1  1  0
- *         0 -4 -4  1  1  0        -1/6 -1/6  -1/6           0  1 -1  2 -2  0
- *         0  4 -4 -1  1  0        -1/6  1/6  -1/6           0  1  1  4  4  0
- *         0 -2 -1  2  1  0        1/24  1/12  1/6           0  1 -1  8 -8  1
- *         0  2 -1 -2  1  0        1/24 -1/12  1/6
- *         0  4  0 -5  0  1         0    0     1
- *
- * Data of one block of 16 samples: x [c][h][w][16], transformed v [tiles/4][c][37][4][16]: the 36
- * frequencies of four tiles of a channel lie side by side, at distances the compiler knows, in the
- * order in which the transforms go through memory. The 37th keeps the same frequency of all
- * channels, which a product reads, from falling into a few sets of the cache. */
+ * Data of one block of 16 samples: x [c][h][w][16], transformed v [tiles/GROUP][c][n_xi + 1][GROUP]
+ * [16]: the frequencies of some tiles of a channel lie side by side, at distances the compiler
+ * knows, in the order in which the transforms go through memory. There is one place more than
+ * frequencies: that keeps the same frequency of all channels, which a product reads, from falling
+ * into a few sets of the cache, and it lets m take v's place: v begins at the second place, m at
+ * the first one, and frequency xi of m overwrites xi - 1 of v, which is done with. */
 #ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 #define CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
-#define N_XI    36
-#define TILE    4               /* output pixels of a tile in one direction */
-#define CO_TILE 4               /* output channels of a register tile */
-#define GROUP   4               /* tiles side by side */
+#ifndef TILE
+#define TILE 4 /* output pixels of a tile in one direction */
+#endif
+#define N_XI    ((TILE + 2) * (TILE + 2))
+#define GROUP   (16 / TILE)     /* tiles side by side: what second-level caches have room for */
+#define CO_TILE 4               /* output channels side by side in transformed weights */
 #define PARTS   (CT_LANES / VL) /* vectors of a pixel */
 
 enum {
@@ -35,12 +33,26 @@ enum {
     CHANNEL_STEP = (N_XI + 1) * XI_STEP, /* and from channel to channel */
 };
 
-/* How a convolution is cut: tiles in row-major order, n_chunk of them (whole groups) transformed at
- * a time. */
+/* The kernels of one size of tiles; what they do: kernel_list.h. */
+typedef struct ct_winograd_form {
+    size_t (*scratch)(const ct_winograd_geometry *g);
+    size_t (*weights_size)(const ct_winograd_geometry *g);
+    void (*weights)(const ct_winograd_geometry *g, const float *w, bool flip, float *u);
+    void (*conv)(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
+                 float *scratch);
+    void (*backward)(const ct_winograd_geometry *g, const float *x, const float *dy, const float *u,
+                     float *dx, bool accumulate, float *dw, float *scratch);
+} ct_winograd_form;
+
+extern const ct_winograd_form KERNEL(winograd_tile4), KERNEL(winograd_tile8);
+
+/* How a convolution is cut: tiles in row-major order, block after block, at most n_chunk of them
+ * transformed at a time: some of one block or all of some blocks. */
 typedef struct ct_winograd_plan {
     int c_in, c_out, h, w;
-    int n_across, n_tiles, n_chunk;
-    size_t v_group, m_group; /* floats from group to group: input side, output side */
+    int n_across, n_tiles; /* of a block */
+    int n_all, n_chunk;
+    size_t group; /* floats from group to group of v, m and the gradient's */
 } ct_winograd_plan;
 
 INLINE int round_up(int n, int to) {
@@ -67,49 +79,9 @@ INLINE void turn_4x4(const float *const row[4], float *const column[4]) {
     *(v4 *)column[3] = __builtin_shuffle(ab_high, cd_high, second);
 }
 
-enum { ROWS_12, ROWS_34, ROWS_05, N_PASSES };
-
 typedef struct pair {
     vf a, b;
 } pair;
-
-/* Rows (1,2), (3,4) or (0,5) of B^T d. */
-INLINE pair input_rows(int pass, const float *const row[6], ptrdiff_t at) {
-    if (pass == ROWS_12) {
-        vf even = vload(row[4] + at) - 4.0f * vload(row[2] + at);
-        vf odd = vload(row[3] + at) - 4.0f * vload(row[1] + at);
-        return (pair){even + odd, even - odd};
-    }
-    if (pass == ROWS_34) {
-        vf even = vload(row[4] + at) - vload(row[2] + at);
-        vf odd = vload(row[3] + at) - vload(row[1] + at);
-        return (pair){even + 2.0f * odd, even - 2.0f * odd};
-    }
-    vf first = vload(row[4] + at) + 4.0f * vload(row[0] + at);
-    vf last = vload(row[5] + at) + 4.0f * vload(row[1] + at);
-    return (pair){first - 5.0f * vload(row[2] + at), last - 5.0f * vload(row[3] + at)};
-}
-
-/* Six frequencies of one row, d B. */
-INLINE void input_store(const vf d[6], float *v, size_t stride) {
-    vf even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-    vstore(v + stride, even + odd);
-    vstore(v + 2 * stride, even - odd);
-    even = d[4] - d[2];
-    odd = d[3] - d[1];
-    vstore(v, even + 4.0f * (d[0] - d[2]));
-    vstore(v + 3 * stride, even + 2.0f * odd);
-    vstore(v + 4 * stride, even - 2.0f * odd);
-    vstore(v + 5 * stride, d[5] - d[3] - 4.0f * odd);
-}
-
-ct_winograd_plan KERNEL(winograd_plan)(int c_in, int c_out, int h, int w);
-
-/* Tile t of a chunk, channel c, frequency 0. */
-INLINE size_t tile_at(size_t group_step, int c, int t) {
-    return (size_t)(t / GROUP) * group_step + (size_t)c * CHANNEL_STEP +
-           (size_t)(t % GROUP) * CT_LANES;
-}
 
 /* The rows of some tiles in all planes of a tensor, to be fetched a few lines at a time by loops
  * that leave the memory idle. */
@@ -125,13 +97,15 @@ typedef struct ct_winograd_rows {
 /* The rows of n tiles from `first` on, all fetched after n_steps steps. */
 INLINE ct_winograd_rows winograd_rows(const ct_winograd_plan *plan, const float *x, int c,
                                       int first, int n, int n_steps) {
-    const int top = first / plan->n_across * TILE;
-    int end = ((first + n - 1) / plan->n_across + 1) * TILE;
+    const size_t plane = (size_t)plan->h * plan->w * CT_LANES;
+    const int n_blocks = n > plan->n_tiles ? n / plan->n_tiles : n > 0;
+    const int in_block = n < plan->n_tiles ? n : plan->n_tiles, t = first % plan->n_tiles;
+    const int top = t / plan->n_across * TILE;
+    int end = ((t + in_block - 1) / plan->n_across + 1) * TILE;
     if (end > plan->h) end = plan->h;
-    ct_winograd_rows rows = {.n_planes = n > 0 ? c : 0,
-                             .n_lines = (end - top) * plan->w,
-                             .plane = (size_t)plan->h * plan->w * CT_LANES};
-    rows.at = x + (size_t)top * plan->w * CT_LANES;
+    ct_winograd_rows rows = {
+        .n_planes = c * n_blocks, .n_lines = (end - top) * plan->w, .plane = plane};
+    rows.at = x + (size_t)(first / plan->n_tiles * c) * plane + (size_t)top * plan->w * CT_LANES;
     rows.n_left = rows.n_lines;
     rows.n_together = (rows.n_planes * rows.n_lines + n_steps - 1) / n_steps;
     return rows;
@@ -148,18 +122,5 @@ INLINE void fetch_rows(ct_winograd_rows *r) {
     r->n_left = r->n_lines;
     r->n_planes--;
 }
-
-/* v of the n tiles from `first` on, a multiple of GROUP; zeros is a row of w black pixels. */
-void KERNEL(winograd_input)(const ct_winograd_plan *plan, const float *x, int first, int n,
-                            const float *zeros, float *v);
-/* m of those tiles from v; meanwhile their rows of y are fetched. */
-void KERNEL(winograd_products)(const ct_winograd_plan *plan, const float *u, const float *v,
-                               int first, int n, const float *y, float *m);
-/* y of those tiles from m. */
-void KERNEL(winograd_output)(const ct_winograd_plan *plan, const float *m, int first, int n,
-                             bool accumulate, float *y);
-/* m = A y A^T of the output side's channels. */
-void KERNEL(winograd_gradient)(const ct_winograd_plan *plan, const float *y, int first, int n,
-                               float *m);
 
 #endif

@@ -5,35 +5,38 @@
 
 #include "backend/cpu/kernels/winograd_internal.h"
 
-/* Vectors of a register tile beside its 4 output channels, and so 4 * COLUMNS accumulators: what
- * 32 (AVX-512) or 16 registers hold together with the operands. */
+/* Vectors of a register tile beside its ROWS output channels, and so ROWS * COLUMNS accumulators:
+ * what 32 (AVX-512) or 16 registers hold together with the operands. */
 #if VL == 16
-#define COLUMNS 4
+#define COLUMNS GROUP
+#define ROWS    (16 / GROUP)
 #else
 #define COLUMNS 2
+#define ROWS    4
 #endif
 
 /* Input channels whose v of a register tile's columns stay in the first-level cache. */
 #define K_BLOCK 64
 
-/* m[4][COLUMNS] (+)= u[k][4] * v[k][COLUMNS], channels of m and v `step` floats apart. */
-INLINE void product_tile(int k, const float *u, const float *v, const size_t step, bool accumulate,
-                         float *m) {
-    vf sum[CO_TILE][COLUMNS];
-    for (int o = 0; o < CO_TILE; o++)
+/* m[ROWS][COLUMNS] (+)= u[ROWS/4][k][4] * v[k][COLUMNS], channels of m and v `step` floats apart,
+ * fours of output channels u_step. */
+INLINE void product_tile(int k, const float *u, const size_t u_step, const float *v,
+                         const size_t step, bool accumulate, float *m) {
+    vf sum[ROWS][COLUMNS];
+    for (int o = 0; o < ROWS; o++)
         for (int t = 0; t < COLUMNS; t++)
             sum[o][t] = accumulate ? vload(m + o * step + t * VL) : vzero();
     for (int i = 0; i < k; i++) {
         vf column[COLUMNS];
         for (int t = 0; t < COLUMNS; t++) column[t] = vload(v + t * VL);
-        for (int o = 0; o < CO_TILE; o++) {
-            vf weight = vset(u[o]);
+        for (int o = 0; o < ROWS; o++) {
+            vf weight = vset(u[(size_t)(o / CO_TILE) * u_step + o % CO_TILE]);
             for (int t = 0; t < COLUMNS; t++) sum[o][t] = sum[o][t] + weight * column[t];
         }
         u += CO_TILE;
         v += step;
     }
-    for (int o = 0; o < CO_TILE; o++)
+    for (int o = 0; o < ROWS; o++)
         for (int t = 0; t < COLUMNS; t++) vstore(m + o * step + t * VL, sum[o][t]);
 }
 

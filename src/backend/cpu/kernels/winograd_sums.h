@@ -13,7 +13,7 @@
 #endif
 #define TILE_SUMS (CO_TILE * CI_TILE)
 
-/* acc[k] += the sum of the elements of sum[k]. */
+/* acc[k] (+)= the sum of the elements of sum[k]. */
 #if VL == 16
 INLINE vf halves(vf a, vf b) {
     return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x44) +
@@ -34,10 +34,11 @@ INLINE vf singles(vf a, vf b) {
 INLINE vf by_quarter(const vf *sum) {
     return quarters(halves(sum[0], sum[4]), halves(sum[8], sum[12]));
 }
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     vf low = pairs(by_quarter(sum), by_quarter(sum + 1));
     vf high = pairs(by_quarter(sum + 2), by_quarter(sum + 3));
-    vstore(acc, vload(acc) + singles(low, high));
+    vf all = singles(low, high);
+    vstore(acc, is_first ? all : vload(acc) + all);
 }
 #elif VL == 8
 /* Two accumulators 4 apart: the halves of the result are what is left of each. */
@@ -45,16 +46,18 @@ INLINE vf by_half(const vf *sum) {
     return _mm256_permute2f128_ps(sum[0], sum[4], 0x20) +
            _mm256_permute2f128_ps(sum[0], sum[4], 0x31);
 }
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     vf low = _mm256_hadd_ps(by_half(sum), by_half(sum + 1));
     vf high = _mm256_hadd_ps(by_half(sum + 2), by_half(sum + 3));
-    vstore(acc, vload(acc) + _mm256_hadd_ps(low, high));
+    vf all = _mm256_hadd_ps(low, high);
+    vstore(acc, is_first ? all : vload(acc) + all);
 }
 #else
-INLINE void reduce(const vf sum[TILE_SUMS], float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     for (int k = 0; k < TILE_SUMS; k++) {
         vf s = sum[k];
-        acc[k] += (s[0] + s[1]) + (s[2] + s[3]);
+        float all = (s[0] + s[1]) + (s[2] + s[3]);
+        acc[k] = is_first ? all : acc[k] + all;
     }
 }
 #endif
@@ -72,16 +75,17 @@ INLINE void sum_group(int n, const float *m, const float *v, const size_t step, 
     }
 }
 
-/* acc[4][CI_TILE] += the sum over n tiles; groups of m and v are m_group and v_group floats apart.
+/* acc[4][CI_TILE] (+)= the sum over n tiles; groups of m and v are m_group and v_group floats
+ * apart.
  */
 INLINE void sum_tile(int n, const float *m, size_t m_group, const float *v, size_t v_group,
-                     const size_t step, float *acc) {
+                     const size_t step, bool is_first, float *acc) {
     vf sum[TILE_SUMS];
     for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
     for (; n >= GROUP; n -= GROUP, m += m_group, v += v_group)
         sum_group(GROUP * PARTS, m, v, step, sum);
     sum_group(n * PARTS, m, v, step, sum);
-    reduce(sum, acc);
+    reduce(sum, is_first, acc);
 }
 
 #endif
