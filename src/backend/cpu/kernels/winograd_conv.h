@@ -1,6 +1,6 @@
 /* Winograd convolution F(TILE x TILE, 3x3) in lanes, stride 1, border 1 (winograd_internal.h).
  *   y[o] = A^T [ sum_i U[o][i] . V[i] ] A     for every tile of y
- *   x [c_in][h][w][16]   y [c_out][h][w][16]   one block of 16 samples, 64-byte aligned
+ *   x [c_in][h][w][16]   y [c_out][h][w][16]   blocks of 16 samples, 64-byte aligned
  *   u [n_xi][c_out/4][c_in][4]   weights transformed by winograd_weights, channels padded
  *   v, m [tiles/GROUP][c][n_xi + 1][GROUP][16]   a chunk of tiles, m in v's place, in scratch
  * For every frequency the sum over i is a matrix product [c_out x c_in] * [c_in x tiles*16]; its
@@ -21,9 +21,14 @@ static size_t u_stride(int c_in, int c_out) {
     return odd_lines((size_t)round_up(c_in, 4) * (size_t)round_up(c_out, ROWS));
 }
 
-/* Of the weight gradient's sums (winograd_backward.h). */
+/* Of the weight gradient's sums, in either order (winograd_backward.h). */
 static size_t acc_stride(int c_in, int c_out) {
-    return odd_lines((size_t)round_up(c_in, CO_TILE) * (size_t)round_up(c_out, CO_TILE));
+    return odd_lines((size_t)round_up(c_in, CT_LANES) * (size_t)round_up(c_out, CO_TILE));
+}
+
+/* Floats of the channels of x, or of dy, of a group's samples side by side. */
+static size_t turned_floats(const ct_winograd_geometry *g) {
+    return (size_t)(XI_STEP * round_up(g->c_in > g->c_out ? g->c_in : g->c_out, CT_LANES));
 }
 
 static size_t winograd_weights_size(const ct_winograd_geometry *g) {
@@ -61,7 +66,8 @@ static size_t chunk_floats(const ct_winograd_plan *plan) {
 
 static size_t winograd_scratch(const ct_winograd_geometry *g) {
     const ct_winograd_plan forward = winograd_plan(g, 1), backward = winograd_plan(g, 2);
-    const size_t most = 2 * chunk_floats(&backward) + N_XI * acc_stride(g->c_in, g->c_out);
+    const size_t most =
+        2 * chunk_floats(&backward) + N_XI * acc_stride(g->c_in, g->c_out) + turned_floats(g);
     const size_t least = chunk_floats(&forward);
     return most > least ? most : least;
 }
