@@ -127,6 +127,17 @@ static void write_taps(const ct_winograd_plan *plan, const float *acc, float *dw
     }
 }
 
+/* dx of a chunk of v, in parts that stay in the second-level cache until they are written. */
+static void convolve(const ct_winograd_plan *plan, const float *u, int first, int n, float *m,
+                     bool accumulate, float *dx) {
+    const int most = tiles_within(CHUNK_BYTES, plan->group);
+    for (int t = 0; t < n; t += most, m += (size_t)(most / GROUP) * plan->group) {
+        const int n_part = n - t < most ? n - t : most;
+        winograd_products(plan, u, first + t, n_part, dx, m);
+        winograd_output(plan, m, first + t, n_part, accumulate, dx);
+    }
+}
+
 static void winograd_backward(const ct_winograd_geometry *g, const float *x, const float *dy,
                               const float *u, float *dx, bool accumulate, float *dw,
                               float *scratch) {
@@ -139,8 +150,7 @@ static void winograd_backward(const ct_winograd_geometry *g, const float *x, con
         winograd_gradient(&plan, x, first, n, m_x);
         add_products(&plan, x, first, n, m + XI_STEP, m_x, turned, acc);
         if (dx == NULL) continue;
-        winograd_products(&plan, u, first, n, dx, m);
-        winograd_output(&plan, m, first, n, accumulate, dx);
+        convolve(&plan, u, first, n, m, accumulate, dx);
     }
     write_taps(&plan, acc, dw);
 }

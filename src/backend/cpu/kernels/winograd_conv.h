@@ -14,7 +14,7 @@
 /* Bytes of v at a time, beside u, x and y in a 1 MiB second-level cache; and of v and the
  * gradient's m. Few tiles of 8x8 would be summed over before their vectors are reduced: four of 32
  * channels from the third-level cache are 15 % faster than two from the second. */
-#define CHUNK_BYTES          (640 * 1024)
+#define CHUNK_BYTES          (416 * 1024)
 #define GRADIENT_CHUNK_BYTES ((TILE == 8 ? 1664 : 640) * 1024)
 
 static size_t u_stride(int c_in, int c_out) {
@@ -35,6 +35,12 @@ static size_t winograd_weights_size(const ct_winograd_geometry *g) {
     return N_XI * u_stride(g->c_in, g->c_out);
 }
 
+/* Whole groups, at least one. */
+static int tiles_within(size_t bytes, size_t group_floats) {
+    const int n = (int)(bytes / (group_floats * sizeof(float))) * GROUP;
+    return n < GROUP ? GROUP : n;
+}
+
 /* Of a convolution that keeps n_tensors transformed at a time. */
 static ct_winograd_plan winograd_plan(const ct_winograd_geometry *g, int n_tensors) {
     ct_winograd_plan plan = {.c_in = g->c_in, .c_out = g->c_out, .h = g->h, .w = g->w};
@@ -43,9 +49,8 @@ static ct_winograd_plan winograd_plan(const ct_winograd_geometry *g, int n_tenso
     plan.n_all = plan.n_tiles * g->n_blocks;
     const int most = g->c_in > g->c_out ? g->c_in : g->c_out; /* either may be v's or m's */
     plan.group = (size_t)round_up(most, ROWS) * CHANNEL_STEP;
-    const size_t limit = n_tensors == 1 ? CHUNK_BYTES : GRADIENT_CHUNK_BYTES;
-    int n = (int)(limit / ((size_t)n_tensors * plan.group * sizeof(float))) * GROUP;
-    if (n < GROUP) n = GROUP;
+    int n = n_tensors == 1 ? tiles_within(CHUNK_BYTES, plan.group)
+                           : tiles_within(GRADIENT_CHUNK_BYTES, (size_t)n_tensors * plan.group);
     if (n > plan.n_all) n = plan.n_all;
     plan.n_chunk = n < plan.n_tiles ? n : n / plan.n_tiles * plan.n_tiles;
     return plan;
