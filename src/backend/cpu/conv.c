@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define SMALL_TILE 4 /* of Winograd's method */
+
 static size_t plane(int h, int w) {
     return (size_t)h * (size_t)w * CT_LANES;
 }
@@ -120,9 +122,8 @@ static void direct_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
-static ct_winograd_geometry winograd_geometry(const cpu_step *step, int n_blocks) {
-    return (ct_winograd_geometry){step->winograd, step->from.c, step->to.c,
-                                  step->to.h,     step->to.w,   n_blocks};
+static ct_winograd_geometry winograd_geometry(const cpu_step *step, int tile, int n_blocks) {
+    return (ct_winograd_geometry){tile, step->from.c, step->to.c, step->to.h, step->to.w, n_blocks};
 }
 
 /* Of the data gradient's convolution. */
@@ -130,8 +131,11 @@ static ct_winograd_geometry turned(ct_winograd_geometry g) {
     return (ct_winograd_geometry){g.tile, g.c_out, g.c_in, g.h, g.w, g.n_blocks};
 }
 
+/* By small tiles: a value near a kink of a relu or a norm keeps its side only if it is exact to the
+ * last digits, and gradients depend on the side. They themselves may be as exact as large tiles
+ * are. */
 static void winograd_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks);
+    const ct_winograd_geometry g = winograd_geometry(step, SMALL_TILE, c->n_blocks);
     const float *bias = cpu_param(c, step->node->bias);
     float *u = c->worker->scratch, *y = cpu_value(c, step->out);
     c->k->winograd_weights(&g, cpu_param(c, step->node->weight), false, u);
@@ -330,7 +334,8 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
 
 /* Of the weights and of the data. */
 static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks), back = turned(g);
+    const ct_winograd_geometry g = winograd_geometry(step, step->winograd, c->n_blocks),
+                               back = turned(g);
     float *u = c->worker->scratch, *dx = step->in != 0 ? cpu_grad(c, step->in) : NULL;
     if (dx != NULL) c->k->winograd_weights(&back, cpu_param(c, step->node->weight), true, u);
     c->k->winograd_backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
@@ -418,14 +423,19 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+static size_t winograd_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step,
+                               int tile) {
+    const ct_winograd_geometry g = winograd_geometry(step, tile, (int)cpu_pass_blocks(plan));
+    const ct_winograd_geometry back = turned(g);
+    return cpu_round(larger(k->winograd_weights_size(&g), k->winograd_weights_size(&back))) +
+           k->winograd_scratch(&g);
+}
+
 size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step) {
     const int c_in = step->from.c, c_out = step->to.c, h = step->to.h, w = step->to.w;
-    if (step->winograd) {
-        const ct_winograd_geometry g = winograd_geometry(step, (int)cpu_pass_blocks(plan));
-        const ct_winograd_geometry back = turned(g);
-        return cpu_round(larger(k->winograd_weights_size(&g), k->winograd_weights_size(&back))) +
-               k->winograd_scratch(&g);
-    }
+    if (step->winograd)
+        return larger(winograd_scratch(plan, k, step, SMALL_TILE),
+                      winograd_scratch(plan, k, step, step->winograd));
     if (step->winograd2)
         return cpu_round(k->winograd2_backward_size(c_in, c_out)) +
                cpu_round(k->winograd2_weights_size(c_in, c_out)) +

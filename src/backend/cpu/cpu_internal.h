@@ -33,7 +33,7 @@ typedef struct cpu_step {
     bool relu;           /* of the sum, before it is stored */
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
-    int winograd;        /* 3x3 by tiles of so many pixels; 0: not */
+    int winograd;        /* 3x3, its gradients by tiles of so many pixels; 0: not */
     bool winograd2;      /* F(4x4,2x2) of four phases: 3x3, stride 2 */
     bool winograd5;      /* 5x5 in both directions, always with pool */
     bool rows5;          /* F(4,5) along rows, with pool, of the pictures */
