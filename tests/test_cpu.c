@@ -378,7 +378,8 @@ static void every_batch_size_agrees_with_ref(void) {
         check_model("mlp:19", (ct_shape){1, 6, 5}, NULL, sizes[i], true);
         check_model("lenet5", (ct_shape){1, 28, 28}, NULL, sizes[i], false);
         ct_graph g = begin_graph("small", (ct_shape){1, 8, 8});
-        int x = ct_relu(&g, ct_conv(&g, 0, "conv1", 6, 5, 1, 2, 1, true));
+        int x = ct_relu(&g, ct_conv(&g, 0, "conv1", 8, 5, 1, 2, 1, true));
+        x = ct_relu(&g, ct_conv(&g, x, "large", 8, 3, 1, 1, 1, true)); /* one tile of 8x8 */
         x = ct_maxpool(&g, x, 2, 2, 0);
         x = ct_norm(&g, ct_conv(&g, x, "conv2", 8, 3, 1, 1, 1, false), CT_OP_BATCHNORM, "n");
         x = ct_norm(&g, ct_conv(&g, x, "conv3", 8, 3, 1, 1, 1, false), CT_OP_EVONORM, "m");
@@ -389,11 +390,8 @@ static void every_batch_size_agrees_with_ref(void) {
 
 /* With the gradients of every layer of stride 1 by Winograd's tiles of 8x8. */
 static void resnet20_by_large_tiles_agrees_with_ref(void) {
-    static const int sizes[] = {1, 7, 31, 33};
-    static const char *const norms[] = {"evonorm", "evonorm-s0"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        check_model("resnet20", (ct_shape){3, sizes[i] < 16 ? 16 : 8, 8}, norms[i % 2], sizes[i],
-                    false);
+    check_model("resnet20", (ct_shape){3, 16, 8}, NULL, 1, false);
+    check_model("resnet20", (ct_shape){3, 8, 8}, NULL, 3, false);
 }
 
 /* Blocks of MobileNet-V2: norms that only a 1x1 or a depthwise convolution reads are applied as it
