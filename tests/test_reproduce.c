@@ -160,6 +160,11 @@ static void the_end_of_a_run_can_be_shown_instead_of_its_last_epoch(void) {
     CHECK(contains("end/table.csv", line));
     succeeds("reproduce end.conf --quiet --out end --table-only");
     CHECK(contains("end/table.csv", line));
+    /* without a seed's epochs it is the others' */
+    CHECK(unlink("end/a/seed-2/metrics.jsonl") == 0);
+    succeeds("reproduce end.conf --quiet --out end --table-only");
+    snprintf(line, sizeof line, ",late,%.9g,,", a);
+    CHECK(contains("end/table.csv", line));
 }
 
 /* Where a line for every row is too wide, there is one for every run. */

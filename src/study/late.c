@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "study/study_internal.h"
+#include "util/file.h"
 
 #define LATE_FROM 0.6 /* of the epochs */
 #define KEY       "consensus_accuracy"
@@ -23,6 +24,7 @@ static ct_status take_epoch(void *context, const ct_json *epoch) {
 
 static ct_status take_seed(void *context, const char *dir) {
     late *l = context;
+    if (!ct_dir_has(dir, "metrics.jsonl")) return CT_OK; /* somebody kept the summary alone */
     l->seed = (ct_epoch_sum){0};
     CT_TRY(ct_run_each_epoch(dir, take_epoch, l));
     if (l->seed.n > 0) ct_epoch_add(&l->all, ct_epoch_mean(&l->seed));

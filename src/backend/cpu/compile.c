@@ -27,7 +27,8 @@ static bool takes_add(const ct_graph *g, int i) {
 }
 
 /* Winograd's tiles of 4x4 pay where there are channels to sum over and the picture has a few; tiles
- * of 8x8, which save a third of the products for dearer transforms, where they fit the picture.
+ * of 8x8, which save a third of the products for dearer transforms, where they fit the picture (of
+ * gradients alone, see conv.c).
  * Their weights are 100 floats a filter: more than 128 x 128 filters leave the caches. */
 static int winograd_tile(const ct_node *node, ct_shape from) {
     const int c_out = node->shape.c;
