@@ -222,11 +222,17 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
     size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
     int begin = steps[0].in == 0 ? 1 : 0; /* a picture's convolution has a shape of its own */
     bool is_bf16 = steps[0].forward_element == CUDA_BF16;
-    cuda_chain chain = {
-        .n_links = n, .element = steps[0].forward_element, .d = grad(p, steps[n - 1].out)};
+    const cuda_element *element = p->plan->grad_element;
+    cuda_chain chain = {.n_links = n,
+                        .element = steps[0].forward_element,
+                        .d = grad(p, steps[n - 1].out),
+                        .d_element = element[steps[n - 1].out]};
     if (begin == 1) chain.n_colours = steps[0].conv.ci;
-    if (begin == 0) chain.dx = grad(p, steps[0].in);
-    if (steps[0].residual > 0) chain.dresidual = grad(p, steps[0].residual);
+    if (begin == 0) chain.dx = grad(p, steps[0].in), chain.dx_element = element[steps[0].in];
+    if (steps[0].residual > 0) {
+        chain.dresidual = grad(p, steps[0].residual);
+        chain.dresidual_element = element[steps[0].residual];
+    }
     for (int k = 0; k < n; k++) {
         const cuda_step *step = &steps[k];
         chain.links[k] =
@@ -248,7 +254,30 @@ static ct_status run_chain(const pass *p, const cuda_step *steps) {
     return begin == 1 ? wgrad(p->late, &steps[0].conv, layers, 1) : CT_OK;
 }
 
+/* A residual block's first convolution and its shortcut. */
+static ct_status run_strided(const pass *p, const cuda_step *steps) {
+    size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
+    cuda_strided strided = {.dx = grad(p, steps[0].in)};
+    cuda_wgrad layers[2];
+    for (int k = 0; k < 2; k++) {
+        const cuda_step *step = &steps[k];
+        strided.dy[k] = grad(p, step->out);
+        strided.links[k] =
+            (cuda_link){.packed = step->backward,
+                        .weight = step->norm_shape.weight,
+                        .pre = value(p, step->inner),
+                        .stats = cuda_tensor(p->run, p->w, p->plan->train.stats[step->out]),
+                        .y = grad(p, step->inner),
+                        .sums = p->run->sums_dev + step->sums * n_samples};
+        layers[k] = wgrad_of(p, step, grad(p, step->inner));
+    }
+    CT_TRY(ct_cuda_strided_backward(p->run, steps[0].conv.ci, &strided));
+    CT_TRY(fork(p));
+    return ct_cuda_strided_wgrad(p->late, steps[0].conv.ci, layers);
+}
+
 static ct_status run_unit(const pass *p, int first, int last) {
+    if (p->plan->steps[first].is_strided) return run_strided(p, &p->plan->steps[first]);
     return last > first || p->plan->steps[first].chain > 0 ? run_chain(p, &p->plan->steps[first])
                                                            : run_step(p, &p->plan->steps[first]);
 }

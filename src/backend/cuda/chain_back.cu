@@ -98,8 +98,8 @@ static __device__ __forceinline__ void fetch_quads(const spot &s, const typename
 }
 
 /* This thread's quads of a tensor whose block begins at x; zero where there is no sample. */
-template <typename S>
-static __device__ __forceinline__ void load_quads(const spot &s, const float *x, int n_there,
+template <typename S, typename T>
+static __device__ __forceinline__ void load_quads(const spot &s, const T *x, int n_there,
                                                   float4 out[S::TILES][2]) {
 #pragma unroll
     for (int i = 0; i < S::TILES; i++)
@@ -235,11 +235,38 @@ write_gradient(const spot &s, const norm_values &v, const float4 d[S::TILES][2],
     }
 }
 
-template <typename S>
+/* The chain's ends may be bf16 where it is. */
+template <typename E> static __device__ __forceinline__ bool is_half(cuda_element element) {
+    return sizeof(E) == 2 && element == CUDA_BF16;
+}
+
+template <typename S, typename T>
 static __device__ __forceinline__ void store_quad(const spot &s, int k, float4 v, int n_there,
-                                                  float *to) {
+                                                  T *to) {
     if (is_there<S>(s, k % 2, n_there))
         store_four(to + s.from + k / 2 * S::W * S::C + k % 2 * half_values<S>(), v);
+}
+
+/* The input's gradient, and that of the first residual, which was kept. */
+template <typename S>
+static __device__ __forceinline__ void
+store_ends(const spot &s, const cuda_chain &chain, const float4 d[S::TILES][2],
+           const kept_quads<S> &kept, size_t first, int n_there) {
+#pragma unroll
+    for (int e = 0; e < 2 * S::TILES; e++) {
+        if (is_half<typename S::E>(chain.dx_element))
+            store_quad<S>(s, e, d[e / 2][e % 2], n_there, (bf16 *)chain.dx + first);
+        else
+            store_quad<S>(s, e, d[e / 2][e % 2], n_there, (float *)chain.dx + first);
+    }
+    if (!chain.links[0].add) return;
+#pragma unroll
+    for (int e = 0; e < 2 * S::TILES; e++) {
+        if (is_half<typename S::E>(chain.dresidual_element))
+            store_quad<S>(s, e, kept.get(e), n_there, (bf16 *)chain.dresidual + first);
+        else
+            store_quad<S>(s, e, kept.get(e), n_there, (float *)chain.dresidual + first);
+    }
 }
 
 /* check: long because a chain's state lives in registers from its beginning to its end */
@@ -270,7 +297,10 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     float4 d[TILES][2];
     kept_quads<S> kept = {};
     kept.slots = pre + BLOCK_VALUES * sizeof(E);
-    load_quads<S>(s, c.chain.d + first, n_there, d);
+    if (is_half<E>(c.chain.d_element))
+        load_quads<S>(s, (const bf16 *)c.chain.d + first, n_there, d);
+    else
+        load_quads<S>(s, (const float *)c.chain.d + first, n_there, d);
     int n_done = 0; /* chunks */
     for (int k = last; k >= 0; k--) {
         const cuda_link &link = c.chain.links[k];
@@ -310,12 +340,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
             if (begins) d[e / 2][e % 2] = add_quads(d[e / 2][e % 2], kept.get(e));
         }
     }
-#pragma unroll
-    for (int e = 0; e < 2 * TILES; e++) {
-        store_quad<S>(s, e, d[e / 2][e % 2], n_there, c.chain.dx + first);
-        if (c.chain.links[0].add)
-            store_quad<S>(s, e, kept.get(e), n_there, c.chain.dresidual + first);
-    }
+    store_ends<S>(s, c.chain, d, kept, first, n_there);
 }
 
 template <typename E, int C> static ct_status launch(const cuda_run *run, const back_call *c) {

@@ -402,11 +402,10 @@ static int chain_of(const cuda_plan *plan, int s) {
 /* Whether the kernels of step s can have this tensor, or its gradient, in bf16. */
 static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gradient) {
     const cuda_step *step = &plan->steps[s];
-    if (chain_of(plan, s) < 0 && step->norm != NULL) /* conv_tile.cu */
-        return role == CUDA_ROLE_OUT && !is_gradient;
-    if (chain_of(plan, s) < 0) return ct_cuda_takes_bf16(step, role);
-    if (step->forward_element == CUDA_FP32) return false;
-    return role == CUDA_ROLE_INNER || !is_gradient;
+    if (chain_of(plan, s) >= 0) return step->forward_element == CUDA_BF16;
+    if (step->norm == NULL) return ct_cuda_takes_bf16(step, role);
+    if (step->forward_element == CUDA_BF16) return true; /* strided.cu */
+    return role == CUDA_ROLE_OUT && !is_gradient;        /* conv_tile.cu */
 }
 
 /* Stored in bf16 is what every step that touches it can take so, but for the picture and what the
@@ -436,16 +435,57 @@ static void set_chain(cuda_plan *plan, int first, cuda_element element) {
         plan->steps[first + k].forward_element = plan->steps[first + k].backward_element = element;
 }
 
+/* Steps s and s + 1 are a residual block's first convolution and its shortcut, with a kernel for
+ * both, and nothing else reads their input. */
+static bool is_strided(const cuda_plan *plan, int s) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    const cuda_step *conv = &plan->steps[s], *shortcut = conv + 1;
+    return conv->has_twin && conv->in > 0 && conv->residual < 0 && shortcut->residual < 0 &&
+           conv->norm_shape.groups == 8 && shortcut->norm_shape.groups == 8 && !shortcut->add_in &&
+           ct_graph_n_consumers(plan->base.graph, conv->in) == 2 &&
+           ct_cuda_strided_fits(&conv->conv, &shortcut->conv, backend->shared_limit);
+}
+
+/* Such a pair runs in bf16 if all of its tensors are stored so. */
+static bool is_stored(const cuda_plan *plan, const cuda_step *step) {
+    const int nodes[] = {step->in, step->inner, step->out};
+    for (int i = 0; i < 3; i++)
+        if (plan->value_element[nodes[i]] == CUDA_FP32 || plan->grad_element[nodes[i]] == CUDA_FP32)
+            return false;
+    return true;
+}
+
+static void set_strided(cuda_step *pair, bool is_it) {
+    pair[0].is_strided = is_it;
+    for (int k = 0; k < 2; k++)
+        pair[k].forward_element = pair[k].backward_element = is_it ? CUDA_BF16 : CUDA_FP32;
+}
+
+/* Whether a pair had to be given up. */
+static bool settle_strided(cuda_plan *plan) {
+    bool changed = false;
+    for (int s = 0; s + 1 < plan->n_steps; s++) {
+        cuda_step *pair = &plan->steps[s];
+        if (!pair->is_strided || (is_stored(plan, pair) && is_stored(plan, pair + 1))) continue;
+        set_strided(pair, false);
+        changed = true;
+    }
+    return changed;
+}
+
 /* Chains run in bf16 if what they read is stored so, or a picture; one that does not may take the
  * next one's input from it. */
 static void choose_elements(cuda_plan *plan) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     if (backend->base.precision != CT_PRECISION_BF16) return;
     for (int s = 0; s < plan->n_steps; s++) set_chain(plan, s, CUDA_BF16);
+    for (int s = 0; s + 1 < plan->n_steps; s++)
+        if (is_strided(plan, s)) set_strided(&plan->steps[s], true);
     ct_cuda_elements_begin(plan);
     for (bool changed = true; changed;) {
         choose_stored(plan);
         changed = ct_cuda_elements_settle(plan);
+        changed |= settle_strided(plan);
         for (int s = 0; s < plan->n_steps; s++) {
             const cuda_step *step = &plan->steps[s];
             if (step->chain == 0 || step->forward_element == CUDA_FP32) continue;
@@ -456,6 +496,8 @@ static void choose_elements(cuda_plan *plan) {
             changed = true;
         }
     }
+    for (int s = 0; s + 1 < plan->n_steps; s++)
+        if (plan->steps[s].is_strided) plan->steps[s + 1].unit = s;
 }
 
 ct_status ct_cuda_compile(cuda_plan *plan) {

@@ -152,12 +152,13 @@ typedef struct cuda_step {
     int pooled;   /* a convolution computes the next step's pooling too: that one's node, else -1 */
     bool unpools; /* its gradients undo that pooling on their way in: its step has none (a pooling:
                      that is it) */
-    bool has_twin; /* the next step convolves the same input to the same shape: one launch */
-    bool masks_in; /* linear: its input's gradient becomes that of the ReLU's input */
-    bool masked;   /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
-    int chain;     /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
+    bool has_twin;   /* the next step convolves the same input to the same shape: one launch */
+    bool is_strided; /* it and its twin are strided.cu's, backward too: the twin is the shortcut */
+    bool masks_in;   /* linear: its input's gradient becomes that of the ReLU's input */
+    bool masked; /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
+    int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
     int chained_to; /* the first step of the chain that this one ends, else -1 */
-    int unit;       /* the first step of its chain, or itself */
+    int unit;       /* the first step of its chain or strided pair, or itself */
 } cuda_step;
 
 /* What a tensor is to a step. */

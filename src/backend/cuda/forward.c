@@ -72,8 +72,22 @@ static float *stats_of(const pass *p, const cuda_step *step) {
     return p->mode == CUDA_TRAIN ? cuda_tensor(p->run, p->w, p->layout->stats[step->out]) : NULL;
 }
 
+static ct_status run_strided(const pass *p, const cuda_step *steps) {
+    cuda_strided strided = {.x = value(p, steps[0].in)};
+    for (int k = 0; k < 2; k++)
+        strided.links[k] =
+            (cuda_link){.packed = steps[k].forward,
+                        .weight = steps[k].norm_shape.weight,
+                        .bias = steps[k].norm_shape.bias,
+                        .pre = p->mode == CUDA_TRAIN ? value(p, steps[k].inner) : NULL,
+                        .stats = stats_of(p, &steps[k]),
+                        .y = value(p, steps[k].out)};
+    return ct_cuda_strided_forward(p->run, steps[0].conv.ci, &strided);
+}
+
 /* Convolution + EvoNorm, and the next step's with it where that is its twin. */
 static ct_status run_conv_norm(const pass *p, const cuda_step *step) {
+    if (step->is_strided) return run_strided(p, step);
     cuda_tile_out outs[2];
     int n = step->has_twin ? 2 : 1;
     for (int k = 0; k < n; k++)

@@ -208,13 +208,15 @@ typedef struct cuda_link {
  * residual); the first addition adds `residual`, later ones what the one before has
  * given. Backward: from d, the gradient of the last output, to dx, and to dresidual where the first
  * layer adds (else the residual is x, and dx has both). What void points to are `element`s, but a
- * picture is floats, and the last output y_element. */
+ * picture is floats, and the last output y_element; d, dx and dresidual have elements of their own.
+ */
 typedef struct cuda_chain {
     int n_links, n_colours;
     cuda_element element, y_element;
+    cuda_element d_element, dx_element, dresidual_element;
     const void *x, *residual;
-    const float *d;
-    float *dx, *dresidual;
+    const void *d;
+    void *dx, *dresidual;
     cuda_link links[CUDA_MAX_CHAIN];
 } cuda_chain;
 
@@ -224,6 +226,22 @@ bool ct_cuda_chain_begins(const cuda_conv *conv, size_t shared_limit);
 ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_chain *chain,
                                 bool train);
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
+
+/* ---- strided.cu, strided_back.cu, strided_wgrad.cu: a residual block's first convolution, 3x3 and
+ * two pixels apart, and its shortcut, 1x1, with EvoNorm, in bf16 ---- */
+#define CUDA_STRIDED_BYTES (112 * 1024) /* of shared memory that its blocks may take */
+
+/* links: the convolution and the shortcut, from `channels` to twice as many. Backward: from the
+ * gradients dy of their outputs to the input's dx. */
+typedef struct cuda_strided {
+    const void *x, *dy[2];
+    void *dx;
+    cuda_link links[2];
+} cuda_strided;
+
+bool ct_cuda_strided_fits(const cuda_conv *conv, const cuda_conv *shortcut, size_t shared_limit);
+ct_status ct_cuda_strided_forward(const cuda_run *run, int channels, const cuda_strided *strided);
+ct_status ct_cuda_strided_backward(const cuda_run *run, int channels, const cuda_strided *strided);
 
 /* ---- conv_mma.cu, wgrad_mma.cu: any extent on the tensor cores; all tensors of one element ----
  */
@@ -291,7 +309,7 @@ ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const
 
 /* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
 typedef struct cuda_wgrad {
-    const float *x, *d; /* wgrad_bf16.cu: bf16, but a picture */
+    const float *x, *d; /* wgrad_bf16.cu, strided_wgrad.cu: bf16, but a picture */
     size_t weight;      /* where it goes, in a gradient row */
 } cuda_wgrad;
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
@@ -306,6 +324,10 @@ int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
 ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers);
 
+/* ---- strided_wgrad.cu: of the convolution and the shortcut, which have the same x ---- */
+int ct_cuda_strided_wgrad_splits(int channels, int n_max);
+ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wgrad layers[2]);
+
 /* ---- sums.cu: second passes, in a fixed order ---- */
 /* grads[job][weight + (o * ci + i) * taps + t] = sum over splits of partial[job][split][...] with
  * element (t, i, o) where `by_tap`, else (o, t, i) */
@@ -315,6 +337,10 @@ ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, i
  */
 ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv *conv,
                              const cuda_wgrad *layers, int n_layers);
+
+/* The same of partial[job][split][10][ci][2 ci]: nine taps, then a shortcut's one. */
+ct_status ct_cuda_sum_strided(const cuda_run *run, int n_splits, int ci, size_t weight,
+                              size_t shortcut);
 
 /* Per-sample sums [n_jobs][n_max][count] at sums_dev + from (times n_jobs * n_max), to be added up
  * over a job's samples into its gradient row at `to`. */

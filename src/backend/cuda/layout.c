@@ -93,8 +93,7 @@ static void use_outputs(const lives *l, const cuda_step *step, int t) {
 }
 
 /* A chain's steps run together: whatever one of them touches lives while any of them runs. */
-static void use_chain(const lives *l, int first) {
-    int n = l->plan->steps[first].chain;
+static void use_together(const lives *l, int first, int n) {
     for (int k = 0; k < n; k++) {
         use_step(l, &l->plan->steps[first + k], first);
         use_step(l, &l->plan->steps[first + k], first + n - 1);
@@ -126,7 +125,8 @@ static void find_lives(const lives *l) {
             continue;
         }
         use_step(l, &plan->steps[s], s);
-        if (plan->steps[s].chain > 0) use_chain(l, s);
+        if (plan->steps[s].chain > 0) use_together(l, s, plan->steps[s].chain);
+        if (plan->steps[s].is_strided) use_together(l, s, 2);
         if (plan->steps[s].has_twin) use_outputs(l, &plan->steps[s + 1], s);
     }
     if (!l->train) return;

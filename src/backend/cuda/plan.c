@@ -145,6 +145,13 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         const cuda_step *step = &plan->steps[s];
         if (step->op != CT_OP_CONV || step->wgrad_kernel == CUDA_LINEAR) continue;
         const cuda_conv *c = &step->conv;
+        if (step->is_strided) { /* with its twin */
+            size_t count = 10 * (size_t)c->ci * (size_t)c->co * (size_t)n_jobs;
+            size_t n = count * (size_t)ct_cuda_strided_wgrad_splits(c->ci, n_max);
+            if (n > most) most = n;
+            s++;
+            continue;
+        }
         int splits = n_max;
         int n_layers = step->chain > 0 && step->in > 0 ? step->chain : 1;
         if (s > 0 && step[-1].chain > 0 && step[-1].in == 0) n_layers = step[-1].chain - 1;

@@ -86,6 +86,32 @@ ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv 
     return CT_OK;
 }
 
+static __global__ void strided_kernel(const cuda_job *jobs, const float *partial, int n_splits,
+                                      int ci, float *weights, float *shortcut, size_t stride) {
+    int e = (int)(blockIdx.x * THREADS + threadIdx.x), co = 2 * ci, count = 10 * ci * co;
+    if (e >= count) return;
+    int o = e % co, i = e / co % ci, t = e / co / ci;
+    const float *p = partial + (size_t)blockIdx.y * n_splits * count + e;
+    float sum = 0.0f;
+#pragma unroll 16
+    for (int s = 0; s < n_splits; s++) sum += p[(size_t)s * count];
+    size_t row = jobs[blockIdx.y].out * stride;
+    if (t < 9)
+        weights[row + (o * ci + i) * 9 + t] = sum;
+    else
+        shortcut[row + o * ci + i] = sum;
+}
+
+ct_status ct_cuda_sum_strided(const cuda_run *run, int n_splits, int ci, size_t weight,
+                              size_t shortcut) {
+    dim3 grid((unsigned)((20 * ci * ci + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
+    strided_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->partial_dev, n_splits, ci,
+                                                      run->grads_dev + weight,
+                                                      run->grads_dev + shortcut, run->grads_stride);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
 static __global__ void samples_kernel(const cuda_job *jobs, int n_max, const cuda_sum *sums,
                                       int n_sums, const float *partial, float *grads,
                                       size_t stride) {
