@@ -441,6 +441,7 @@ static bool is_strided(const cuda_plan *plan, int s) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     const cuda_step *conv = &plan->steps[s], *shortcut = conv + 1;
     return conv->has_twin && conv->in > 0 && conv->residual < 0 && shortcut->residual < 0 &&
+           conv->dgrad_kernel == CUDA_TILE && shortcut->dgrad_kernel == CUDA_TILE &&
            conv->norm_shape.groups == 8 && shortcut->norm_shape.groups == 8 && !shortcut->add_in &&
            ct_graph_n_consumers(plan->base.graph, conv->in) == 2 &&
            ct_cuda_strided_fits(&conv->conv, &shortcut->conv, backend->shared_limit);

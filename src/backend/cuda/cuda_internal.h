@@ -186,11 +186,8 @@ struct cuda_plan {
     /* [n_nodes] how values and gradients (by root) are stored */
     cuda_element *value_element, *grad_element;
     cuda_layout train, forward;
-    size_t packed_floats; /* of one parameter row; packs of bf16 come last, from plain_floats on */
-    size_t plain_floats;
-    cuda_pack *packs_dev;
-    int n_packs;
-    int *table_dev; /* for each float of a packed row one entry, for each pair of bf16 two */
+    size_t packed_floats; /* of one parameter row */
+    cuda_packs packs;
     cuda_sum *sums_dev;
     int n_sums, n_sum_blocks;
     size_t sum_floats; /* a sample */

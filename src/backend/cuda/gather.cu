@@ -1,34 +1,78 @@
 /* Pictures of a batch as tensors: x[h][w][c] = table[c][pixel (h + dy, w + dx)], black outside,
- * mirrored with flip. Grid: x over pixels, y = sample, z = job. 1 byte read and 4 written a value.
- */
+ * mirrored with flip. Grid: x over groups of pixels, y = sample, z = job. 1 byte read and 4 written
+ * a value. A thread reads EACH pixels at once; their colours are put in line in shared memory, so
+ * that every line of memory is written once and whole. */
 #include "backend/cuda/device.cuh"
 
-static __global__ void gather_kernel(const cuda_job *jobs, int n_max, cuda_images images,
-                                     const cuda_sample *samples, float *out, int32_t *labels) {
+enum { THREADS = 256, EACH = 4, SPAN = THREADS * EACH /* pixels of a block */ };
+
+/* Colour c of pixel p of the tensor. */
+static __device__ __forceinline__ float colour_of(const cuda_images &images, const cuda_sample &s,
+                                                  const uint8_t *picture, int p, int c) {
+    int plane = images.h * images.w, y = p / images.w, x = p % images.w;
+    int from_y = y + s.dy, from_x = (s.flip ? images.w - 1 - x : x) + s.dx;
+    bool inside = from_y >= 0 && from_y < images.h && from_x >= 0 && from_x < images.w;
+    int pixel = inside ? picture[(size_t)c * plane + from_y * images.w + from_x] : 0;
+    return images.table_dev[c * 256 + pixel];
+}
+
+template <int COLOURS>
+static __global__ void __launch_bounds__(THREADS)
+    gather_kernel(const cuda_job *jobs, int n_max, cuda_images images, const cuda_sample *samples,
+                  float *out, int32_t *labels) {
+    __shared__ __align__(16) float line[SPAN * COLOURS];
     const cuda_job job = jobs[blockIdx.z];
-    int b = (int)blockIdx.y;
+    int b = (int)blockIdx.y, first = (int)blockIdx.x * SPAN, plane = images.h * images.w;
     if (b >= job.n) return;
     const cuda_sample s = samples[(size_t)job.batch * n_max + b];
     size_t at = (size_t)blockIdx.z * n_max + b;
-    int plane = images.h * images.w, p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (p == 0) labels[at] = images.labels_dev[s.index];
-    if (p >= plane) return;
-    int y = p / images.w, x = p % images.w;
-    int from_y = y + s.dy, from_x = (s.flip ? images.w - 1 - x : x) + s.dx;
-    bool inside = from_y >= 0 && from_y < images.h && from_x >= 0 && from_x < images.w;
-    const uint8_t *picture = images.pixels_dev + (size_t)s.index * images.c * plane;
-    for (int c = 0; c < images.c; c++) {
-        int pixel = inside ? picture[(size_t)c * plane + from_y * images.w + from_x] : 0;
-        out[(at * plane + p) * images.c + c] = images.table_dev[c * 256 + pixel];
+    const uint8_t *picture = images.pixels_dev + (size_t)s.index * COLOURS * plane;
+    float *to = out + (at * plane + first) * COLOURS;
+    int n = min(SPAN, plane - first);
+    if (first + threadIdx.x == 0) labels[at] = images.labels_dev[s.index];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        int p = (int)threadIdx.x + k * THREADS;
+#pragma unroll
+        for (int c = 0; c < COLOURS; c++)
+            line[p * COLOURS + c] = p < n ? colour_of(images, s, picture, first + p, c) : 0.0f;
     }
+    __syncthreads();
+    bool in_quads = plane * COLOURS % 4 == 0; /* pictures and spans begin on whole quads */
+    int n_values = n * COLOURS, n_quads = in_quads ? n_values / 4 : 0;
+    for (int i = (int)threadIdx.x; i < n_quads; i += THREADS)
+        ((float4 *)to)[i] = ((const float4 *)line)[i];
+    for (int i = 4 * n_quads + (int)threadIdx.x; i < n_values; i += THREADS) to[i] = line[i];
 }
+
+/* Of any number of colours. */
+static __global__ void gather_any_kernel(const cuda_job *jobs, int n_max, cuda_images images,
+                                         const cuda_sample *samples, float *out, int32_t *labels) {
+    const cuda_job job = jobs[blockIdx.z];
+    int b = (int)blockIdx.y, plane = images.h * images.w;
+    if (b >= job.n) return;
+    const cuda_sample s = samples[(size_t)job.batch * n_max + b];
+    size_t at = (size_t)blockIdx.z * n_max + b;
+    const uint8_t *picture = images.pixels_dev + (size_t)s.index * images.c * plane;
+    int first = (int)blockIdx.x * SPAN + (int)threadIdx.x, last = min(plane, first + SPAN);
+    if (first == 0) labels[at] = images.labels_dev[s.index];
+    for (int p = first; p < last; p += THREADS)
+        for (int c = 0; c < images.c; c++)
+            out[(at * plane + p) * images.c + c] = colour_of(images, s, picture, p, c);
+}
+
+typedef void any_kernel(const cuda_job *, int, cuda_images, const cuda_sample *, float *,
+                        int32_t *);
 
 ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
                          const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev) {
-    unsigned n_blocks = (unsigned)(images->h * images->w + 255) / 256;
+    unsigned n_blocks = (unsigned)(images->h * images->w + SPAN - 1) / SPAN;
     dim3 grid(n_blocks, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    gather_kernel<<<grid, 256, 0, run->stream>>>(run->jobs_dev, run->n_max, *images, samples_dev,
-                                                 out_dev, labels_dev);
+    any_kernel *kernel = images->c == 1   ? gather_kernel<1>
+                         : images->c == 3 ? gather_kernel<3>
+                                          : gather_any_kernel;
+    kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, *images, samples_dev,
+                                              out_dev, labels_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -80,30 +80,47 @@ typedef struct cuda_conv {
 /* ---- pack.cu: weights in the order the convolutions read them ---- */
 
 typedef enum cuda_packing {
-    CUDA_PACK_FORWARD,       /* [tap][ci][co] */
-    CUDA_PACK_BACKWARD,      /* [tap][co][ci] */
-    CUDA_PACK_LINEAR,        /* [co][tap][ci] */
-    CUDA_PACK_TILE_FORWARD,  /* fragments of mma m16n8k8, k = (tap, ci), n = co, rounded to tf32 */
-    CUDA_PACK_TILE_BACKWARD, /* the same with k = (tap, co), n = ci */
-    CUDA_PACK_BF16_FORWARD,  /* the same for m16n8k16 of bf16; see pack.cu */
-    CUDA_PACK_BF16_BACKWARD,
+    CUDA_PACK_FORWARD,  /* [tap][ci][co] */
+    CUDA_PACK_BACKWARD, /* [tap][co][ci] */
+    CUDA_PACK_LINEAR,   /* [co][tap][ci] */
 } cuda_packing;
 
+/* A layer that is packed by the table. */
 typedef struct cuda_pack {
-    size_t from;  /* offset of the weight in a parameter row */
-    size_t to;    /* offset in a packed row */
-    size_t count; /* elements written */
+    size_t from; /* offset of the weight in a parameter row */
+    size_t to;   /* offset in a packed row */
     int co, ci, taps;
-    int depth; /* k of one tap, rounded up to 8 in tiles, to 16 in bf16 */
     cuda_packing kind;
 } cuda_pack;
 
-/* Where each element of a packed row comes from: the first n_plain of its n_floats (multiples of 4)
- * are floats, with an entry each, then pairs of bf16 with two. */
+/* A layer packed as fragments: of mma m16n8k8, rounded to tf32, or of m16n8k16 in bf16. Forward k =
+ * (tap, ci) and n = co, backward k = (tap, co) and n = ci; k of a tap is rounded up to that of a
+ * product, n to 16. */
+typedef struct cuda_fragments {
+    size_t from;
+    size_t forward, backward; /* offsets in a packed row, in floats, or CUDA_NO_PARAM */
+    int co, ci, taps;
+    cuda_element element;
+} cuda_fragments;
+
+/* A block's part of it: one of its ct_cuda_pack_tiles. */
+typedef struct cuda_pack_tile {
+    int layer, at;
+} cuda_pack_tile;
+
+typedef struct cuda_packs {
+    int *table_dev; /* for each of the first n_plain floats of a packed row, a multiple of 4 */
+    size_t n_plain;
+    cuda_fragments *fragments_dev;
+    cuda_pack_tile *tiles_dev;
+    int n_tiles;
+} cuda_packs;
+
+int ct_cuda_pack_tiles(const cuda_fragments *fragments);
+/* Where each of the first n_floats of a packed row comes from. */
 ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,
-                             size_t n_plain, size_t n_floats, int *table_dev);
-ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, size_t n_plain, int n_rows,
-                       float *packed_dev);
+                             size_t n_floats, int *table_dev);
+ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows, float *packed_dev);
 
 /* ---- gather.cu ---- */
 typedef struct cuda_images {

@@ -1,112 +1,199 @@
-/* Weights in the order the convolutions read them: packed[e] = row[table[e]], floats first, then
- * bf16. The table is filled once a plan. Grid: x over quads of the packed floats, y over groups of
- * 4 parameter rows. 8 bytes an element (6 in bf16) and 1 of the table; the reads are scattered
- * inside one layer of one row, which the caches hold. */
+/* Weights in the order the convolutions read them. What products on the tensor cores read,
+ * fragments of them, comes layer by layer: a block takes 16 output of 16 input channels of one
+ * layer into shared memory and writes its fragments for both directions. Grid: x over such tiles, y
+ * = parameter row. A weight is read once, 4 bytes, in line, and written twice, 4 or 2 bytes each.
+ * The rest comes by a table that is filled once a plan: packed[e] = row[table[e]]. Grid: x over
+ * quads of the packed floats, y over groups of 4 parameter rows. 8 bytes an element and 1 of the
+ * table; the reads are scattered inside one layer of one row, which the caches hold. */
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/element.cuh"
 
-enum { THREADS = 256, ROWS = 4 };
+enum { THREADS = 256, ROWS = 4, SIDE = 16, MAX_TAPS = 9 };
 
-/* Element e of a packed layer comes from weight [o][i][t]; false: it is padding. */
-static __device__ bool origin(const cuda_pack *p, unsigned e, int *o, int *i, int *t) {
-    bool is_backward = p->kind == CUDA_PACK_BACKWARD || p->kind == CUDA_PACK_TILE_BACKWARD ||
-                       p->kind == CUDA_PACK_BF16_BACKWARD;
+/* Element e of a packed layer comes from weight [o][i][t]. */
+static __device__ void origin(const cuda_pack *p, unsigned e, int *o, int *i, int *t) {
+    int n_fast = p->kind == CUDA_PACK_FORWARD ? p->co : p->ci, fast = (int)(e % (unsigned)n_fast);
+    int rest = (int)(e / (unsigned)n_fast);
     if (p->kind == CUDA_PACK_LINEAR) {
-        *o = (int)(e / (unsigned)(p->taps * p->ci));
-        *t = (int)(e / (unsigned)p->ci) % p->taps;
-        *i = (int)(e % (unsigned)p->ci);
-        return true;
+        *o = rest / p->taps, *t = rest % p->taps, *i = fast;
+        return;
     }
-    int n_wide = is_backward ? p->ci : p->co;
-    int k, n;
-    if (p->kind == CUDA_PACK_FORWARD || p->kind == CUDA_PACK_BACKWARD) {
-        k = (int)(e / (unsigned)n_wide);
-        n = (int)(e % (unsigned)n_wide);
-    } else {
-        /* a lane has a quad of words: of two tiles of columns, the upper and the lower half of k */
-        int is_bf16 = p->kind >= CUDA_PACK_BF16_FORWARD, word = (int)(e >> is_bf16);
-        int n_pairs = (n_wide + 15) / 16;
-        int q = word & 3, lane = word >> 2 & 31, pair = (word >> 7) % n_pairs;
-        int step = (word >> 7) / n_pairs;
-        k = is_bf16 ? step * 16 + (lane & 3) * 2 + (int)(e & 1) + (q & 1) * 8
-                    : step * 8 + (lane & 3) + (q & 1) * 4;
-        /* column c of tile j of a pair is channel 4 (c / 2) + 2 j + c % 2 */
-        n = pair * 16 + (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);
-    }
-    *t = k / p->depth;
-    *o = is_backward ? k % p->depth : n;
-    *i = is_backward ? n : k % p->depth;
-    return *o < p->co && *i < p->ci;
+    int n_slow = p->kind == CUDA_PACK_FORWARD ? p->ci : p->co;
+    *t = rest / n_slow;
+    *o = p->kind == CUDA_PACK_FORWARD ? fast : rest % n_slow;
+    *i = p->kind == CUDA_PACK_FORWARD ? rest % n_slow : fast;
 }
 
-/* table[e]: twice the weight's place in a parameter row, one more where it is to be rounded to
- * tf32; negative for a zero. Grid: x over blocks of a layer's elements, y = layer. */
-static __global__ void table_kernel(const cuda_pack *packs, size_t n_plain, int *table) {
+/* table[e]: the weight's place in a parameter row; negative for a zero. Grid: x over blocks of a
+ * layer's elements, y = layer. */
+static __global__ void table_kernel(const cuda_pack *packs, int *table) {
     const cuda_pack *p = &packs[blockIdx.y];
-    bool rounded = p->kind == CUDA_PACK_TILE_FORWARD || p->kind == CUDA_PACK_TILE_BACKWARD;
-    size_t to = p->kind >= CUDA_PACK_BF16_FORWARD ? 2 * p->to - n_plain : p->to;
-    for (size_t e = blockIdx.x * THREADS + threadIdx.x; e < p->count; e += gridDim.x * THREADS) {
+    size_t count = (size_t)p->co * p->ci * p->taps;
+    for (size_t e = blockIdx.x * THREADS + threadIdx.x; e < count; e += gridDim.x * THREADS) {
         int o, i, t;
-        bool is_there = origin(p, (unsigned)e, &o, &i, &t);
-        size_t from = p->from + ((size_t)o * p->ci + i) * p->taps + t;
-        table[to + e] = is_there ? (int)(2 * from + rounded) : -1;
+        origin(p, (unsigned)e, &o, &i, &t);
+        table[p->to + e] = (int)(p->from + ((size_t)o * p->ci + i) * p->taps + t);
     }
 }
 
 static __device__ __forceinline__ float packed_value(const float *row, int at) {
-    if (at < 0) return 0.0f;
-    float value = row[at >> 1];
-    return at & 1 ? to_tf32(value) : value;
-}
-
-static __device__ __forceinline__ float4 packed_quad(const float *row, int4 at) {
-    return make_float4(packed_value(row, at.x), packed_value(row, at.y), packed_value(row, at.z),
-                       packed_value(row, at.w));
+    return at < 0 ? 0.0f : row[at];
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    pack_kernel(const int4 *table, size_t n_plain, size_t n_quads, int n_rows, const float *params,
+    pack_kernel(const int4 *table, size_t n_quads, int n_rows, const float *params,
                 size_t params_stride, float *packed, size_t packed_stride) {
     size_t quad = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (quad >= n_quads) return;
-    bool is_plain = quad < n_plain;
-    int4 at = table[is_plain ? quad : 2 * quad - n_plain], next = at;
-    if (!is_plain) next = table[2 * quad - n_plain + 1];
+    int4 at = table[quad];
     int first = (int)blockIdx.y * ROWS;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         if (first + k >= n_rows) break;
         const float *row = params + (first + k) * params_stride;
-        float *to = packed + (first + k) * packed_stride + 4 * quad;
-        float4 v[2] = {packed_quad(row, at)};
-        if (is_plain) {
-            store_four(to, v[0]);
-        } else {
-            v[1] = packed_quad(row, next);
-            store_eight((bf16 *)to, v);
-        }
+        store_four(packed + (first + k) * packed_stride + 4 * quad,
+                   make_float4(packed_value(row, at.x), packed_value(row, at.y),
+                               packed_value(row, at.z), packed_value(row, at.w)));
     }
 }
 
+/* Weights of a block in shared memory. */
+template <int TAPS> struct corner {
+    enum { PITCH = SIDE * TAPS + 1 };
+    float at[SIDE * PITCH];
+
+    /* With k and n of a product, 0 .. 15 each: forward k is the input channel, backward n. */
+    __device__ __forceinline__ float get(bool is_backward, int k, int n, int t) const {
+        return at[(is_backward ? k : n) * PITCH + (is_backward ? n : k) * TAPS + t];
+    }
+};
+
+/* Taps t0 .. of the block's channels; zeros where the layer ends. */
+template <int TAPS>
+static __device__ __forceinline__ void load_corner(const cuda_fragments &f, const float *weights,
+                                                   int o0, int i0, int t0, corner<TAPS> &tile) {
+    float v[TAPS];
+#pragma unroll
+    for (int k = 0; k < TAPS; k++) {
+        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * TAPS), i = e / TAPS % SIDE;
+        int t = t0 + e % TAPS;
+        bool is_there = o0 + o < f.co && i0 + i < f.ci && t < f.taps;
+        v[k] = is_there ? weights[((size_t)(o0 + o) * f.ci + i0 + i) * f.taps + t] : 0.0f;
+    }
+#pragma unroll
+    for (int k = 0; k < TAPS; k++) {
+        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * TAPS);
+        tile.at[o * corner<TAPS>::PITCH + e % (SIDE * TAPS)] = v[k];
+    }
+}
+
+/* A lane's quad of words of the fragments of mma m16n8k16 (bf16), or of the first or second step of
+ * m16n8k8 (tf32): of two tiles of columns, the upper and the lower half of k. Column c of tile j of
+ * a pair is channel 4 (c / 2) + 2 j + c % 2. */
+template <int TAPS>
+static __device__ __forceinline__ uint4 quad_bf16(const corner<TAPS> &tile, bool is_backward, int t,
+                                                  int lane) {
+    uint32_t words[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        int k = (lane & 3) * 2 + (q & 1) * 8;
+        int n = (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);
+        words[q] = pack_bf16(tile.get(is_backward, k, n, t), tile.get(is_backward, k + 1, n, t));
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+template <int TAPS>
+static __device__ __forceinline__ uint4 quad_tf32(const corner<TAPS> &tile, bool is_backward, int t,
+                                                  int step, int lane) {
+    uint32_t words[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        int k = step * 8 + (lane & 3) + (q & 1) * 4;
+        int n = (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);
+        words[q] = __float_as_uint(to_tf32(tile.get(is_backward, k, n, t)));
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+/* Writes one direction's fragments of the taps in shared memory. */
+template <int TAPS>
+static __device__ __forceinline__ void write_corner(const cuda_fragments &f, bool is_backward,
+                                                    int o0, int i0, int t0,
+                                                    const corner<TAPS> &tile, float *to) {
+    bool is_bf16 = f.element == CUDA_BF16;
+    int n_steps = is_bf16 ? 1 : 2, by = 16 / n_steps; /* of this block's k */
+    int deep = is_backward ? f.co : f.ci, wide = is_backward ? f.ci : f.co;
+    int all_steps = (deep + by - 1) / by, n_pairs = (wide + 15) / 16;
+    int first = (is_backward ? o0 : i0) / by, pair = (is_backward ? i0 : o0) / 16;
+    for (int e = (int)threadIdx.x; e < TAPS * n_steps * 32; e += THREADS) {
+        int lane = e & 31, t = e / 32 / n_steps, step = e / 32 % n_steps;
+        if (t0 + t >= f.taps || first + step >= all_steps) continue;
+        uint4 quad = is_bf16 ? quad_bf16(tile, is_backward, t, lane)
+                             : quad_tf32(tile, is_backward, t, step, lane);
+        size_t at = ((size_t)(t0 + t) * all_steps + first + step) * n_pairs + pair;
+        ((uint4 *)to)[at * 32 + lane] = quad;
+    }
+}
+
+template <int TAPS>
+static __device__ __forceinline__ void pack_corner(const cuda_fragments &f, int at,
+                                                   const float *row, float *packed) {
+    __shared__ corner<TAPS> tile;
+    int n_across = (f.ci + SIDE - 1) / SIDE;
+    int o0 = at / n_across * SIDE, i0 = at % n_across * SIDE;
+    for (int t0 = 0; t0 < f.taps; t0 += TAPS) {
+        if (t0 > 0) __syncthreads(); /* the taps before are written */
+        load_corner<TAPS>(f, row + f.from, o0, i0, t0, tile);
+        __syncthreads();
+        if (f.forward != CUDA_NO_PARAM)
+            write_corner<TAPS>(f, false, o0, i0, t0, tile, packed + f.forward);
+        if (f.backward != CUDA_NO_PARAM)
+            write_corner<TAPS>(f, true, o0, i0, t0, tile, packed + f.backward);
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS, 4)
+    fragments_kernel(const cuda_fragments *layers, const cuda_pack_tile *tiles, const float *params,
+                     size_t params_stride, float *packed, size_t packed_stride) {
+    const cuda_pack_tile tile = tiles[blockIdx.x];
+    const cuda_fragments f = layers[tile.layer];
+    const float *row = params + blockIdx.y * params_stride;
+    float *to = packed + blockIdx.y * packed_stride;
+    if (f.taps == 1)
+        pack_corner<1>(f, tile.at, row, to);
+    else
+        pack_corner<MAX_TAPS>(f, tile.at, row, to);
+}
+
+int ct_cuda_pack_tiles(const cuda_fragments *f) {
+    return (f->co + SIDE - 1) / SIDE * ((f->ci + SIDE - 1) / SIDE);
+}
+
 ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,
-                             size_t n_plain, size_t n_floats, int *table_dev) {
-    size_t n = 2 * n_floats - n_plain;
-    CT_CUDA_TRY(cudaMemsetAsync(table_dev, 0xff, n * sizeof *table_dev, stream));
+                             size_t n_floats, int *table_dev) {
+    CT_CUDA_TRY(cudaMemsetAsync(table_dev, 0xff, n_floats * sizeof *table_dev, stream));
     if (n_packs == 0) return CT_OK;
-    table_kernel<<<dim3(64, (unsigned)n_packs), THREADS, 0, stream>>>(packs_dev, n_plain,
-                                                                      table_dev);
+    table_kernel<<<dim3(64, (unsigned)n_packs), THREADS, 0, stream>>>(packs_dev, table_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
 
-ct_status ct_cuda_pack(const cuda_run *run, const int *table_dev, size_t n_plain, int n_rows,
+ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows,
                        float *packed_dev) {
-    size_t n_quads = run->packed_stride / 4;
+    if (packs->n_tiles > 0) {
+        dim3 grid((unsigned)packs->n_tiles, (unsigned)n_rows);
+        fragments_kernel<<<grid, THREADS, 0, run->stream>>>(packs->fragments_dev, packs->tiles_dev,
+                                                            run->params_dev, run->params_stride,
+                                                            packed_dev, run->packed_stride);
+        CT_CUDA_LAUNCHED();
+    }
+    size_t n_quads = packs->n_plain / 4;
     if (n_quads == 0) return CT_OK;
     dim3 grid((unsigned)((n_quads + THREADS - 1) / THREADS), (unsigned)(n_rows + ROWS - 1) / ROWS);
-    pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)table_dev, n_plain / 4, n_quads,
-                                                   n_rows, run->params_dev, run->params_stride,
-                                                   packed_dev, run->packed_stride);
+    pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)packs->table_dev, n_quads, n_rows,
+                                                   run->params_dev, run->params_stride, packed_dev,
+                                                   run->packed_stride);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

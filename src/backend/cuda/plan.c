@@ -15,50 +15,78 @@ static bool is_fragments(cuda_kernel kernel) {
     return kernel == CUDA_TILE || kernel == CUDA_MMA;
 }
 
-static void add_pack(cuda_plan *plan, cuda_pack *packs, const cuda_step *step, cuda_packing kind,
-                     size_t *to) {
-    const cuda_conv *c = &step->conv;
-    bool is_backward = kind == CUDA_PACK_BACKWARD || kind == CUDA_PACK_TILE_BACKWARD ||
-                       kind == CUDA_PACK_BF16_BACKWARD;
-    bool is_bf16 = kind >= CUDA_PACK_BF16_FORWARD;
-    int depth = is_backward ? c->co : c->weight_ci, wide = is_backward ? c->weight_ci : c->co;
-    int by = is_bf16 ? 16 : 8; /* k of one product */
-    if (kind >= CUDA_PACK_TILE_FORWARD)
-        depth = (depth + by - 1) / by * by, wide = (wide + 15) / 16 * 16;
-    cuda_pack *p = &packs[plan->n_packs++];
-    *p = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
-                     .to = plan->packed_floats,
-                     .count = (size_t)c->weight_taps * (size_t)depth * (size_t)wide,
-                     .co = c->co,
-                     .ci = c->weight_ci,
-                     .taps = c->weight_taps,
-                     .depth = depth,
-                     .kind = kind};
-    *to = p->to;
-    plan->packed_floats += (cuda_floats(p->count, is_bf16 ? CUDA_BF16 : CUDA_FP32) + 31) / 32 * 32;
-}
-
-static cuda_packing forward_packing(const cuda_step *step) {
-    if (step->forward_element == CUDA_BF16) return CUDA_PACK_BF16_FORWARD;
-    return is_fragments(step->forward_kernel) ? CUDA_PACK_TILE_FORWARD : CUDA_PACK_FORWARD;
-}
-
 static cuda_packing backward_packing(const cuda_step *step) {
-    if (step->backward_element == CUDA_BF16) return CUDA_PACK_BF16_BACKWARD;
-    if (step->node->op == CT_OP_LINEAR) return CUDA_PACK_LINEAR;
-    return is_fragments(step->dgrad_kernel) ? CUDA_PACK_TILE_BACKWARD : CUDA_PACK_BACKWARD;
+    return step->node->op == CT_OP_LINEAR ? CUDA_PACK_LINEAR : CUDA_PACK_BACKWARD;
 }
 
-/* All packs of one element. */
-static void add_packs(cuda_plan *plan, cuda_pack *packs, cuda_element element) {
+/* Room for n floats of a packed row. */
+static size_t reserve_packed(cuda_plan *plan, size_t n) {
+    size_t at = plan->packed_floats;
+    plan->packed_floats += (n + 31) / 32 * 32;
+    return at;
+}
+
+static void add_pack(cuda_plan *plan, cuda_pack *packs, int *n_packs, const cuda_step *step,
+                     cuda_packing kind, size_t *to) {
+    const cuda_conv *c = &step->conv;
+    *to = reserve_packed(plan, (size_t)c->weight_taps * (size_t)c->weight_ci * (size_t)c->co);
+    packs[(*n_packs)++] = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
+                                      .to = *to,
+                                      .co = c->co,
+                                      .ci = c->weight_ci,
+                                      .taps = c->weight_taps,
+                                      .kind = kind};
+}
+
+/* What is packed by the table: the first floats of a packed row. */
+static int add_packs(cuda_plan *plan, cuda_pack *packs) {
+    int n_packs = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         cuda_step *step = &plan->steps[s];
         if (!is_dense(step)) continue;
-        if (step->forward_element == element)
-            add_pack(plan, packs, step, forward_packing(step), &step->forward);
-        if (step->in > 0 && step->backward_element == element)
-            add_pack(plan, packs, step, backward_packing(step), &step->backward);
+        if (!is_fragments(step->forward_kernel))
+            add_pack(plan, packs, &n_packs, step, CUDA_PACK_FORWARD, &step->forward);
+        if (step->in > 0 && !is_fragments(step->dgrad_kernel))
+            add_pack(plan, packs, &n_packs, step, backward_packing(step), &step->backward);
     }
+    plan->packs.n_plain = plan->packed_floats;
+    return n_packs;
+}
+
+/* Room for one direction of a layer's fragments. */
+static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int deep, int wide) {
+    int by = f->element == CUDA_BF16 ? 16 : 8; /* k of one product */
+    size_t n =
+        (size_t)f->taps * (size_t)((deep + by - 1) / by * by) * (size_t)((wide + 15) / 16 * 16);
+    return reserve_packed(plan, cuda_floats(n, f->element));
+}
+
+/* A step's fragments of one element; false: it has none. */
+static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element,
+                          cuda_fragments *f) {
+    const cuda_conv *c = &step->conv;
+    bool forward = is_fragments(step->forward_kernel) && step->forward_element == element;
+    bool backward =
+        step->in > 0 && is_fragments(step->dgrad_kernel) && step->backward_element == element;
+    if (!is_dense(step) || (!forward && !backward)) return false;
+    *f = (cuda_fragments){.from = plan->base.graph->params[step->node->weight].offset,
+                          .forward = CUDA_NO_PARAM,
+                          .backward = CUDA_NO_PARAM,
+                          .co = c->co,
+                          .ci = c->weight_ci,
+                          .taps = c->weight_taps,
+                          .element = element};
+    if (forward) step->forward = f->forward = reserve_fragments(plan, f, f->ci, f->co);
+    if (backward) step->backward = f->backward = reserve_fragments(plan, f, f->co, f->ci);
+    return true;
+}
+
+static int add_fragments(cuda_plan *plan, cuda_fragments *fragments) {
+    int n = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        for (int element = CUDA_FP32; element <= CUDA_BF16; element++)
+            if (put_fragments(plan, &plan->steps[s], (cuda_element)element, &fragments[n])) n++;
+    return n;
 }
 
 static ct_status upload(const void *host, size_t n_bytes, void **dev) {
@@ -67,32 +95,58 @@ static ct_status upload(const void *host, size_t n_bytes, void **dev) {
     return CT_OK;
 }
 
-static ct_status fill_table(cuda_plan *plan) {
+static ct_status fill_table(cuda_plan *plan, const cuda_pack *packs, int n_packs) {
     cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    void *dev = NULL, *packs_dev = NULL;
+    if (n_packs == 0) return CT_OK;
+    CT_TRY(ct_cuda_alloc(plan->packs.n_plain * sizeof(int), "a plan", &dev));
+    plan->packs.table_dev = dev;
+    ct_status status = upload(packs, (size_t)n_packs * sizeof *packs, &packs_dev);
+    if (status == CT_OK)
+        status = ct_cuda_pack_table(backend->stream, packs_dev, n_packs, plan->packs.n_plain,
+                                    plan->packs.table_dev);
+    cudaStreamSynchronize(backend->stream);
+    cudaFree(packs_dev);
+    return status;
+}
+
+static ct_status plan_tiles(cuda_plan *plan, const cuda_fragments *fragments, int n_fragments) {
+    cuda_packs *packs = &plan->packs;
+    void *dev = NULL;
+    for (int k = 0; k < n_fragments; k++) packs->n_tiles += ct_cuda_pack_tiles(&fragments[k]);
+    if (packs->n_tiles == 0) return CT_OK;
+    CT_TRY(upload(fragments, (size_t)n_fragments * sizeof *fragments, &dev));
+    packs->fragments_dev = dev;
+    cuda_pack_tile *tiles = ct_new(cuda_pack_tile, (size_t)packs->n_tiles);
+    if (tiles == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
+    for (int k = 0, n = 0; k < n_fragments; k++)
+        for (int at = 0; at < ct_cuda_pack_tiles(&fragments[k]); at++)
+            tiles[n++] = (cuda_pack_tile){k, at};
+    dev = NULL;
+    ct_status status = upload(tiles, (size_t)packs->n_tiles * sizeof *tiles, &dev);
+    packs->tiles_dev = dev;
+    ct_free(tiles);
+    return status;
+}
+
+static ct_status plan_packs(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
     if (g->n_weights > (size_t)1 << 30)
         return ct_fail(CT_INVAL, "%s has %zu weights, the cuda backend takes 2^30", g->model,
                        g->n_weights);
-    void *dev = NULL;
-    size_t n = 2 * plan->packed_floats - plan->plain_floats;
-    CT_TRY(ct_cuda_alloc(n * sizeof(int), "a plan", &dev));
-    plan->table_dev = dev;
-    return ct_cuda_pack_table(backend->stream, plan->packs_dev, plan->n_packs, plan->plain_floats,
-                              plan->packed_floats, plan->table_dev);
-}
-
-static ct_status plan_packs(cuda_plan *plan) {
     cuda_pack *packs = ct_new(cuda_pack, 2 * (size_t)plan->n_steps);
-    if (packs == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
-    add_packs(plan, packs, CUDA_FP32);
-    plan->plain_floats = plan->packed_floats;
-    add_packs(plan, packs, CUDA_BF16);
-    void *dev = NULL;
-    ct_status status = upload(packs, (size_t)plan->n_packs * sizeof *packs, &dev);
-    plan->packs_dev = dev;
+    cuda_fragments *fragments = ct_new(cuda_fragments, 2 * (size_t)plan->n_steps);
+    ct_status status = CT_OK;
+    if (packs == NULL || fragments == NULL) {
+        status = ct_fail(CT_NOMEM, "no memory for a plan");
+    } else {
+        int n_packs = add_packs(plan, packs);
+        status = fill_table(plan, packs, n_packs);
+        if (status == CT_OK) status = plan_tiles(plan, fragments, add_fragments(plan, fragments));
+    }
+    ct_free(fragments);
     ct_free(packs);
-    CT_TRY(status);
-    return fill_table(plan);
+    return status;
 }
 
 static void add_sum(cuda_plan *plan, cuda_sum *sums, size_t from, int width, int first, int count,
@@ -336,8 +390,9 @@ void ct_cuda_plan_free(ct_plan *base) {
     ct_cuda_forget_graphs(backend);
     cudaFree(plan->workspace_dev);
     cudaFree(plan->beside_dev);
-    cudaFree(plan->packs_dev);
-    cudaFree(plan->table_dev);
+    cudaFree(plan->packs.table_dev);
+    cudaFree(plan->packs.fragments_dev);
+    cudaFree(plan->packs.tiles_dev);
     cudaFree(plan->sums_dev);
     ct_cuda_layout_free(&plan->train);
     ct_cuda_layout_free(&plan->forward);

@@ -161,7 +161,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
     const cuda_layout *layout = mode == CUDA_TRAIN ? &plan->train : &plan->forward;
     const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
     if (!call->is_packed && !call->is_beside)
-        CT_TRY(ct_cuda_pack(run, plan->table_dev, plan->plain_floats, call->n_models, w->packed));
+        CT_TRY(ct_cuda_pack(run, &plan->packs, call->n_models, w->packed));
     CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
     if (call->is_beside) CT_CUDA_TRY(cudaStreamWaitEvent(run->stream, backend->branches.packed, 0));
@@ -237,8 +237,7 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
     cuda_run run = run_of(backend, call, &w);
     run.stream = backend->stream;
     CT_TRY(ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features));
-    if (!call->is_packed)
-        CT_TRY(ct_cuda_pack(&run, plan->table_dev, plan->plain_floats, call->n_models, w.packed));
+    if (!call->is_packed) CT_TRY(ct_cuda_pack(&run, &plan->packs, call->n_models, w.packed));
     CT_CUDA_TRY(cudaEventRecord(backend->branches.packed, backend->stream));
     return CT_OK;
 }

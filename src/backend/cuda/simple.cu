@@ -240,6 +240,42 @@ static __global__ void avgpool_backward_kernel(const cuda_job *jobs, int n_max, 
     *to = (T)(accumulate ? (float)*to + d : d);
 }
 
+/* The same for 8 neighbouring channels a thread. Grid: x over such units of a sample. */
+template <class T>
+static __global__ void __launch_bounds__(THREADS)
+    avgpool_spread_kernel(const cuda_job *jobs, int n_max, int channels, int pixels,
+                          const float *dy, bool accumulate, T *dx) {
+    unsigned size = (unsigned)(channels * pixels), e = 8 * (blockIdx.x * THREADS + threadIdx.x);
+    if (e >= size || (int)blockIdx.y >= jobs[blockIdx.z].n) return;
+    float4 d[2], before[2] = {};
+    load_eight(dy + sample_of(n_max) * channels + e % (unsigned)channels, d);
+    T *to = dx + sample_of(n_max) * size + e;
+    if (accumulate) load_eight(to, before);
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        d[k].x /= (float)pixels, d[k].y /= (float)pixels;
+        d[k].z /= (float)pixels, d[k].w /= (float)pixels;
+        if (accumulate)
+            d[k] = make_float4(before[k].x + d[k].x, before[k].y + d[k].y, before[k].z + d[k].z,
+                               before[k].w + d[k].w);
+    }
+    store_eight(to, d);
+}
+
+template <class T>
+static ct_status spread(const cuda_run *run, int channels, int pixels, const float *dy_dev,
+                        bool accumulate, T *dx_dev) {
+    size_t size = (size_t)channels * pixels;
+    if (channels % 8 == 0)
+        avgpool_spread_kernel<T><<<grid_of(run, size / 8), THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, dx_dev);
+    else
+        avgpool_backward_kernel<T><<<grid_of(run, size), THREADS, 0, run->stream>>>(
+            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, dx_dev);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
 bool ct_cuda_has_kernels(void) {
     cudaFuncAttributes attributes;
     bool found = cudaFuncGetAttributes(&attributes, relu_kernel) == cudaSuccess;
@@ -340,13 +376,7 @@ ct_status ct_cuda_avgpool(const cuda_run *run, cuda_element element, int channel
 
 ct_status ct_cuda_avgpool_backward(const cuda_run *run, cuda_element element, int channels,
                                    int pixels, const float *dy_dev, bool accumulate, void *dx_dev) {
-    dim3 grid = grid_of(run, (size_t)channels * pixels);
     if (element == CUDA_BF16)
-        avgpool_backward_kernel<bf16><<<grid, THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, (bf16 *)dx_dev);
-    else
-        avgpool_backward_kernel<float><<<grid, THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, (float *)dx_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+        return spread(run, channels, pixels, dy_dev, accumulate, (bf16 *)dx_dev);
+    return spread(run, channels, pixels, dy_dev, accumulate, (float *)dx_dev);
 }

@@ -8,7 +8,7 @@
 #include "backend/cuda/mma.cuh"
 
 enum { THREADS = 256, MIN_QUADS = 4, MAX_QUADS = 16 }; /* 64 to 256 bytes of a row together */
-enum { EACH = 2 };                                     /* quads of a thread, blockDim.x apart */
+enum { EACH = 2 };                                     /* quads of a thread, half a row apart */
 
 static __device__ __forceinline__ void add_scaled(float4 *sum, float c, float4 v) {
     sum->x = fmaf(c, v.x, sum->x);
@@ -89,6 +89,7 @@ typedef struct group {
     const cuda_program *p, *far;
     float4 *rows; /* this thread's first quad of row 0 */
     int quads;    /* of a row */
+    int step;     /* from its first quad to its second, which may lie before it */
     int shift;    /* rows from the banks' first place to where they are now */
     size_t quad;  /* column of this thread's first quad */
 } group;
@@ -97,7 +98,7 @@ static __device__ __forceinline__ void add_row(const group &g, int row, float c,
                                                float4 sums[EACH]) {
     const float4 *from = g.rows + row * g.quads;
 #pragma unroll
-    for (int e = 0; e < EACH; e++) add_scaled(&sums[e], c, from[e * (int)blockDim.x]);
+    for (int e = 0; e < EACH; e++) add_scaled(&sums[e], c, from[e * g.step]);
 }
 
 /* Adds a term; under a matrix, its rows are added up first. */
@@ -121,8 +122,8 @@ static __device__ __forceinline__ void set_row(const group &g, const place &t, i
     float4 *to = g.rows + (t.first + t.is_bank * g.shift + row) * g.quads;
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        size_t quad = g.quad + e * blockDim.x;
-        to[e * (int)blockDim.x] = sums[e];
+        size_t quad = g.quad + e * g.step;
+        to[e * g.step] = sums[e];
         if (t.is_bank && quad < g.p->n_quads) *global_quad(g.p->slots[slot], row, quad) = sums[e];
     }
 }
@@ -152,24 +153,33 @@ static __device__ void load_group(const group &g) {
         for (int row = (int)threadIdx.y; row < s.n_load; row += (int)blockDim.y)
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
-                size_t quad = g.quad + e * blockDim.x;
+                size_t quad = g.quad + e * g.step;
                 float4 *to = g.rows + (p->n_temp_rows + s.first + g.shift + row) * g.quads;
                 if (quad < p->n_quads)
-                    copy_quad((float *)&to[e * (int)blockDim.x],
-                              (const float *)global_quad(s, row, quad), true);
+                    copy_quad((float *)&to[e * g.step], (const float *)global_quad(s, row, quad),
+                              true);
             }
     }
 }
 
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 4)
     update_kernel(const cuda_program *far, size_t n_groups) {
     extern __shared__ float4 rows[]; /* temporaries, then banks twice */
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
     __shared__ places all;
     const cuda_program *p = copy_program(far, own);
     find_places(p, &all);
-    int quads = (int)blockDim.x * EACH;
-    group now = {p, far, rows + threadIdx.x, quads, 0, (size_t)blockIdx.x * quads + threadIdx.x};
+    int quads = (int)blockDim.x * EACH, half = (int)blockDim.x;
+    /* rows of a warp that would meet in the same banks take their two quads in opposite order */
+    bool is_turned = threadIdx.y * quads / 8 % 2 > 0;
+    int first = (int)threadIdx.x + (is_turned ? half : 0);
+    group now = {p,
+                 far,
+                 rows + first,
+                 quads,
+                 is_turned ? -half : half,
+                 0,
+                 (size_t)blockIdx.x * quads + first};
     load_group(now);
     for (size_t k = blockIdx.x; k < n_groups; k += gridDim.x) {
         group next = now;
