@@ -31,6 +31,9 @@ FLOP = {
     "wgrad_kernel<64, 64, 3, 1, 8, 4>": TRAIN * LAYER * 5,
     "wgrad_kernel<16, 32, 3, 4, 4, 2>": TRAIN * LAYER / 2,
     "wgrad_kernel<32, 64, 3, 1, 4, 4>": TRAIN * LAYER / 2,
+    "strided_kernel<16>": (TRAIN + CROSS) * LAYER * 5 / 9, "strided_kernel<32>": (TRAIN + CROSS) * LAYER * 5 / 9,
+    "strided_back_kernel<16>": TRAIN * LAYER * 5 / 9, "strided_back_kernel<32>": TRAIN * LAYER * 5 / 9,
+    "strided_wgrad_kernel<16>": TRAIN * LAYER * 5 / 9, "strided_wgrad_kernel<32>": TRAIN * LAYER * 5 / 9,
     "wgrad_kernel<16, 32, 1, 4, 4, 2>": TRAIN * LAYER / 18,
     "wgrad_kernel<32, 64, 1, 1, 4, 4>": TRAIN * LAYER / 18,
 }

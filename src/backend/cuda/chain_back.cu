@@ -97,17 +97,36 @@ static __device__ __forceinline__ void fetch_quads(const spot &s, const typename
     }
 }
 
-/* This thread's quads of a tensor whose block begins at x; zero where there is no sample. */
-template <typename S, typename T>
-static __device__ __forceinline__ void load_quads(const spot &s, const T *x, int n_there,
+/* The chain's ends may be bf16 where it is. */
+template <typename E> static __device__ __forceinline__ bool is_half(cuda_element element) {
+    return sizeof(E) == 2 && element == CUDA_BF16;
+}
+
+/* This thread's quads of a tensor whose block begins at `first`; zero where there is no sample. All
+ * are on their way before one is looked at. */
+template <typename S>
+static __device__ __forceinline__ void load_quads(const spot &s, const void *x, size_t first,
+                                                  bool is_bf16, int n_there,
                                                   float4 out[S::TILES][2]) {
 #pragma unroll
-    for (int i = 0; i < S::TILES; i++)
+    for (int k = 0; k < 2 * S::TILES; k++) {
+        size_t at = first + s.from + k / 2 * S::W * S::C + k % 2 * half_values<S>();
+        float4 v = make_float4(0, 0, 0, 0);
+        bool there = is_there<S>(s, k % 2, n_there);
+        if (there && is_bf16) {
+            float2 raw = *(const float2 *)((const bf16 *)x + at);
+            v.x = raw.x, v.y = raw.y;
+        } else if (there) {
+            v = load_four((const float *)x + at);
+        }
+        out[k / 2][k % 2] = v;
+    }
+    if (!is_bf16) return;
 #pragma unroll
-        for (int h = 0; h < 2; h++)
-            out[i][h] = is_there<S>(s, h, n_there)
-                            ? load_four(x + s.from + i * S::W * S::C + h * half_values<S>())
-                            : make_float4(0, 0, 0, 0);
+    for (int k = 0; k < 2 * S::TILES; k++) {
+        float4 raw = out[k / 2][k % 2];
+        out[k / 2][k % 2] = unpack_four(make_uint2(__float_as_uint(raw.x), __float_as_uint(raw.y)));
+    }
 }
 
 /* The gradient of a residual block's output, until its beginning: in registers, or in `slots`. */
@@ -235,11 +254,6 @@ write_gradient(const spot &s, const norm_values &v, const float4 d[S::TILES][2],
     }
 }
 
-/* The chain's ends may be bf16 where it is. */
-template <typename E> static __device__ __forceinline__ bool is_half(cuda_element element) {
-    return sizeof(E) == 2 && element == CUDA_BF16;
-}
-
 template <typename S, typename T>
 static __device__ __forceinline__ void store_quad(const spot &s, int k, float4 v, int n_there,
                                                   T *to) {
@@ -297,10 +311,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     float4 d[TILES][2];
     kept_quads<S> kept = {};
     kept.slots = pre + BLOCK_VALUES * sizeof(E);
-    if (is_half<E>(c.chain.d_element))
-        load_quads<S>(s, (const bf16 *)c.chain.d + first, n_there, d);
-    else
-        load_quads<S>(s, (const float *)c.chain.d + first, n_there, d);
+    load_quads<S>(s, c.chain.d, first, is_half<E>(c.chain.d_element), n_there, d);
     int n_done = 0; /* chunks */
     for (int k = last; k >= 0; k--) {
         const cuda_link &link = c.chain.links[k];

@@ -181,6 +181,15 @@ ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, in
 
 ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows,
                        float *packed_dev) {
+    size_t n_quads = packs->n_plain / 4;
+    if (n_quads > 0) {
+        dim3 grid((unsigned)((n_quads + THREADS - 1) / THREADS),
+                  (unsigned)(n_rows + ROWS - 1) / ROWS);
+        pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)packs->table_dev, n_quads,
+                                                       n_rows, run->params_dev, run->params_stride,
+                                                       packed_dev, run->packed_stride);
+        CT_CUDA_LAUNCHED();
+    }
     if (packs->n_tiles > 0) {
         dim3 grid((unsigned)packs->n_tiles, (unsigned)n_rows);
         fragments_kernel<<<grid, THREADS, 0, run->stream>>>(packs->fragments_dev, packs->tiles_dev,
@@ -188,12 +197,5 @@ ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows,
                                                             packed_dev, run->packed_stride);
         CT_CUDA_LAUNCHED();
     }
-    size_t n_quads = packs->n_plain / 4;
-    if (n_quads == 0) return CT_OK;
-    dim3 grid((unsigned)((n_quads + THREADS - 1) / THREADS), (unsigned)(n_rows + ROWS - 1) / ROWS);
-    pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)packs->table_dev, n_quads, n_rows,
-                                                   run->params_dev, run->params_stride, packed_dev,
-                                                   run->packed_stride);
-    CT_CUDA_LAUNCHED();
     return CT_OK;
 }

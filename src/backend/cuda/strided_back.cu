@@ -277,7 +277,7 @@ static __device__ __forceinline__ void write_input(const spot &s, int n_there,
 
 template <int C>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
-    back_kernel(const __grid_constant__ back_call c) {
+    strided_back_kernel(const __grid_constant__ back_call c) {
     typedef back_shape<C> B;
     extern __shared__ __align__(256) char shared[]; /* a tile for each convolution, slots */
     __shared__ norm_scratch<B> scratch;
@@ -321,10 +321,10 @@ template <int C> static ct_status launch(const cuda_run *run, const back_call *c
     typedef back_shape<C> B;
     constexpr int BYTES = 2 * B::TILE_BYTES + 4 * SLOT_BYTES;
     static_assert(BYTES + sizeof(norm_scratch<B>) <= CUDA_STRIDED_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(
-        cudaFuncSetAttribute(back_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+    CT_CUDA_TRY(cudaFuncSetAttribute(strided_back_kernel<C>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + B::SAMPLES - 1) / B::SAMPLES), (unsigned)run->n_jobs);
-    back_kernel<C><<<grid, THREADS, BYTES, run->stream>>>(*c);
+    strided_back_kernel<C><<<grid, THREADS, BYTES, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -144,7 +144,7 @@ static __device__ __forceinline__ void write_sums(const float sums[TAPS][2][4], 
 
 template <int C>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
-    wgrad_kernel(const __grid_constant__ wgrad_call c) {
+    strided_wgrad_kernel(const __grid_constant__ wgrad_call c) {
     typedef wgrad_shape<C> S;
     extern __shared__ __align__(256) char shared[]; /* two buffers */
     const cuda_job job = c.jobs[blockIdx.y];
@@ -189,10 +189,10 @@ int ct_cuda_strided_wgrad_splits(int channels, int n_max) {
 template <int C> static ct_status launch(const cuda_run *run, const wgrad_call *c) {
     typedef wgrad_shape<C> S;
     static_assert(S::BYTES <= CUDA_STRIDED_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     S::BYTES));
+    CT_CUDA_TRY(cudaFuncSetAttribute(strided_wgrad_kernel<C>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::BYTES));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
-    wgrad_kernel<C><<<grid, THREADS, S::BYTES, run->stream>>>(*c);
+    strided_wgrad_kernel<C><<<grid, THREADS, S::BYTES, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

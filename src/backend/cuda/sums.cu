@@ -86,8 +86,8 @@ ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv 
     return CT_OK;
 }
 
-static __global__ void strided_kernel(const cuda_job *jobs, const float *partial, int n_splits,
-                                      int ci, float *weights, float *shortcut, size_t stride) {
+static __global__ void strided_sums_kernel(const cuda_job *jobs, const float *partial, int n_splits,
+                                           int ci, float *weights, float *shortcut, size_t stride) {
     int e = (int)(blockIdx.x * THREADS + threadIdx.x), co = 2 * ci, count = 10 * ci * co;
     if (e >= count) return;
     int o = e % co, i = e / co % ci, t = e / co / ci;
@@ -105,9 +105,9 @@ static __global__ void strided_kernel(const cuda_job *jobs, const float *partial
 ct_status ct_cuda_sum_strided(const cuda_run *run, int n_splits, int ci, size_t weight,
                               size_t shortcut) {
     dim3 grid((unsigned)((20 * ci * ci + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
-    strided_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->partial_dev, n_splits, ci,
-                                                      run->grads_dev + weight,
-                                                      run->grads_dev + shortcut, run->grads_stride);
+    strided_sums_kernel<<<grid, THREADS, 0, run->stream>>>(
+        run->jobs_dev, run->partial_dev, n_splits, ci, run->grads_dev + weight,
+        run->grads_dev + shortcut, run->grads_stride);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
