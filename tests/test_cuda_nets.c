@@ -258,6 +258,40 @@ static void a_tiny_separable_block_agrees_with_ref(void) {
     check_block((block){16, 4, 32, 1, 16, 1, false}, 2);
 }
 
+static int conv_norm(ct_graph *g, int in, const char *conv, const char *norm, int channels,
+                     int kernel, int stride) {
+    return ct_norm(g, ct_conv(g, in, conv, channels, kernel, stride, kernel / 2, 1, false),
+                   CT_OP_EVONORM, norm);
+}
+
+/* Residual blocks whose shortcut is a convolution, as between the stages of ResNet-20. In bf16 one
+ * that follows a chain, with another chain or nothing behind it, runs in bf16; behind a single
+ * convolution, whose gradient is fp32, it must not. */
+static void strided_blocks_agree_with_ref(void) {
+    NEED_GPU();
+    static const struct {
+        int channels, n;
+        bool has_chain, has_more;
+    } cases[] = {
+        {16, 3, true, true}, {16, 2, true, false}, {32, 3, true, true}, {16, 1, false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int c = cases[i].channels, size = 512 / c;
+        ct_graph g = begin_graph("strided", (ct_shape){3, size, size});
+        int x = conv_norm(&g, 0, "a", "an", c, 3, 1);
+        if (cases[i].has_chain) {
+            int y = conv_norm(&g, conv_norm(&g, x, "b", "bn", c, 3, 1), "c", "cn", c, 3, 1);
+            x = ct_add(&g, y, x);
+        }
+        int y = conv_norm(&g, conv_norm(&g, x, "d", "dn", 2 * c, 3, 2), "e", "en", 2 * c, 3, 1);
+        x = ct_add(&g, y, conv_norm(&g, x, "f", "fn", 2 * c, 1, 2));
+        if (cases[i].has_more) {
+            y = conv_norm(&g, conv_norm(&g, x, "g", "gn", 2 * c, 3, 1), "h", "hn", 2 * c, 3, 1);
+            x = ct_add(&g, y, x);
+        }
+        check_graph(&g, x, cases[i].n);
+    }
+}
+
 static void norms_agree_with_ref(void) {
     NEED_GPU();
     static const ct_op kinds[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM,
@@ -389,6 +423,7 @@ int main(int argc, char **argv) {
     TEST_IF(stems_agree_with_ref);
     TEST_IF(separable_blocks_agree_with_ref);
     TEST_IF(a_tiny_separable_block_agrees_with_ref);
+    TEST_IF(strided_blocks_agree_with_ref);
     TEST_IF(norms_agree_with_ref);
     TEST_IF(joins_and_pools_agree_with_ref);
     TEST_IF(small_models_agree_with_ref);

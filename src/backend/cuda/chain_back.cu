@@ -5,9 +5,9 @@
  * gradients go to sums.cu. The equations are those of backend/ref/norm.c.
  * Grid: x over groups of samples (16 Ki values a block), y = job. From memory: two elements of 4
  * bytes, or in bf16 of 2, a value and layer (the convolution's value read, its gradient written),
- * and 8 bytes a value of the chain. The next layer's values are on their way while this one is
- * multiplied. A residual block's gradient is kept for its beginning, in registers or, as bf16, in
- * shared memory. 2 flops a product. Limits: those of chain.cu. */
+ * and one more, 4 bytes or 2, a value of each of the chain's ends. The next layer's values are on
+ * their way while this one is multiplied. A residual block's gradient is kept for its beginning, in
+ * registers or, as bf16, in shared memory. 2 flops a product. Limits: those of chain.cu. */
 #include "backend/cuda/chain.cuh"
 
 typedef struct back_call {
