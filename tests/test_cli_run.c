@@ -343,6 +343,20 @@ static void without_out_the_directory_is_named_after_the_run(void) {
     rmdir("runs");
 }
 
+static void a_mixing_that_will_diverge_is_said_at_the_start(void) {
+#define TORUS                                                                                      \
+    "train --dataset noise --train-samples 96 --test-samples 16 --model mlp:4 --partition iid "    \
+    "--threads 1 --algorithm qg-dsgdm --batch-size 2 --topology torus:4x4 --agents 16 --epochs 1 " \
+    "--out run --force "
+    succeeds(TORUS "--variant wacv24 --gamma 0.9");
+    CHECK(strstr(said.err, "will diverge") != NULL && strstr(said.err, "--gamma 0.86") != NULL);
+    succeeds(TORUS "--variant wacv24 --gamma 0.86");
+    CHECK(strstr(said.err, "diverge") == NULL);
+    succeeds(TORUS "--variant paper --gamma 0.9");
+    CHECK(strstr(said.err, "diverge") == NULL);
+    remove_dir("run");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_run_directory_holds_all_its_files);
@@ -359,6 +373,7 @@ int main(void) {
     TEST(without_shuffling_samples_come_in_the_order_of_the_partition);
     TEST(agents_with_fewer_samples_begin_again);
     TEST(progress_goes_to_stderr_in_plain_lines);
+    TEST(a_mixing_that_will_diverge_is_said_at_the_start);
     TEST(without_out_the_directory_is_named_after_the_run);
     leave_folder();
     return test_report();

@@ -222,6 +222,32 @@ static void global_update_tracking_shrinks_the_bias_by_one_minus_mu(void) {
                    0.025, false);
 }
 
+/* A torus' smallest eigenvalue is -0.6; gossip in the momentum overshoots where gamma 1.6 is above
+ * 1.402 (Nesterov) or 1.357. The paper's own update has no such limit. */
+static void gossip_in_the_momentum_diverges_above_its_limit(void) {
+    static const struct {
+        const char *options;
+        bool diverges;
+    } cases[] = {
+        {"--variant wacv24 --gamma 0.89", true},
+        {"--variant wacv24 --gamma 0.865", false},
+        {"--variant wacv24 --gamma 0.865 --nesterov off", true},
+        {"--variant wacv24 --gamma 0.835 --nesterov off", false},
+        {"--variant paper --gamma 1", false},
+        {"--variant atc --gamma 1", false},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char options[256];
+        snprintf(options, sizeof options,
+                 "--algorithm qg-dsgdm --momentum 0.9 --agents 16 --topology torus:4x4 --lr 0.001 "
+                 "--epochs 100 %s",
+                 cases[k].options);
+        double distance = distance_after(options);
+        if ((distance > 10) != cases[k].diverges) printf("    %s: %g\n", options, distance);
+        CHECK((distance > 10) == cases[k].diverges);
+    }
+}
+
 /* On a full graph the mean of my model's gradients over all data is the gradient of the sum. */
 static void averaged_cross_gradients_reach_the_optimum_on_a_full_graph(void) {
     check_reaches_optimum("--algorithm ngc --agents 6 --topology full --lr 0.1", 500, 1e-5);
@@ -281,6 +307,7 @@ int main(void) {
     TEST(gradient_push_nears_the_optimum_on_a_directed_graph);
     TEST(gradient_tracking_reaches_the_optimum_on_changing_graphs);
     TEST(global_update_tracking_shrinks_the_bias_by_one_minus_mu);
+    TEST(gossip_in_the_momentum_diverges_above_its_limit);
     TEST(averaged_cross_gradients_reach_the_optimum_on_a_full_graph);
     TEST(cross_gradients_shrink_the_bias_on_a_ring);
     TEST(cross_gradient_aggregation_lowers_every_neighbours_loss);

@@ -11,6 +11,9 @@
  *     m <- beta m + g;  x+ = x - eta d */
 #include "algo/algo.h"
 
+#include "util/log.h"
+
+#include <math.h>
 #include <string.h>
 
 typedef enum variant { PAPER, ATC, WACV24 } variant;
@@ -20,11 +23,30 @@ static variant variant_of(const ct_agents *a) {
     return strcmp(a->hyper.variant, "wacv24") == 0 ? WACV24 : PAPER;
 }
 
+/* wacv24's momentum carries all of gamma r on, where the paper's has 1 - beta of it: agents agree
+ * sooner, but swing. With k = gamma (1 - lambda) and u = eta m, a difference between agents that W
+ * shrinks to lambda goes (Nesterov, no gradient)
+ *
+ *     x+ = (1 - (1 + beta^2) k) x - beta^2 u
+ *     u+ = beta (u + k x)
+ *
+ * and grows when k is above 2 (1 + beta) / (1 + beta + beta^2), where an eigenvalue passes -1. */
+static void warn_if_unstable(const ct_agents *a) {
+    const double beta = a->hyper.momentum, k = a->hyper.gamma * (1 - a->lambda_min);
+    const double limit = 2 * (1 + beta) / (1 + beta + (a->hyper.nesterov ? beta * beta : beta));
+    if (a->schedule != NULL || k < limit) return;
+    ct_note(
+        "--variant wacv24 will diverge on this graph: gamma (1 - lambda_min) = %.3f must be below "
+        "%.3f; take --gamma %.2f",
+        k, limit, floor(99 * limit / (1 - a->lambda_min)) / 100);
+}
+
 static ct_status create(ct_agents *a, void **state) {
     ct_bank *momentum, *second;
     CT_TRY(ct_agents_buffer(a, "momentum", a->n, &momentum));
     /* atc keeps x from before the step, wacv24 the mixed model. */
     if (variant_of(a) != PAPER) CT_TRY(ct_agents_buffer(a, "model", a->n, &second));
+    if (variant_of(a) == WACV24) warn_if_unstable(a);
     *state = NULL;
     return CT_OK;
 }
