@@ -93,7 +93,8 @@ static int count_rows(const ct_report *r, const ct_report_group *g) {
 static void build_curve(builder *b, int group, ct_strand *strands, ct_curve *c) {
     const ct_report_group *g = &b->report->groups[group];
     int n_rows = count_rows(b->report, g);
-    *c = (ct_curve){.label = g->label, .style = group, .strands = strands, .n_strands = g->n_runs};
+    *c =
+        (ct_curve){.label = g->name, .style = g->style, .strands = strands, .n_strands = g->n_runs};
     c->mean = (ct_points){.x = take(b, n_rows), .y = take(b, n_rows)};
     c->low = take(b, n_rows);
     c->high = take(b, n_rows);
@@ -106,11 +107,11 @@ static void build_curve(builder *b, int group, ct_strand *strands, ct_curve *c) 
     if (g->n_runs < 2) c->low = c->high = NULL;
 }
 
-ct_status ct_curve_set_create(const ct_report *report, const ct_curve_spec *spec,
-                              ct_curve_set *out) {
+ct_status ct_curve_set_create(const ct_report *report, const ct_report_facet *facet,
+                              const ct_curve_spec *spec, ct_curve_set *out) {
     size_t n_rows = 1;
     for (int k = 0; k < report->n_runs; k++) n_rows += (size_t)report->runs[k].n_epochs;
-    *out = (ct_curve_set){.curves = ct_new(ct_curve, (size_t)report->n_groups),
+    *out = (ct_curve_set){.curves = ct_new(ct_curve, (size_t)facet->n_groups),
                           .strands = ct_new(ct_strand, (size_t)report->n_runs),
                           .values = ct_new(double, 6 * n_rows)};
     builder b = {.report = report,
@@ -123,9 +124,9 @@ ct_status ct_curve_set_create(const ct_report *report, const ct_curve_spec *spec
         return ct_fail(CT_NOMEM, "no memory for the curves of %zu epochs", n_rows);
     }
     ct_strand *strands = out->strands;
-    for (int g = 0; g < report->n_groups; g++) {
-        build_curve(&b, g, strands, &out->curves[out->n_curves]);
-        strands += report->groups[g].n_runs;
+    for (int k = 0; k < facet->n_groups; k++) {
+        build_curve(&b, facet->groups[k], strands, &out->curves[out->n_curves]);
+        strands += report->groups[facet->groups[k]].n_runs;
         if (out->curves[out->n_curves].mean.n > 0) out->n_curves++;
     }
     ct_free(b.cursor);

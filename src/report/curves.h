@@ -11,16 +11,16 @@ typedef struct ct_curve_spec {
 } ct_curve_spec;
 
 typedef struct ct_curve_set {
-    ct_curve *curves; /* [n_curves] groups without a point are left out; style = group */
+    ct_curve *curves; /* [n_curves] groups without a point are left out */
     int n_curves;
     ct_strand *strands; /* what follows is the curves' memory */
     double *values;
 } ct_curve_set;
 
-/* Rows are matched by their epoch; at each, the mean of x and of y, the lowest and the highest y of
- * the seeds that have them. Groups of several seeds have a band. */
-ct_status ct_curve_set_create(const ct_report *report, const ct_curve_spec *spec,
-                              ct_curve_set *out);
+/* Of the facet's groups. Rows are matched by their epoch; at each, the mean of x and of y, the
+ * lowest and the highest y of the seeds that have them. Groups of several seeds have a band. */
+ct_status ct_curve_set_create(const ct_report *report, const ct_report_facet *facet,
+                              const ct_curve_spec *spec, ct_curve_set *out);
 void ct_curve_set_free(ct_curve_set *set);
 
 #endif

@@ -21,7 +21,7 @@ static ct_status add_figure(ct_figures *all, const char *id, const char *title, 
     if (grown == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
     all->figure = grown;
     ct_figure *f = &all->figure[all->n];
-    *f = (ct_figure){.is_wide = is_wide, .caption = ct_strdup(caption->chars)};
+    *f = (ct_figure){.is_wide = is_wide, .facet = -1, .caption = ct_strdup(caption->chars)};
     if (f->caption == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
     snprintf(f->id, sizeof f->id, "%s", id);
     snprintf(f->title, sizeof f->title, "%s", title);
@@ -139,29 +139,47 @@ static bool has_band(const ct_curve_set *set) {
     return false;
 }
 
-static ct_status add_curves(const ct_report *r, const struct curve_figure *c, bool has_legend,
-                            ct_figures *all) {
+/* With a facet's number and label where there are several. */
+static void name_curves(const ct_report *r, int facet, const struct curve_figure *c,
+                        char *out_title, char *out_id) {
+    if (r->n_facets == 1) {
+        snprintf(out_id, 64, "%s", c->id);
+        snprintf(out_title, 160, "%s", c->title);
+        return;
+    }
+    snprintf(out_id, 64, "%s-%d", c->id, facet + 1);
+    snprintf(out_title, 160, "%s: %.110s", c->title, r->facets[facet].label);
+}
+
+static ct_status add_curves(const ct_report *r, int facet, const struct curve_figure *c,
+                            bool has_legend, ct_figures *all) {
+    const ct_report_facet *f = &r->facets[facet];
+    char id[64], title[160];
     ct_curve_set set;
     ct_figure *figure = NULL;
     ct_text caption = {0};
-    CT_TRY(ct_curve_set_create(r, &c->spec, &set));
-    ct_plot plot = {.id = c->id,
-                    .title = c->title,
+    CT_TRY(ct_curve_set_create(r, f, &c->spec, &set));
+    name_curves(r, facet, c, title, id);
+    ct_plot plot = {.id = id,
+                    .title = title,
                     .x_name = c->x_name,
                     .y_name = c->y_name,
                     .x_unit = c->x_unit,
                     .y_unit = c->y_unit,
                     .may_be_log = c->may_be_log,
                     .starts_at_0 = true,
-                    .has_no_legend = !has_legend,
+                    .has_no_legend = !has_legend && f->n_groups > CT_MAX_IN_LEGEND,
                     .curves = set.curves,
                     .n_curves = set.n_curves};
     ct_text_add(&caption, "%s%s", c->caption,
                 has_band(&set) ? " Line: mean over seeds; band: lowest to highest." : "");
     ct_status status = CT_OK;
     if (set.n_curves > 0) {
-        status = add_figure(all, c->id, c->title, false, &caption, &figure);
-        if (status == CT_OK) ct_plot_draw(&plot, &figure->svg);
+        status = add_figure(all, id, c->title, false, &caption, &figure);
+        if (status == CT_OK) {
+            figure->facet = r->n_facets > 1 ? facet : -1;
+            ct_plot_draw(&plot, &figure->svg);
+        }
     }
     ct_text_free(&caption);
     ct_curve_set_free(&set);
@@ -177,12 +195,15 @@ static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *
     static const char title[] = "Accuracy at the end", *const no_heading[] = {""};
     ct_figure *figure = NULL;
     ct_text caption = {0};
-    for (int g = 0; g < r->n_groups; g++) {
-        double deviation;
-        double mean = ct_report_mean(r, &r->groups[g], CT_METRIC_CONSENSUS_ACCURACY, &deviation);
-        snprintf(rows[g].label, sizeof rows[g].label, "%s", r->groups[g].label);
-        places[g] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, NULL};
-    }
+    int n_rows = 0;
+    for (int k = 0; k < r->n_facets; k++)
+        for (int i = 0; i < r->facets[k].n_groups; i++, n_rows++) {
+            const ct_report_group *g = &r->groups[r->facets[k].groups[i]];
+            double deviation, mean = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
+            snprintf(rows[n_rows].group, sizeof rows->group, "%s", r->facets[k].label);
+            snprintf(rows[n_rows].label, sizeof rows->label, "%s", g->name);
+            places[n_rows] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, NULL};
+        }
     ct_dots dots = {.id = "fig-final",
                     .title = title,
                     .axis_name = "test accuracy (%)",
@@ -192,7 +213,7 @@ static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *
                     .rows = rows,
                     .places = places,
                     .n_panels = 1,
-                    .n_rows = r->n_groups};
+                    .n_rows = n_rows};
     ct_text_add(&caption, "The consensus model's, at the last evaluation.");
     ct_status status = add_figure(all, dots.id, title, true, &caption, &figure);
     if (status == CT_OK) ct_dots_draw(&dots, &figure->svg);
@@ -371,7 +392,8 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 static ct_status draw_all(const ct_report *r, bool has_legends, ct_figures *all) {
     CT_TRY(add_final(r, all));
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
-        CT_TRY(add_curves(r, &curve_figures[k], has_legends, all));
+        for (int f = 0; f < r->n_facets; f++)
+            CT_TRY(add_curves(r, f, &curve_figures[k], has_legends, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_network(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_confusion(r, g, all));

@@ -166,20 +166,23 @@ static bool is_worth_telling(const ct_report_run *run, const ct_report_option *o
     return is_usual || strcmp(o->name, "alpha") != 0;
 }
 
-static ct_status label_group(ct_report *r, int group) {
+ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **out) {
     const ct_report_run *run = first_of(r, group);
-    ct_text label = {0};
-    add_method(run, &label);
+    ct_text name = {0};
+    ct_text_add(&name, "%s", "");
+    if (what & CT_NAME_METHOD) add_method(run, &name);
     for (int k = 0; k < run->n_options; k++) {
         const ct_report_option *o = &run->options[k];
+        bool is_setting = is_among(o->name, LIST(setting));
+        if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;
-        ct_text_add(&label, ", %s %s", o->name, o->value[0] != '\0' ? o->value : "none");
+        ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
+                    o->value[0] != '\0' ? o->value : "none");
     }
-    ct_status status = ct_text_status(&label);
-    if (status == CT_OK) r->groups[group].label = ct_strdup(label.chars);
-    if (status == CT_OK && r->groups[group].label == NULL)
-        status = ct_fail(CT_NOMEM, "no memory for a label");
-    ct_text_free(&label);
+    ct_status status = ct_text_status(&name);
+    if (status == CT_OK) *out = ct_strdup(name.chars);
+    if (status == CT_OK && *out == NULL) status = ct_fail(CT_NOMEM, "no memory for a label");
+    ct_text_free(&name);
     return status;
 }
 
@@ -218,6 +221,7 @@ ct_status ct_report_group_runs(ct_report *r) {
     r->groups = ct_new(ct_report_group, (size_t)r->n_runs);
     if (r->groups == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", r->n_runs);
     for (int k = 0; k < r->n_runs; k++) CT_TRY(add_to_group(r, k));
-    for (int k = 0; k < r->n_groups; k++) CT_TRY(label_group(r, k));
+    for (int k = 0; k < r->n_groups; k++)
+        CT_TRY(ct_report_name(r, k, CT_NAME_ALL, &r->groups[k].label));
     return part_labels(r);
 }

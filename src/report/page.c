@@ -9,10 +9,9 @@
 #include "report/svg.h"
 #include "util/memory.h"
 
-#define MAX_OPEN       7  /* figures of a section; more of them are folded away */
-#define MAX_CARDS      12 /* of groups */
-#define MAX_IN_LEGENDS 6  /* groups in every chart's legend; more of them have one a section */
-#define DASH           "\xE2\x80\x93"
+#define MAX_OPEN  7  /* figures of a section; more of them are folded away */
+#define MAX_CARDS 12 /* of groups */
+#define DASH      "\xE2\x80\x93"
 
 static const ct_report_run *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
@@ -63,11 +62,11 @@ static int count_methods(const ct_report *r) {
     return n;
 }
 
-/* "4 methods", or "4 methods, 12 settings" where one method is there several times. */
+/* "4 methods", or "4 methods, 12 groups of runs" where one method is there several times. */
 static void add_counts(const ct_report *r, const char *dataset, ct_text *out) {
     int n = count_methods(r);
     ct_text_add(out, "%d method%s on %s", n, n == 1 ? "" : "s", dataset);
-    if (n < r->n_groups) ct_text_add(out, ", %d settings", r->n_groups);
+    if (n < r->n_groups) ct_text_add(out, ", %d groups of runs", r->n_groups);
 }
 
 /* What is run, in a few words. */
@@ -146,8 +145,8 @@ static void add_fact_cards(const ct_report *r, ct_text *out) {
 
 static void add_group_card(const ct_report *r, int group, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
-    ct_text_add(out, "<div class=\"card entry\" data-group=\"%d\"><div class=\"name\">", group);
-    add_swatch(out, group);
+    ct_text_add(out, "<div class=\"card entry\" data-group=\"%d\"><div class=\"name\">", g->style);
+    add_swatch(out, g->style);
     ct_markup_text(out, g->label);
     ct_text_add(out, "</div>\n<div class=\"value\">");
     add_value(r, g, facts[0].metric, facts[0].unit, true, out);
@@ -193,9 +192,10 @@ static const char *state_of(const ct_report_run *run) {
 }
 
 static void add_run_row(const ct_report *r, int group, const ct_report_run *run, ct_text *out) {
-    ct_text_add(out, "<tr data-group=\"%d\"><th>", group);
-    if (r->n_groups > 1) add_swatch(out, group);
-    ct_markup_text(out, r->groups[group].label);
+    const ct_report_group *g = &r->groups[group];
+    ct_text_add(out, "<tr data-group=\"%d\"><th>", g->style);
+    if (r->n_groups > 1) add_swatch(out, g->style);
+    ct_markup_text(out, g->label);
     ct_text_add(out, "</th><td data-name=\"seed\">%" PRIu64 "</td><td data-name=\"epoch\">",
                 run->seed);
     add_progress(run, out);
@@ -231,8 +231,9 @@ static void add_table(const ct_report *r, ct_text *out) {
 
 typedef struct section {
     const char *title, *id;
-    const char *figures; /* ids without the group's number, each followed by a blank */
+    const char *figures; /* ids without their number, each followed by a blank */
     bool has_curves;
+    bool is_open; /* however many figures */
 } section;
 
 static const section sections[] = {
@@ -244,6 +245,11 @@ static const section sections[] = {
     {"Mistakes", "mistakes", "fig-confusion "},
     {0},
 };
+/* Several facets: this, then the rest of each, then the last three of those above. */
+static const section ends_of_facets = {"Accuracy", "accuracy", "fig-final fig-accuracy ", true,
+                                       true};
+static const char rest_of_a_facet[] = "fig-local fig-worst fig-ce fig-mv fig-dv fig-distance "
+                                      "fig-bytes fig-time fig-link ";
 /* One group has one of each. */
 static const section sections_of_one[] = {
     {"Accuracy", "accuracy", "fig-accuracy fig-local fig-worst "},
@@ -263,41 +269,90 @@ static bool is_listed(const char *id, const char *list) {
     return strstr(list, word) != NULL;
 }
 
-static void add_figure(const ct_figure *f, ct_text *out) {
+/* `facet`: what to add to the title, "" for nothing. */
+static void add_figure(const ct_figure *f, const char *facet, ct_text *out) {
     ct_text_add(out, "<figure id=\"%s-box\"%s><h3>", f->id, f->is_wide ? " class=\"wide\"" : "");
     ct_markup_text(out, f->title);
+    if (facet[0] != '\0') ct_text_add(out, ": ");
+    ct_markup_text(out, facet);
     ct_text_add(out, "</h3>\n<div class=\"drawing\">%s</div>\n<figcaption>", f->svg.chars);
     ct_markup_text(out, f->caption);
     ct_text_add(out, "</figcaption></figure>\n");
 }
 
-static void add_legend(const ct_report *r, ct_text *out) {
-    ct_text_add(out, "<div class=\"legend\">\n");
-    for (int g = 0; g < r->n_groups; g++) {
-        ct_text_add(out, "<span class=\"entry\" data-group=\"%d\">", g);
-        add_swatch(out, g);
-        ct_markup_text(out, r->groups[g].label);
-        ct_text_add(out, "</span>\n");
-    }
-    ct_text_add(out, "</div>\n");
+/* Some facet before the k-th that has no legends either has this style. */
+static bool is_in_legend(const ct_report_group *groups, const ct_report_facet *facets, int k,
+                         int style) {
+    for (const ct_report_facet *f = facets; f < facets + k; f++)
+        for (int i = 0; i < f->n_groups && f->n_groups > CT_MAX_IN_LEGEND; i++)
+            if (groups[f->groups[i]].style == style) return true;
+    return false;
+}
+
+/* Of the charts that have none: those of facets with many curves. Every name once. */
+static void add_legend(const ct_report_group *groups, const ct_report_facet *facets, int n_facets,
+                       ct_text *out) {
+    int n_shown = 0;
+    for (int k = 0; k < n_facets; k++)
+        for (int i = 0; i < facets[k].n_groups && facets[k].n_groups > CT_MAX_IN_LEGEND; i++) {
+            const ct_report_group *g = &groups[facets[k].groups[i]];
+            if (is_in_legend(groups, facets, k, g->style)) continue;
+            ct_text_add(out, "%s<span class=\"entry\" data-group=\"%d\">",
+                        n_shown++ == 0 ? "<div class=\"legend\">\n" : "", g->style);
+            add_swatch(out, g->style);
+            ct_markup_text(out, g->name);
+            ct_text_add(out, "</span>\n");
+        }
+    if (n_shown > 0) ct_text_add(out, "</div>\n");
 }
 
 static void add_section(const ct_report *r, const ct_figures *all, const section *s, ct_text *out) {
     int n = 0;
     for (int k = 0; k < all->n; k++) n += is_listed(all->figure[k].id, s->figures);
     if (n == 0) return;
+    bool is_folded = n > MAX_OPEN && !s->is_open;
     ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n", s->id, s->title);
-    if (s->has_curves && r->n_groups > MAX_IN_LEGENDS) add_legend(r, out);
-    if (n > MAX_OPEN) ct_text_add(out, "<details><summary>%d figures</summary>\n", n);
+    if (s->has_curves) add_legend(r->groups, r->facets, r->n_facets, out);
+    if (is_folded)
+        ct_text_add(out, "<details id=\"all-%s\"><summary>%d figures</summary>\n", s->id, n);
+    ct_text_add(out, "<div class=\"figures\">\n");
+    for (int k = 0; k < all->n; k++) {
+        const ct_figure *f = &all->figure[k];
+        if (is_listed(f->id, s->figures))
+            add_figure(f, f->facet >= 0 ? r->facets[f->facet].label : "", out);
+    }
+    ct_text_add(out, "</div>%s</section>\n", is_folded ? "</details>" : "");
+}
+
+/* What a facet has beside the accuracy of its consensus models, folded. */
+static void add_facet(const ct_report *r, const ct_figures *all, int facet, ct_text *out) {
+    const ct_report_facet *f = &r->facets[facet];
+    ct_text_add(out, "<details id=\"setting-%d\"><summary>", facet + 1);
+    ct_markup_text(out, f->label);
+    ct_text_add(out, "</summary>\n");
+    add_legend(r->groups, f, 1, out);
     ct_text_add(out, "<div class=\"figures\">\n");
     for (int k = 0; k < all->n; k++)
-        if (is_listed(all->figure[k].id, s->figures)) add_figure(&all->figure[k], out);
-    ct_text_add(out, "</div>%s</section>\n", n > MAX_OPEN ? "</details>" : "");
+        if (all->figure[k].facet == facet && is_listed(all->figure[k].id, rest_of_a_facet))
+            add_figure(&all->figure[k], "", out);
+    ct_text_add(out, "</div></details>\n");
+}
+
+static void add_facets(const ct_report *r, const ct_figures *all, ct_text *out) {
+    add_section(r, all, &ends_of_facets, out);
+    ct_text_add(out, "<section id=\"settings\"><h2>The agents' own models, loss terms, agreement "
+                     "and cost</h2>\n");
+    for (int k = 0; k < r->n_facets; k++) add_facet(r, all, k, out);
+    ct_text_add(out, "</section>\n");
 }
 
 static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out) {
-    for (const section *s = r->n_groups > 1 ? sections : sections_of_one; s->id != NULL; s++)
-        add_section(r, all, s, out);
+    const section *s = r->n_groups > 1 ? sections : sections_of_one;
+    if (r->n_facets > 1) {
+        add_facets(r, all, out);
+        while (s->has_curves) s++;
+    }
+    for (; s->id != NULL; s++) add_section(r, all, s, out);
 }
 
 /* ---- all ---- */
@@ -336,7 +391,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
     ct_figures figures;
-    CT_TRY(ct_figures_draw(report, report->n_groups <= MAX_IN_LEGENDS, &figures));
+    CT_TRY(ct_figures_draw(report, false, &figures));
     add_main(report, options, &figures, out);
     ct_figures_free(&figures);
     return ct_text_status(out);

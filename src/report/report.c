@@ -27,7 +27,8 @@ static ct_status load(const ct_name_list *paths, ct_report *out) {
         CT_TRY(ct_report_read_run(paths->name[k], &out->runs[out->n_runs]));
         out->n_runs++;
     }
-    return ct_report_group_runs(out);
+    CT_TRY(ct_report_group_runs(out));
+    return ct_report_part(out);
 }
 
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) {
@@ -46,8 +47,14 @@ void ct_report_free(ct_report *r) {
     for (int k = 0; k < r->n_runs; k++) ct_report_free_run(&r->runs[k]);
     for (int k = 0; k < r->n_groups; k++) {
         ct_free(r->groups[k].label);
+        ct_free(r->groups[k].name);
         ct_free(r->groups[k].runs);
     }
+    for (int k = 0; k < r->n_facets; k++) {
+        ct_free(r->facets[k].label);
+        ct_free(r->facets[k].groups);
+    }
+    ct_free(r->facets);
     ct_free(r->runs);
     ct_free(r->groups);
     *r = (ct_report){0};

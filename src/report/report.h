@@ -58,15 +58,26 @@ typedef struct ct_report_run {
 /* Runs that differ in nothing but the seed (and in what cannot change results). */
 typedef struct ct_report_group {
     char *label; /* the method, and what sets it apart from the other groups */
+    char *name;  /* the same inside its facet, whose label tells the setting */
+    int style;   /* of its curve; the same name has the same one in every facet */
     int *runs;   /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
 } ct_report_group;
+
+/* Groups whose curves stand in the same charts: all, or of many groups those of one setting. */
+typedef struct ct_report_facet {
+    char *label; /* "alpha 0.01, agents 16"; "" where there is one facet */
+    int *groups; /* [n_groups] places in ct_report.groups */
+    int n_groups;
+} ct_report_facet;
 
 typedef struct ct_report {
     ct_report_run *runs;
     int n_runs;
     ct_report_group *groups;
     int n_groups;
+    ct_report_facet *facets;
+    int n_facets;
 } ct_report;
 
 /* Names that grow; every one is owned by the list. */
@@ -113,6 +124,7 @@ typedef struct ct_figure {
     char title[160];
     char *caption; /* a sentence or two; plain text */
     bool is_wide;  /* wants the width of the page */
+    int facet;     /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
     ct_text svg;
 } ct_figure;
 
@@ -121,7 +133,8 @@ typedef struct ct_figures {
     int n;
 } ct_figures;
 
-/* Curves have legends, or the page has one for all of them. */
+/* Every chart of curves has a legend, or only those with few curves: a page has one for the others
+ * in front of them. */
 ct_status ct_figures_draw(const ct_report *report, bool has_legends, ct_figures *out);
 void ct_figures_free(ct_figures *figures);
 /* Every figure as DIR/<id>.svg and DIR/<id>.png, or one of the two; an existing file is refused

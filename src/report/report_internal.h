@@ -8,10 +8,21 @@
 ct_status ct_report_read_run(const char *path, ct_report_run *out);
 void ct_report_free_run(ct_report_run *run);
 
+#define CT_MAX_IN_LEGEND 6 /* curves; of more a page has one legend for several charts */
+
 /* ---- group.c ---- */
 ct_status ct_report_group_runs(ct_report *report);
+typedef enum ct_naming {
+    CT_NAME_SETTING = 1, /* options that say what is learnt and where, as far as they differ */
+    CT_NAME_METHOD = 2,  /* the method, and its options, likewise */
+    CT_NAME_ALL = 3,
+} ct_naming;
+ct_status ct_report_name(const ct_report *report, int group, ct_naming what, char **out);
 /* The same algorithm and loss. */
 bool ct_report_same_method(const ct_report_run *a, const ct_report_run *b);
+
+/* ---- facet.c ---- */
+ct_status ct_report_part(ct_report *report);
 
 /* ---- repeat.c ---- */
 /* Sections of the page. */

@@ -1,5 +1,5 @@
 /* Keeps an open page up to date: asks every other second for its main element and puts it in where
-   it has changed. What the reader has switched off or ticked stays so.
+   it has changed. What the reader has switched off, ticked or unfolded stays so.
    No ampersand and no opening angle bracket here: the page is well-formed XML too. */
 (function () {
     'use strict';
@@ -34,6 +34,7 @@
 
     function swap(text) {
         var off = keysOf('.entry.off', 'data-group'), ticked = keysOf('input:checked', 'value');
+        var unfolded = keysOf('details[open]', 'id');
         var page = new DOMParser().parseFromString(text, 'text/html');
         var fresh = page.querySelector('main'), old = document.querySelector('main');
         if (!fresh) return;
@@ -43,6 +44,9 @@
         });
         document.querySelectorAll('input[type=checkbox]').forEach(function (box) {
             box.checked = ticked.includes(box.value);
+        });
+        document.querySelectorAll('details').forEach(function (part) {
+            part.open = unfolded.includes(part.id);
         });
         updates += 1;
     }

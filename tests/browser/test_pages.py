@@ -141,6 +141,26 @@ def an_open_page_follows_a_run_that_trains(browser):
     browser.complaints.clear()
 
 
+def what_is_unfolded_stays_so(browser):
+    for number, (algorithm, alpha) in enumerate((a, b) for a in ("dsgd", "dsgdm", "gt", "d2") for b in (1, 10)):
+        train(f"many-live/{number}", f"--epochs 2 --algorithm {algorithm} --partition dirichlet --alpha {alpha}")
+    run = "many-live/0/metrics.jsonl"
+    with open(run, encoding="utf-8") as file:
+        lines = file.readlines()
+    with open(run, "w", encoding="utf-8") as file:
+        file.write(lines[0])
+    with serving("many-live") as (_, url):
+        looks_right(browser, url + "/report")
+        assert browser.value("document.querySelectorAll('[id^=fig-accuracy-] .curve').length") == 8
+        assert browser.value("document.querySelectorAll('#fig-accuracy-1 .curve').length") == 4
+        browser.value("document.getElementById('setting-2').open = true")
+        with open(run, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+        browser.wait_for("document.getElementById('live').getAttribute('data-updates') === '1'")
+        assert browser.value("document.getElementById('setting-2').open") is True
+        assert browser.value("document.getElementById('setting-1').open") is False
+
+
 def the_list_shows_what_is_there_and_what_is_broken(browser):
     os.makedirs("mixed/bad")
     shutil.copytree("two", "mixed/good")
@@ -166,6 +186,7 @@ def the_list_shows_what_is_there_and_what_is_broken(browser):
 
 TESTS = [curves_are_the_numbers_of_the_metrics, runs_lie_over_each_other, a_run_of_one_epoch_looks_right,
          a_run_that_diverged_looks_right, many_agents_look_right, an_open_page_follows_a_run_that_trains,
+         what_is_unfolded_stays_so,
          the_list_shows_what_is_there_and_what_is_broken]
 
 
