@@ -252,6 +252,23 @@ static void a_run_of_another_table_is_copied_if_asked_for(void) {
     REFUSES(2, "reproduce second.conf --out reuse/fourth --reuse --keep", "--reuse copies");
 }
 
+/* Numbers in bf16 are others: a run in it serves a table that asks for it, and no other. */
+static void a_run_in_another_precision_is_not_reused(void) {
+    static char summary[SAID];
+    put("first.conf", OPTIONS "[row b]\nalgorithm = dsgdm\n");
+    put("second.conf", OPTIONS "[row c]\nalgorithm = dsgdm\n");
+    succeeds("reproduce first.conf --quiet --out precise/first");
+    slurp("precise/first/b/summary.json", summary);
+    char *at = strstr(summary, "\"precision\": \"auto\"");
+    REQUIRE(at != NULL);
+    memcpy(at, "\"precision\": \"bf16\"", strlen("\"precision\": \"bf16\"")); /* as a GPU's */
+    put("precise/first/b/summary.json", summary);
+    succeeds("reproduce second.conf --out precise/second --dry-run --reuse");
+    CHECK(strstr(said.out, "1 of 1 runs to do") != NULL);
+    succeeds("reproduce second.conf --out precise/second --dry-run --reuse --precision bf16");
+    CHECK(strstr(said.out, "0 of 1 runs to do") != NULL);
+}
+
 /* Stopped in the middle, as after SIGTERM: what then goes on ends with the same bits. */
 static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
     static const char *const keys[] = {"consensus_loss", "consensus_loss_std", "ce", "iteration"};
@@ -460,6 +477,7 @@ int main(void) {
     TEST(finished_runs_are_kept_and_others_refused);
     TEST(what_is_missing_is_a_dash_in_the_table);
     TEST(a_run_of_another_table_is_copied_if_asked_for);
+    TEST(a_run_in_another_precision_is_not_reused);
     TEST(an_interrupted_study_goes_on_to_the_same_numbers);
     TEST(a_study_that_is_out_of_time_ends_in_order);
     TEST(a_run_that_left_no_checkpoint_begins_again);
