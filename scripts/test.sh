@@ -3,12 +3,13 @@
 #   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
 #   (those named *_slow in the release build alone), each tests/test_*.sh, the pages of report and
 #   serve in a headless Chromium, and a training run under valgrind. --quick: the release build
-#   alone, and no valgrind.
+#   alone, and no valgrind. As many programs run at once as there are cores (CT_TEST_JOBS).
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 limit_s=${CT_TEST_LIMIT_S:-600} # a program that runs longer hangs
+jobs=${CT_TEST_JOBS:-$(nproc)}
 quick=0
 case $*:$# in
 :0) ;;
@@ -36,13 +37,10 @@ count() { # count PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-with_limit() {
-    if have timeout; then
-        timeout -k 10 "$limit_s" "$@"
-    else
-        "$@"
-    fi
-}
+limit=
+! have timeout || limit="timeout -k 10 $limit_s"
+
+with_limit() { $limit "$@"; }
 
 # sum_up STATUS <OUTPUT: prints "PASSED FAILED SKIPPED" of a test program. One that ends badly has a
 # failure even if it counts none (a crash, a leak, a hang); one without totals is counted by its
@@ -71,26 +69,30 @@ explain() {
         END { for (i = n > 60 ? n - 60 : 0; i < n; i++) print "    " held[i] }'
 }
 
+# tell TITLE OUTPUT STATUS SECONDS: counts a test program that has ended.
+tell() {
+    title=$1 output=$2 status=$3 seconds=$4
+    # Three numbers, to be split.
+    # shellcheck disable=SC2046
+    set -- $(sum_up "$status" <"$output")
+    count "$1" "$2" "$3"
+    printf '%-40s %s passed, %s failed, %s skipped (%d s)\n' "$title" "$1" "$2" "$3" "$seconds"
+    [ "$2" -eq 0 ] && return
+    explain <"$output"
+    case $status in
+    0 | 1) ;;
+    124 | 137) echo "    $title: stopped after $limit_s s" ;;
+    *) echo "    $title: ended with status $status" ;;
+    esac
+}
+
 # run_program TITLE FOLDER COMMAND...: runs a test program in FOLDER and counts it.
 run_program() {
     title=$1 folder=$2
     shift 2
     began=$(date +%s)
     (cd "$folder" && with_limit "$@") >"$scratch/said" 2>&1 </dev/null
-    status=$?
-    # Three numbers, to be split.
-    # shellcheck disable=SC2046
-    set -- $(sum_up "$status" <"$scratch/said")
-    count "$1" "$2" "$3"
-    printf '%-40s %s passed, %s failed, %s skipped (%d s)\n' "$title" "$1" "$2" "$3" \
-        $(($(date +%s) - began))
-    [ "$2" -eq 0 ] && return
-    explain <"$scratch/said"
-    case $status in
-    0 | 1) ;;
-    124 | 137) echo "    $title: stopped after $limit_s s" ;;
-    *) echo "    $title: ended with status $status" ;;
-    esac
+    tell "$title" "$scratch/said" $? $(($(date +%s) - began))
 }
 
 # run_one TITLE COMMAND...: a command that is one test. Status 0: passed; its words are shown if not.
@@ -125,15 +127,34 @@ build() {
     return 1
 }
 
-# run_programs PRESET FOLDER: every tests/test_*.c, as built in FOLDER.
-run_programs() {
+# programs PRESET: names of the tests/test_*.c that run in it.
+programs() {
     for source in tests/test_*.c; do
         [ -f "$source" ] || continue
-        name=$(basename "$source" .c)
-        case $1:$name in
-        debug:*_slow) continue ;;
+        case $1:$source in
+        debug:*_slow.c) ;;
+        *) basename "$source" .c ;;
         esac
-        run_program "$1 $name" "$2" "./tests/$name"
+    done
+}
+
+# run_programs PRESET FOLDER: those, as built in FOLDER, several at once; told in order. The last
+# names come first, for some of them take longest.
+run_programs() {
+    rm -f "$scratch"/*.ended
+    # The words of the limit are to be split; all else expands in the other shell.
+    # shellcheck disable=SC2016
+    programs "$1" | sort -r | xargs -n 1 -P "$jobs" sh -c '
+        [ $# -eq 4 ] || exit 0 # no programs
+        began=$(date +%s)
+        cd "$1" && $3 "./tests/$4" >"$2/$4" 2>&1 </dev/null
+        echo "$? $(($(date +%s) - began))" >"$2/$4.ended"' run "$2" "$scratch" "$limit"
+    for name in $(programs "$1"); do
+        status=127 seconds=0
+        [ ! -f "$scratch/$name.ended" ] || read -r status seconds <"$scratch/$name.ended"
+        [ -f "$scratch/$name" ] || echo "$name did not run" >"$scratch/$name"
+        tell "$1 $name" "$scratch/$name" "$status" "$seconds"
+        rm "$scratch/$name"
     done
 }
 

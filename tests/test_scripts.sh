@@ -36,7 +36,7 @@ machine() {
     mkdir -p "$bin" "$tree/tests" "$tree/tools" "$tree/build/tests" "$tree/build-debug/tests"
     : >"$apt_log"
     for tool in sh awk basename cat chmod date dirname env getconf grep ln mkdir mktemp nproc rm sed tail \
-        timeout; do
+        sort timeout xargs; do
         real=$(command -v "$tool") && ln -s "$real" "$bin/$tool"
     done
     for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium sleep; do
@@ -124,6 +124,19 @@ echo 'echo "ok   a"; echo "skip b"; echo "1 passed, 0 failed, 1 skipped"' | prog
 echo 'echo "ok   a"; echo "ok   b"; echo "2 passed, 0 failed, 0 skipped"' | program build-debug test_x
 run_tests && total "5 passed, 0 failed, 1 skipped"
 verdict totals_of_both_builds_are_summed
+
+for k in 1 2 3 4 5; do
+    echo "echo \"$k passed, 0 failed, 0 skipped\"" | program build "test_$k"
+done
+echo 'echo "FAIL a"; echo "0 passed, 1 failed, 0 skipped"; exit 1' | program build test_3
+! CT_TEST_JOBS=3 run_tests --quick && total "13 passed, 1 failed, 0 skipped" &&
+    grep -o 'release test_.' "$said" | sort -c
+verdict programs_that_run_at_once_are_all_counted_in_order
+
+echo 'echo "1 passed, 0 failed, 0 skipped"' | program build test_x
+rm "$bin/xargs"
+! run_tests --quick && total "1 passed, 1 failed, 0 skipped" && grep -q 'did not run' "$said"
+verdict a_program_that_did_not_run_is_a_failure
 
 echo 'echo "7 passed, 0 failed, 0 skipped"' | program build test_x
 run_tests --quick && total "8 passed, 0 failed, 0 skipped"
