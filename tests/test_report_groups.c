@@ -118,7 +118,7 @@ static void many_groups_have_a_chart_of_their_ends(void) {
         put_run(dir, options, 3, 0.1 * k);
     }
     REQUIRE_OK(load("many", &r));
-    REQUIRE_OK(ct_figures_draw(&r, true, &figures));
+    REQUIRE_OK(ct_figures_draw(&r, (ct_figure_wishes){.all_legends = true}, &figures));
     REQUIRE(figures.n > 0 && strcmp(figures.figure[0].id, "fig-final") == 0);
     const char *at = strstr(figures.figure[0].svg.chars, "data-row=\"4\"");
     REQUIRE(at != NULL && (at = strstr(at, "data-value=\"")) != NULL);

@@ -1,4 +1,5 @@
 /* crosstalk reproduce and sweep: studies read from text, run, interrupted, reused and printed. */
+#include "markup.h"
 #include "program.h"
 
 #include "study/study.h"
@@ -217,6 +218,29 @@ static void finished_runs_are_kept_and_others_refused(void) {
     REFUSES(2, "reproduce toy.conf --quiet --out toy", "--lr 0.01");
 }
 
+/* One command's page: the paper's numbers beside ours, the figure, and the runs by the study's
+ * names. */
+static void a_study_leaves_a_page(void) {
+    ct_blob blob = {0};
+    put("toy.conf", TOY);
+    succeeds("reproduce toy.conf --quiet --out page/none --table-only");
+    CHECK(!ct_file_exists("page/none/report.html")); /* no run, no page */
+    succeeds("reproduce toy.conf --quiet --out page/toy/");
+    REQUIRE_OK(ct_file_read("page/toy/report.html", 1 << 22, &blob));
+    const char *page = (const char *)blob.bytes;
+    CHECK(find_flaw(page) == NULL && has_unique_ids(page));
+    char ours[64];
+    snprintf(ours, sizeof ours, "<td>%.2f",
+             100 * of_summary("page/toy/plain-iid", "consensus_accuracy"));
+    CHECK(strstr(page, "<table id=\"study-table\">") != NULL && strstr(page, ours) != NULL);
+    CHECK(strstr(page, "<h1>A &amp; toy</h1>") != NULL);
+    CHECK(strstr(page, "<td>50.00 \xC2\xB1 1.00</td>") != NULL);
+    CHECK(strstr(page, "<figure id=\"figure-box\" class=\"wide\"") != NULL);
+    CHECK(strstr(page, "<code>plain-iid/seed-2</code>") != NULL);
+    CHECK(strstr(page, "id=\"fig-accuracy\"") != NULL && strstr(page, "id=\"fig-final\"") == NULL);
+    ct_blob_free(&blob);
+}
+
 static void what_is_missing_is_a_dash_in_the_table(void) {
     put("toy.conf", TOY);
     succeeds("reproduce toy.conf --quiet --out part --only *alpha-1");
@@ -387,7 +411,7 @@ static void lambdas_that_share_a_launch_give_the_same_bits(void) {
                      k % 2 == 0 ? ".1" : "0");
         CHECK(same_run(dir[0], dir[1]) && same_run(dir[0], dir[2]));
     }
-    CHECK(n_files("shared") == 6 + 3); /* the runs and three tables: nothing else is left */
+    CHECK(n_files("shared") == 6 + 4); /* the runs, three tables and a page: nothing else is left */
     succeeds("sweep " SHAPES LAMBDAS "--out shared --dry-run");
     CHECK(strstr(said.out, "0 of 6 runs to do") != NULL);
 }
@@ -475,6 +499,7 @@ int main(void) {
     TEST(two_deviations_of_the_paper_are_the_limit);
     TEST(a_cell_is_the_run_of_its_command);
     TEST(finished_runs_are_kept_and_others_refused);
+    TEST(a_study_leaves_a_page);
     TEST(what_is_missing_is_a_dash_in_the_table);
     TEST(a_run_of_another_table_is_copied_if_asked_for);
     TEST(a_run_in_another_precision_is_not_reused);

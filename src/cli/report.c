@@ -101,7 +101,7 @@ static ct_status write_page(const ct_report *report, const wishes *w) {
 
 static ct_status write_figures(const ct_report *report, const wishes *w) {
     ct_figures figures;
-    CT_TRY(ct_figures_draw(report, true, &figures));
+    CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.all_legends = true}, &figures));
     ct_status status = ct_figures_write(&figures, w->figures, w->svg, w->png, w->force);
     if (status == CT_OK) printf("%s: %d figures\n", w->figures, figures.n);
     ct_figures_free(&figures);

@@ -12,8 +12,9 @@ void ct_cli_reproduce_help(FILE *out) {
         "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a cell "
         "at\n"
         "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
-        "table.md, table.csv, table.tex, the figure and a run directory for every cell. Finished\n"
-        "runs are kept, interrupted ones go on, ones with other options are refused.\n",
+        "table.md, table.csv, table.tex, the figure, report.html (all of it as a page, with every\n"
+        "run's curves) and a run directory for every cell. Finished runs are kept, interrupted\n"
+        "ones go on, ones with other options are refused.\n",
         out);
     ct_cli_study_help(out);
     fputs("  --quick[=EPOCHS]     so many epochs, or a twentieth of the paper's; tables say so\n\n"

@@ -90,12 +90,17 @@ static ct_status say_left(const ct_study *study, ct_status status, int n_left) {
     return status;
 }
 
+static ct_status show(ct_study *study) {
+    CT_TRY(ct_study_write(study));
+    CT_TRY(ct_study_write_page(study));
+    return ct_study_print(study, stdout);
+}
+
 static ct_status run(ct_study *study, const ct_study_request *request) {
     int n_left = 0;
     ct_status status = ct_study_run(study, request, &n_left);
     if (status != CT_OK && status != CT_STOPPED) return status;
-    CT_TRY(ct_study_write(study));
-    CT_TRY(ct_study_print(study, stdout));
+    CT_TRY(show(study));
     return say_left(study, status, n_left);
 }
 
@@ -114,7 +119,5 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
     if (request->reuse) CT_TRY(ct_study_reuse(study));
-    if (!request->table_only) return run(study, request);
-    CT_TRY(ct_study_write(study));
-    return ct_study_print(study, stdout);
+    return request->table_only ? show(study) : run(study, request);
 }

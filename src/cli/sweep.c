@@ -11,7 +11,9 @@ enum { MAX_AXES = CT_STUDY_HEADS, MAX_VALUES = 64 };
 void ct_cli_sweep_help(FILE *out) {
     fputs("usage: crosstalk sweep --option A,B,C [--option A,B ...] [--option value ...]\n\n"
           "Trains every combination of the options that have a list of values and prints a table,\n"
-          "best first. --out gets table.md, table.csv, table.tex and a run directory for each:\n"
+          "best first. --out gets table.md, table.csv, table.tex, report.html and a run directory "
+          "for\n"
+          "each:\n"
           "  crosstalk sweep --algorithm ccl --lambda-m 1,.1,.01,.001 --lambda-d 1,.1,.01,.001\n"
           "Combinations that differ in the lambdas alone are rows of one run, with the same "
           "results.\n"

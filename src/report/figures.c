@@ -389,11 +389,11 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 
 /* ---- all ---- */
 
-static ct_status draw_all(const ct_report *r, bool has_legends, ct_figures *all) {
-    CT_TRY(add_final(r, all));
+static ct_status draw_all(const ct_report *r, ct_figure_wishes wishes, ct_figures *all) {
+    if (!wishes.no_ends) CT_TRY(add_final(r, all));
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
         for (int f = 0; f < r->n_facets; f++)
-            CT_TRY(add_curves(r, f, &curve_figures[k], has_legends, all));
+            CT_TRY(add_curves(r, f, &curve_figures[k], wishes.all_legends, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_network(r, g, all));
     for (int g = 0; g < r->n_groups; g++) CT_TRY(add_confusion(r, g, all));
@@ -401,9 +401,9 @@ static ct_status draw_all(const ct_report *r, bool has_legends, ct_figures *all)
     return CT_OK;
 }
 
-ct_status ct_figures_draw(const ct_report *report, bool has_legends, ct_figures *out) {
+ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_figures *out) {
     *out = (ct_figures){0};
-    ct_status status = draw_all(report, has_legends, out);
+    ct_status status = draw_all(report, wishes, out);
     if (status != CT_OK) ct_figures_free(out);
     return status;
 }

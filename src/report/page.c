@@ -379,7 +379,10 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     ct_text_add(out, "</p></header>\n");
     ct_text_free(&title);
     ct_text_free(&setting);
-    add_cards(r, out);
+    if (o->intro != NULL)
+        ct_text_add(out, "%s", o->intro);
+    else
+        add_cards(r, out);
     if (figures->n == 0) ct_text_add(out, "<p>No epoch is finished yet.</p>\n");
     add_sections(r, figures, out);
     add_table(r, out);
@@ -391,7 +394,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
     ct_figures figures;
-    CT_TRY(ct_figures_draw(report, false, &figures));
+    CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.no_ends = options->has_ends}, &figures));
     add_main(report, options, &figures, out);
     ct_figures_free(&figures);
     return ct_text_status(out);

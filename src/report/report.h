@@ -110,6 +110,8 @@ double ct_report_mean(const ct_report *report, const ct_report_group *group,
 typedef struct ct_report_options {
     const char *title; /* NULL: made of what is run */
     const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL */
+    const char *intro; /* HTML to put in the place of cards, as it is (a study's table); or NULL */
+    bool has_ends;     /* which shows the groups' last accuracies: no chart of them */
 } ct_report_options;
 
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out);
@@ -133,9 +135,12 @@ typedef struct ct_figures {
     int n;
 } ct_figures;
 
-/* Every chart of curves has a legend, or only those with few curves: a page has one for the others
- * in front of them. */
-ct_status ct_figures_draw(const ct_report *report, bool has_legends, ct_figures *out);
+typedef struct ct_figure_wishes {
+    bool all_legends; /* also of charts with many curves: a page has one in front of those */
+    bool no_ends;     /* no chart of the groups' last accuracies */
+} ct_figure_wishes;
+
+ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_figures *out);
 void ct_figures_free(ct_figures *figures);
 /* Every figure as DIR/<id>.svg and DIR/<id>.png, or one of the two; an existing file is refused
  * unless `force`. */

@@ -156,7 +156,7 @@ ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_
 /* Lists the cells with their state and their commands. */
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
-/* ---- results (table.c, curves.c, figure.c) ---- */
+/* ---- results (table.c, curves.c, figure.c, page.c) ---- */
 /* table.md, table.csv, table.tex (and curves.csv, and figures) into --out. */
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
@@ -165,6 +165,9 @@ ct_status ct_study_write_curves(const ct_study *study);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
  * Nothing where there is nothing to draw yet. */
 ct_status ct_study_write_figures(const ct_study *study);
+/* report.html: table, figures, and a report of the finished runs; nothing before one is finished.
+ * Reads what ct_study_write() wrote. */
+ct_status ct_study_write_page(const ct_study *study);
 /* `text` to --out/name. */
 ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
 /* A field of a CSV line, quoted where it must be. */

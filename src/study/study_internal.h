@@ -71,5 +71,7 @@ void ct_study_add_state(ct_text *out, const ct_study *study, const char *before)
 void ct_study_add_remarks(ct_text *out, const ct_study *study, const char *before);
 /* Sets study->order. */
 void ct_study_sort(ct_study *study);
+/* The table and what a reader must know, as HTML. */
+ct_status ct_study_add_html(const ct_study *study, ct_text *out);
 
 #endif

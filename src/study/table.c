@@ -1,7 +1,8 @@
-/* A study's table, filled with what is there: as text, Markdown, LaTeX and CSV. */
+/* A study's table, filled with what is there: as text, Markdown, LaTeX, HTML and CSV. */
 #include <math.h>
 #include <string.h>
 
+#include "report/markup.h"
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -24,7 +25,7 @@ typedef struct grid {
     bool has_marks, has_paper, has_deviation;
 } grid;
 
-typedef enum style { PLAIN, MARKDOWN, LATEX } style;
+typedef enum style { PLAIN, MARKDOWN, LATEX, HTML } style;
 
 bool ct_estimate_holds(const ct_estimate *paper, double ours) {
     double off = fabs(ours - paper->mean);
@@ -230,7 +231,7 @@ static void add_markdown(ct_text *out, const char *text) {
 }
 
 static void add_number(ct_text *out, const entry *e, style s) {
-    static const char *const signs[] = {"+-", "\xc2\xb1", "\\pm"};
+    static const char *const signs[] = {"+-", "\xc2\xb1", "\\pm", "\xc2\xb1"};
     const char *dollar = s == LATEX ? "$" : "";
     ct_text_add(out, "%s%.*f", dollar, e->digits, e->value);
     if (!isnan(e->deviation)) ct_text_add(out, " %s %.*f", signs[s], e->digits, e->deviation);
@@ -238,7 +239,7 @@ static void add_number(ct_text *out, const entry *e, style s) {
 }
 
 static void add_difference(ct_text *out, const entry *e, style s) {
-    static const char *const marks[] = {" *", " \\*", "^{*}"};
+    static const char *const marks[] = {" *", " \\*", "^{*}", " *"};
     const char *dollar = s == LATEX ? "$" : "";
     double value = fabs(e->value) < 0.5 * pow(10, -e->digits) ? 0 : e->value; /* no -0.00 */
     ct_text_add(out, "%s%+.*f%s%s", dollar, e->digits, value, e->is_marked ? marks[s] : "", dollar);
@@ -254,6 +255,8 @@ static void add_entry(ct_text *out, const entry *e, style s) {
         add_latex(out, e->text);
     else if (s == MARKDOWN)
         add_markdown(out, e->text);
+    else if (s == HTML)
+        ct_markup_text(out, e->text);
     else
         ct_text_add(out, "%s", e->text);
 }
@@ -340,6 +343,22 @@ static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) 
     ct_text_add(out, "\\end{tabular}\n\\end{center}\n\\end{table}\n");
 }
 
+static void add_html_table(ct_text *out, const grid *g) {
+    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
+    for (int line = 0; line < g->n_lines; line++) {
+        ct_text_add(out, "<tr>");
+        for (int column = 0; column < g->n_columns; column++) {
+            bool is_head = column < g->n_heads;
+            const char *tag = line == 0 || is_head ? "th" : "td";
+            ct_text_add(out, "<%s%s>", tag, is_head ? " class=\"word\"" : "");
+            add_entry(out, &g->entries[line * g->n_columns + column], HTML);
+            ct_text_add(out, "</%s>", tag);
+        }
+        ct_text_add(out, "</tr>\n%s", line == 0 ? "</thead>\n<tbody>\n" : "");
+    }
+    ct_text_add(out, "</tbody></table></div>\n");
+}
+
 void ct_study_add_state(ct_text *out, const ct_study *study, const char *before) {
     if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
     if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
@@ -367,6 +386,21 @@ static void add_notes(ct_text *out, const ct_study *study, const grid *g, const 
                     "+- 2 deviations (or its digits, where it gives none)\n",
                     before);
     ct_study_add_remarks(out, study, before);
+}
+
+/* The same as paragraphs. */
+static void add_html_notes(ct_text *out, const ct_study *study, const grid *g) {
+    ct_text notes = {0};
+    add_notes(&notes, study, g, "");
+    for (char *at = notes.chars, *end; at != NULL && (end = strchr(at, '\n')) != NULL;
+         at = end + 1) {
+        *end = '\0';
+        ct_text_add(out, "<p class=\"note\">");
+        ct_markup_text(out, at);
+        ct_text_add(out, "</p>\n");
+    }
+    out->failed = out->failed || notes.failed;
+    ct_text_free(&notes);
 }
 
 /* ---- CSV: a line for every cell and metric ---- */
@@ -447,6 +481,15 @@ ct_status ct_study_print(const ct_study *study, FILE *out) {
     ct_text_free(&text);
     ct_free(g.entries);
     return status;
+}
+
+ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
+    grid g;
+    CT_TRY(fill(study, &g));
+    add_html_table(out, &g);
+    add_html_notes(out, study, &g);
+    ct_free(g.entries);
+    return ct_text_status(out);
 }
 
 ct_status ct_study_write(ct_study *study) {
