@@ -148,7 +148,7 @@ ct_status ct_study_reuse(ct_study *study) {
         CT_TRY(copy_run(study, cell));
         CT_TRY(ct_cell_read_summary(cell));
         cell->state = CT_CELL_DONE;
-        ct_note("--- %s is %s", cell->name, cell->elsewhere);
+        ct_note("%s: taken from %s", cell->name, cell->elsewhere);
     }
     return CT_OK;
 }
