@@ -3,13 +3,14 @@
 #   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
 #   (those named *_slow in the release build alone), each tests/test_*.sh, the pages of report and
 #   serve in a headless Chromium, and a training run under valgrind. --quick: the release build
-#   alone, and no valgrind. As many programs run at once as there are cores (CT_TEST_JOBS).
+#   alone, and no valgrind. Up to four programs run at once, one a core (CT_TEST_JOBS).
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 limit_s=${CT_TEST_LIMIT_S:-600} # a program that runs longer hangs
-jobs=${CT_TEST_JOBS:-$(nproc)}
+cores=$(nproc)
+jobs=${CT_TEST_JOBS:-$((cores < 4 ? cores : 4))} # more of them would want much memory
 quick=0
 case $*:$# in
 :0) ;;
