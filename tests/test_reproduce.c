@@ -238,6 +238,17 @@ static void a_study_leaves_a_page(void) {
     CHECK(strstr(page, "<figure id=\"figure-box\" class=\"wide\"") != NULL);
     CHECK(strstr(page, "<code>plain-iid/seed-2</code>") != NULL);
     CHECK(strstr(page, "id=\"fig-accuracy\"") != NULL && strstr(page, "id=\"fig-final\"") == NULL);
+    CHECK(strstr(page, "id=\"fig-confusion-1\"") != NULL);
+    ct_blob_free(&blob);
+    /* many runs: their curves, and no more */
+    succeeds("sweep --quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 "
+             "--batch-size 8 --agents 4 --epochs 1 --threads 1 --algorithm dsgd "
+             "--lr .01,.02,.03,.04,.05,.06,.07 --out page/large");
+    REQUIRE_OK(ct_file_read("page/large/report.html", 1 << 22, &blob));
+    page = (const char *)blob.bytes;
+    CHECK(find_flaw(page) == NULL && strstr(page, "id=\"fig-accuracy\"") != NULL);
+    CHECK(strstr(page, "fig-confusion") == NULL && strstr(page, "fig-graph") == NULL);
+    CHECK(strstr(page, "<code>crosstalk report</code>") != NULL);
     ct_blob_free(&blob);
 }
 

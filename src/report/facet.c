@@ -76,23 +76,24 @@ static bool is_double(const ct_report *r, const ct_report_facet *f, int group) {
     return false;
 }
 
+static ct_status use_label(ct_report_group *g) {
+    ct_free(g->name);
+    g->name = ct_strdup(g->label);
+    return g->name != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a label");
+}
+
 /* The method's name where the chart's tells the setting; the whole label where it does not, or
  * where two would be called the same. */
 static ct_status name_groups(const parting *p, ct_report *r) {
     for (int k = 0; k < r->n_facets; k++) {
         const ct_report_facet *f = &r->facets[k];
-        bool is_told = p->is_parted && strcmp(f->label, OTHERS) != 0;
-        for (int i = 0; i < f->n_groups; i++)
-            CT_TRY(ct_report_name(r, f->groups[i], is_told ? CT_NAME_METHOD : CT_NAME_ALL,
-                                  &r->groups[f->groups[i]].name));
-        bool doubles = false;
-        for (int i = 0; i < f->n_groups && !doubles; i++) doubles = is_double(r, f, f->groups[i]);
-        for (int i = 0; i < f->n_groups && (doubles || !is_told); i++) {
-            ct_report_group *g = &r->groups[f->groups[i]];
-            ct_free(g->name);
-            g->name = ct_strdup(g->label);
-            if (g->name == NULL) return ct_fail(CT_NOMEM, "no memory for a label");
-        }
+        bool needs_labels = !p->is_parted || strcmp(f->label, OTHERS) == 0;
+        for (int i = 0; i < f->n_groups && !needs_labels; i++)
+            CT_TRY(ct_report_name(r, f->groups[i], CT_NAME_METHOD, &r->groups[f->groups[i]].name));
+        for (int i = 0; i < f->n_groups && !needs_labels; i++)
+            needs_labels = is_double(r, f, f->groups[i]);
+        for (int i = 0; i < f->n_groups && needs_labels; i++)
+            CT_TRY(use_label(&r->groups[f->groups[i]]));
     }
     return CT_OK;
 }

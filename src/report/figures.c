@@ -394,9 +394,10 @@ static ct_status draw_all(const ct_report *r, ct_figure_wishes wishes, ct_figure
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
         for (int f = 0; f < r->n_facets; f++)
             CT_TRY(add_curves(r, f, &curve_figures[k], wishes.all_legends, all));
-    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_split(r, g, all));
-    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_network(r, g, all));
-    for (int g = 0; g < r->n_groups; g++) CT_TRY(add_confusion(r, g, all));
+    int n_detailed = wishes.no_details ? 0 : r->n_groups;
+    for (int g = 0; g < n_detailed; g++) CT_TRY(add_split(r, g, all));
+    for (int g = 0; g < n_detailed; g++) CT_TRY(add_network(r, g, all));
+    for (int g = 0; g < n_detailed; g++) CT_TRY(add_confusion(r, g, all));
     for (int k = 0; k < all->n; k++) CT_TRY(ct_text_status(&all->figure[k].svg));
     return CT_OK;
 }

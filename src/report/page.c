@@ -394,7 +394,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
     ct_figures figures;
-    CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.no_ends = options->has_ends}, &figures));
+    CT_TRY(ct_figures_draw(report, options->figures, &figures));
     add_main(report, options, &figures, out);
     ct_figures_free(&figures);
     return ct_text_status(out);

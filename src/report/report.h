@@ -107,11 +107,18 @@ double ct_report_last(const ct_report_run *run, ct_report_metric metric);
 double ct_report_mean(const ct_report *report, const ct_report_group *group,
                       ct_report_metric metric, double *deviation);
 
+/* Which figures are drawn, and how. */
+typedef struct ct_figure_wishes {
+    bool all_legends; /* also of charts with many curves: a page has one in front of those */
+    bool no_ends;     /* no chart of the groups' last accuracies */
+    bool no_details; /* none of the figures that every group has one of: splits, graphs, mistakes */
+} ct_figure_wishes;
+
 typedef struct ct_report_options {
     const char *title; /* NULL: made of what is run */
     const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL */
     const char *intro; /* HTML to put in the place of cards, as it is (a study's table); or NULL */
-    bool has_ends;     /* which shows the groups' last accuracies: no chart of them */
+    ct_figure_wishes figures;
 } ct_report_options;
 
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out);
@@ -134,11 +141,6 @@ typedef struct ct_figures {
     ct_figure *figure; /* [n] */
     int n;
 } ct_figures;
-
-typedef struct ct_figure_wishes {
-    bool all_legends; /* also of charts with many curves: a page has one in front of those */
-    bool no_ends;     /* no chart of the groups' last accuracies */
-} ct_figure_wishes;
 
 ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_figures *out);
 void ct_figures_free(ct_figures *figures);

@@ -7,7 +7,8 @@
 #include "util/file.h"
 #include "util/memory.h"
 
-#define MAX_DRAWING ((size_t)16 << 20)
+#define MAX_DRAWING  ((size_t)16 << 20)
+#define MAX_DETAILED 6 /* groups of runs with figures of their own: a page stays small */
 
 /* A figure as it lies in --out; nothing where there was nothing to draw. */
 static ct_status add_figure(const ct_study *study, const char *name, ct_text *out) {
@@ -77,12 +78,16 @@ static ct_status write_page(const ct_study *study, const char *const *runs, int 
     ct_text_add(&intro, "<section id=\"study\">\n");
     if (status == CT_OK) status = ct_study_add_html(study, &intro);
     if (status == CT_OK) status = add_figures(study, &intro);
+    if (report.n_groups > MAX_DETAILED)
+        ct_text_add(&intro, "<p class=\"note\">Splits, graphs and mistakes of every group of runs: "
+                            "<code>crosstalk report</code> with this folder.</p>\n");
     ct_text_add(&intro, "</section>\n");
     if (status == CT_OK) status = ct_text_status(&intro);
     if (status == CT_OK) {
         ct_report_options options = {.title = study->title,
                                      .intro = intro.chars,
-                                     .has_ends = study->figure.kind == CT_FIGURE_DOTS};
+                                     .figures = {.no_ends = study->figure.kind == CT_FIGURE_DOTS,
+                                                 .no_details = report.n_groups > MAX_DETAILED}};
         status = ct_report_page(&report, &options, &page);
     }
     if (status == CT_OK) status = ct_study_write_file(study, "report.html", &page);
