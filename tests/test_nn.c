@@ -240,6 +240,14 @@ static void start_values_have_the_spread_they_should(void) {
     check_start(&g, "fc2.bias", 1 / sqrt(120), 1 / sqrt(360), row);
     ct_free(row);
     ct_graph_free(&g);
+    REQUIRE_OK(create("mobilenetv2", (ct_shape){3, 32, 32}, 10, NULL, &g));
+    row = ct_new(float, g.n_weights);
+    ct_init_params(&g, 1, row);
+    check_start(&g, "layers.1.conv1.weight", 1 / sqrt(16), 1 / sqrt(48), row);
+    check_start(&g, "layers.1.conv2.weight", 1.0 / 3, 1 / sqrt(27), row); /* depthwise */
+    check_start(&g, "conv2.weight", 1 / sqrt(320), 1 / sqrt(960), row);
+    ct_free(row);
+    ct_graph_free(&g);
 }
 
 static void start_values_follow_the_seed_and_nothing_else(void) {

@@ -95,6 +95,10 @@ static void check_window(ct_graph *g, const char *what, ct_shape in, ct_shape ou
                         g->model, what, in.h, in.w);
 }
 
+void ct_start_by_fan_in(ct_graph *g) {
+    g->starts_by_fan_in = true;
+}
+
 int ct_conv(ct_graph *g, int in, const char *name, int channels, int kernel, int stride, int pad,
             int groups, bool bias) {
     if (is_broken(g)) return 0;
@@ -108,13 +112,17 @@ int ct_conv(ct_graph *g, int in, const char *name, int channels, int kernel, int
     node.pad = pad;
     node.groups = groups;
     size_t k = (size_t)kernel;
-    double fan_in = (double)from.c / groups * kernel * kernel;
-    node.weight = add_param(g, name, "weight",
-                            (ct_param){.n_dims = 4,
-                                       .dims = {(size_t)channels, (size_t)(from.c / groups), k, k},
-                                       .init = CT_INIT_NORMAL,
-                                       .scale = sqrt(2.0 / ((double)kernel * kernel * channels))});
-    if (bias) node.bias = add_vector(g, name, "bias", channels, CT_INIT_UNIFORM, 1 / sqrt(fan_in));
+    double bound = 1 / sqrt((double)from.c / groups * kernel * kernel);
+    ct_param weight = {.n_dims = 4,
+                       .dims = {(size_t)channels, (size_t)(from.c / groups), k, k},
+                       .init = CT_INIT_NORMAL,
+                       .scale = sqrt(2.0 / ((double)kernel * kernel * channels))};
+    if (g->starts_by_fan_in) {
+        weight.init = CT_INIT_UNIFORM;
+        weight.scale = bound;
+    }
+    node.weight = add_param(g, name, "weight", weight);
+    if (bias) node.bias = add_vector(g, name, "bias", channels, CT_INIT_UNIFORM, bound);
     return add_node(g, node);
 }
 

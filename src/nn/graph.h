@@ -76,8 +76,9 @@ typedef struct ct_graph {
     int features; /* node whose output is the paper's phi(x; d) */
     int logits;   /* last node */
     int n_classes;
-    ct_status status;   /* first error of the builder calls */
-    bool took_argument; /* the model has read what stands behind the colon of its name */
+    ct_status status;      /* first error of the builder calls */
+    bool took_argument;    /* the model has read what stands behind the colon of its name */
+    bool starts_by_fan_in; /* of convolutions, see ct_start_by_fan_in() */
 } ct_graph;
 
 static inline size_t ct_graph_n_features(const ct_graph *g) {
@@ -87,6 +88,9 @@ static inline size_t ct_graph_n_features(const ct_graph *g) {
 /* --- builder: each call adds one node and returns its number; after an error they do nothing ---
  */
 int ct_input(ct_graph *g, ct_shape shape);
+/* Convolutions added from here on start as U(+-1 / sqrt(fan_in)), as PyTorch's do where a model
+ * does not say how, instead of N(0, sqrt(2 / (kernel^2 channels))). */
+void ct_start_by_fan_in(ct_graph *g);
 int ct_conv(ct_graph *g, int in, const char *name, int channels, int kernel, int stride, int pad,
             int groups, bool bias);
 int ct_linear(ct_graph *g, int in, const char *name, int width);

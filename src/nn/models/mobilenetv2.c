@@ -1,6 +1,9 @@
 /* MobileNet-V2 for 32x32 images (Sandler et al., CVPR 2018; the usual CIFAR variant): the stem and
  * the second group keep their resolution, a 1x1 shortcut joins blocks of stride 1 whose widths
- * differ. A norm follows every convolution, the projection too. */
+ * differ. A norm follows every convolution, the projection too. The CCL authors' model says nothing
+ * about start values, unlike their ResNets, so that PyTorch's own hold: with the others, whose
+ * spread goes by a depthwise convolution's many outputs, EvoNorm starts almost linear and learns
+ * slowly. */
 #include "nn/model.h"
 
 #include <stdio.h>
@@ -34,6 +37,7 @@ void ct_model_mobilenetv2(ct_graph *g, const ct_model_context *m) {
     } groups[] = {{1, 16, 1, 1}, {6, 24, 2, 1},  {6, 32, 3, 2}, {6, 64, 4, 2},
                   {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     int x = ct_input(g, m->input);
+    ct_start_by_fan_in(g);
     x = ct_conv(g, x, "conv1", 32, 3, 1, 1, 1, false);
     x = ct_norm_act(g, x, m, "bn1");
     int number = 0;
