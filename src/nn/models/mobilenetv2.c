@@ -1,8 +1,8 @@
 /* MobileNet-V2 for 32x32 images (Sandler et al., CVPR 2018; the usual CIFAR variant): the stem and
  * the second group keep their resolution, a 1x1 shortcut joins blocks of stride 1 whose widths
  * differ. A norm follows every convolution, the projection too. The CCL authors' model says nothing
- * about start values, unlike their ResNets, so that PyTorch's own hold: with the others, whose
- * spread goes by a depthwise convolution's many outputs, EvoNorm starts almost linear and learns
+ * about start values, unlike their ResNets, so that PyTorch's own hold: the others go by a
+ * depthwise convolution's many outputs, make it two to thirteen times smaller, and learn more
  * slowly. */
 #include "nn/model.h"
 
