@@ -99,6 +99,29 @@ static void dots_are_the_numbers_of_the_table(void) {
     ct_free(csv);
 }
 
+/* A panel or a line of the paper's numbers alone would be beside the point, but for a study that
+ * has not begun. */
+static void dots_of_a_part_show_that_part(void) {
+    put("part.conf", TOY);
+    succeeds("reproduce part.conf --quiet --out part --table-only");
+    char *svg = read_text("part/figure.svg");
+    CHECK(count(svg, "data-kind=\"theirs\"") == 3 && count(svg, "data-kind=\"ours\"") == 0);
+    CHECK(strstr(svg, ">wild<") != NULL && strstr(svg, ">alpha = 1<") != NULL);
+    ct_free(svg);
+    succeeds("reproduce part.conf --quiet --out part --only 4-iid");
+    svg = read_text("part/figure.svg");
+    CHECK(is_well_formed(svg) && strstr(svg, ">IID<") != NULL && strstr(svg, ">CCL<") == NULL);
+    CHECK(strstr(svg, ">alpha = 0.1<") != NULL && strstr(svg, ">alpha = 1<") == NULL);
+    CHECK(count(svg, "data-kind=\"theirs\"") == 1 && count(svg, "data-kind=\"ours\"") == 1);
+    ct_free(svg);
+    succeeds("reproduce part.conf --quiet --out part --only wild");
+    svg = read_text("part/figure.svg"); /* IID in both panels, and in one what diverged */
+    CHECK(is_well_formed(svg) && strstr(svg, ">CCL<") == NULL && count(svg, ">diverged<") == 1);
+    CHECK(strstr(svg, "data-row=\"0\" data-panel=\"1\" data-kind=\"ours\"") != NULL);
+    CHECK(count(svg, "data-kind=\"ours\"") == 2 && strstr(svg, ">alpha = 1<") != NULL);
+    ct_free(svg);
+}
+
 /* Columns may come in any order. */
 static void lines_go_through_the_table_s_numbers(void) {
     put("sizes.conf", "figure = lines x=agents label=how many & where\n" OPTIONS
@@ -317,6 +340,7 @@ int main(void) {
     if (!enter_folder()) return 1;
     TEST(what_is_wrong_with_a_figure_is_named_with_its_line);
     TEST(dots_are_the_numbers_of_the_table);
+    TEST(dots_of_a_part_show_that_part);
     TEST(lines_go_through_the_table_s_numbers);
     TEST(curves_have_a_file_each);
     TEST(nothing_is_drawn_of_nothing);

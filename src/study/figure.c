@@ -167,18 +167,52 @@ static bool has_groups(const ct_study *study) {
     return n_shared > 0;
 }
 
-static void fill_dots(const ct_study *study, ct_dot_row *rows, ct_dot_place *places,
-                      const char **panels) {
-    bool is_grouped = has_groups(study);
+#define ANY (-1)
+
+/* Whether a run is there in a row and column. It is of the column where it is named, not of one
+ * that shows it again (<). */
+static bool has_run(const ct_study *study, int row, int column) {
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *c = &study->cells[k];
+        bool is_there = c->state == CT_CELL_DONE || c->state == CT_CELL_DIVERGED;
+        if (is_there && (row == ANY || c->row == row) && (column == ANY || c->column == column))
+            return true;
+    }
+    return false;
+}
+
+/* What a chart of dots is made of. Of a study of which a part has been run it has that part; of one
+ * that has not begun, the paper's numbers. */
+typedef struct dot_table {
+    ct_dot_row *rows;
+    ct_dot_place *places; /* [n_rows][n_panels] */
+    const char **panels;
+    int *columns; /* [n_panels] of the study */
+    int n_rows, n_panels;
+} dot_table;
+
+static void choose_panels(const ct_study *study, bool is_whole, dot_table *t) {
+    for (int column = 0; column < study->n_columns; column++) {
+        if (!is_whole && !has_run(study, ANY, column)) continue;
+        const ct_study_line *c = &study->columns[column];
+        t->panels[t->n_panels] = c->line > 0 ? c->label : "";
+        t->columns[t->n_panels++] = column;
+    }
+}
+
+static void fill_dots(const ct_study *study, dot_table *t) {
+    bool is_grouped = has_groups(study), is_whole = !has_run(study, ANY, ANY);
+    ct_dot_place *place = t->places;
+    choose_panels(study, is_whole, t);
     for (int k = 0; k < study->n_rows; k++) {
         int row = study->order[k];
-        if (is_grouped) say_label(study, row, 0, 1, rows[k].group, sizeof rows[k].group);
-        say_label(study, row, is_grouped, study->n_heads, rows[k].label, sizeof rows[k].label);
-        for (int column = 0; column < study->n_columns; column++)
-            fill_place(study, cell_at(study, row, column), places++);
+        if (!is_whole && !has_run(study, row, ANY)) continue;
+        ct_dot_row *r = &t->rows[t->n_rows++];
+        if (is_grouped) say_label(study, row, 0, 1, r->group, sizeof r->group);
+        say_label(study, row, is_grouped, study->n_heads, r->label, sizeof r->label);
+        for (int panel = 0; panel < t->n_panels; panel++)
+            fill_place(study, cell_at(study, row, t->columns[panel]), place++);
     }
-    for (int column = 0; column < study->n_columns; column++)
-        panels[column] = study->columns[column].line > 0 ? study->columns[column].label : "";
 }
 
 static bool has_value(const ct_dot_place *places, int n, bool *has_deviation) {
@@ -190,11 +224,10 @@ static bool has_value(const ct_dot_place *places, int n, bool *has_deviation) {
     return has;
 }
 
-static ct_status draw_dots(const ct_study *study, const ct_dot_row *rows,
-                           const ct_dot_place *places, const char *const *panels) {
+static ct_status draw_dots(const ct_study *study, const dot_table *t) {
     ct_text svg = {0}, note = {0};
     bool has_deviation = false;
-    if (!has_value(places, study->n_rows * study->n_columns, &has_deviation)) return CT_OK;
+    if (!has_value(t->places, t->n_rows * t->n_panels, &has_deviation)) return CT_OK;
     add_note(study, "", &note);
     ct_dots dots = {.id = "figure",
                     .title = study->title,
@@ -202,11 +235,11 @@ static ct_status draw_dots(const ct_study *study, const ct_dot_row *rows,
                     .ours = has_deviation ? "ours, \xC2\xB1 deviation over seeds" : "ours",
                     .theirs = "the paper",
                     .note = note.n > 0 ? note.chars : "",
-                    .panels = panels,
-                    .rows = rows,
-                    .places = places,
-                    .n_panels = study->n_columns,
-                    .n_rows = study->n_rows};
+                    .panels = t->panels,
+                    .rows = t->rows,
+                    .places = t->places,
+                    .n_panels = t->n_panels,
+                    .n_rows = t->n_rows};
     ct_dots_draw(&dots, &svg);
     ct_status status = note.failed ? ct_text_status(&note) : write_drawing(study, "figure", &svg);
     ct_text_free(&svg);
@@ -216,19 +249,20 @@ static ct_status draw_dots(const ct_study *study, const ct_dot_row *rows,
 
 static ct_status write_dots(const ct_study *study) {
     size_t n_rows = (size_t)study->n_rows, n_columns = (size_t)study->n_columns;
-    ct_dot_row *rows = ct_new(ct_dot_row, n_rows);
-    ct_dot_place *places = ct_new(ct_dot_place, n_rows * n_columns);
-    const char **panels = ct_new(const char *, n_columns);
-    ct_status status = rows != NULL && places != NULL && panels != NULL
-                           ? CT_OK
-                           : ct_fail(CT_NOMEM, "no memory for a figure");
+    dot_table t = {.rows = ct_new(ct_dot_row, n_rows),
+                   .places = ct_new(ct_dot_place, n_rows * n_columns),
+                   .panels = ct_new(const char *, n_columns),
+                   .columns = ct_new(int, n_columns)};
+    bool has_memory = t.rows != NULL && t.places != NULL && t.panels != NULL && t.columns != NULL;
+    ct_status status = has_memory ? CT_OK : ct_fail(CT_NOMEM, "no memory for a figure");
     if (status == CT_OK) {
-        fill_dots(study, rows, places, panels);
-        status = draw_dots(study, rows, places, panels);
+        fill_dots(study, &t);
+        status = draw_dots(study, &t);
     }
-    ct_free(rows);
-    ct_free(places);
-    ct_free(panels);
+    ct_free(t.rows);
+    ct_free(t.places);
+    ct_free(t.panels);
+    ct_free(t.columns);
     return status;
 }
 
