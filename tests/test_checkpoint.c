@@ -169,7 +169,11 @@ static void options_that_contradict_are_refused_by_name(void) {
 }
 
 static void there_must_be_something_to_resume(void) {
-    CHECK_FAILS(train(SMALL "resume=nowhere"), CT_IO, "nowhere");
+    CHECK_FAILS(train(SMALL "resume=nowhere"), CT_IO, "nowhere: no such directory");
+    CHECK_OK(ct_dir_create("bare"));
+    CHECK_FAILS(train(SMALL "resume=bare"), CT_IO, "bare: no checkpoint to resume from");
+    CHECK_OK(train(SMALL "out=done quiet=on iterations=3 checkpoint-every=0"));
+    CHECK_FAILS(train(SMALL "resume=done"), CT_IO, "done: this run is finished and kept no");
     CHECK_FAILS(train(SMALL "resume=on"), CT_INVAL, "--out");
 }
 

@@ -118,6 +118,16 @@ static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) 
     return CT_OK;
 }
 
+static ct_status fail_for_none(const char *dir) {
+    if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
+    if (ct_dir_has(dir, "summary.json"))
+        return ct_fail(CT_IO,
+                       "%s: this run is finished and kept no checkpoint to go on from; "
+                       "--checkpoint-every end would have",
+                       dir);
+    return ct_fail(CT_IO, "%s: no checkpoint to resume from", dir);
+}
+
 ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
     long *found = NULL;
     int n = 0, at = 0;
@@ -131,8 +141,7 @@ ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
         ct_clear_message();
     }
     ct_free(found);
-    if (n == 0) return ct_fail(CT_IO, "%s: no checkpoint to resume from", dir);
-    return status;
+    return n > 0 ? status : fail_for_none(dir);
 }
 
 /* ---- options ---- */
