@@ -3,6 +3,7 @@
 #include "report/axis.h"
 #include "report/markup.h"
 #include "report/network.h"
+#include "report/plot.h"
 #include "report/table_chart.h"
 
 static void ticks_are_round_and_cover_the_values(void) {
@@ -91,6 +92,24 @@ static void a_bubbles_area_is_its_count(void) {
     ct_text_free(&svg);
 }
 
+/* Names of a study's runs begin alike. */
+static void long_names_in_a_legend_keep_both_ends(void) {
+    double x[2] = {1, 2}, y[2] = {3, 4};
+#define LONG "qg-dsgdm + CCL, lambda-m 0.01, lambda-d 0.01, \xCE\xB1 0.01, ccl-every "
+    ct_curve curves[2] = {{.label = LONG "2", .mean = {2, x, y}},
+                          {.label = LONG "4", .style = 1, .mean = {2, x, y}}};
+    ct_plot plot = {
+        .id = "p", .title = "t", .x_name = "x", .y_name = "y", .curves = curves, .n_curves = 2};
+    ct_text svg = {0};
+    ct_plot_draw(&plot, &svg);
+    REQUIRE(ct_text_status(&svg) == CT_OK);
+    CHECK(find_flaw(svg.chars) == NULL);
+    CHECK(strstr(svg.chars, ">qg-dsgdm + CCL, lambda-m 0\xE2\x80\xA6"
+                            " 0.01, \xCE\xB1 0.01, ccl-every 2</text>") != NULL);
+    CHECK(strstr(svg.chars, "ccl-every 4</text>") != NULL);
+    ct_text_free(&svg);
+}
+
 /* Neighbours on a chain are drawn nearer to each other than others, and all within the square. */
 static void graphs_are_laid_out_by_their_distances(void) {
     int edges[9][2];
@@ -116,6 +135,7 @@ int main(void) {
     TEST(one_value_and_none_still_make_an_axis);
     TEST(markup_is_escaped_and_valid);
     TEST(a_bubbles_area_is_its_count);
+    TEST(long_names_in_a_legend_keep_both_ends);
     TEST(graphs_are_laid_out_by_their_distances);
     return test_report();
 }

@@ -207,6 +207,8 @@ static void topology_shows_neighbours_and_spectrum(void) {
     succeeds("topology --topology ring --agents 1");
     REFUSES(2, "topology --topology dyck --agents 16", "dyck", "32");
     REFUSES(1, "topology --topology file:nowhere.txt --agents 5", "nowhere.txt");
+    REFUSES(2, "topology --seeds 2,3", "--seeds", "--seed");
+    REFUSES(2, "partition --dataset shapes --seeds 2,3", "--seeds", "--seed");
 }
 
 static void partition_shows_and_writes_the_split(void) {

@@ -221,6 +221,13 @@ static void a_bad_config_file_is_refused(void) {
     CHECK(n_lines(said.err) == 1 && strstr(said.err, "8x") != NULL);
     put("bad.txt", "agents 5\n");
     REFUSES(1, "train --config bad.txt --out run", "bad.txt:1", "agents 5");
+    put("bad.txt", "agents = 5\n\nlr = -1\n");
+    REFUSES(2, "train --config bad.txt --out run", "bad.txt:3", "--lr");
+    put("bad.txt", "seed = 4\nagents = 5\nseed = 5\n");
+    REFUSES(1, "train --config bad.txt --out run", "bad.txt:3: seed is there twice", "line 1");
+    CHECK_OK(ct_file_write("bad.txt", "agents = 5\n\0lr = 1\n", 19));
+    REFUSES(1, "train --config bad.txt --out run", "bad.txt: a zero byte");
+    REFUSES(2, "train --config bad.txt --config bad.txt", "--config is there twice");
     CHECK(nothing_left());
     unlink("bad.txt");
 }

@@ -245,6 +245,35 @@ static void eval_finds_what_the_summary_says(void) {
     remove_dir("run");
 }
 
+/* How a model was trained does not matter for its test. */
+static void eval_takes_every_kind_of_run(void) {
+    static const char *const options[] = {"--fault kill=3@2", "--ccl-adaptive 0.5",
+                                          "--lambdas 0.1:0.1,0.01:0", "--seeds 1,2"};
+    static const char *const dirs[] = {"run", "run", "run/m0.01-d0", "run/seed-2"};
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        char words[512];
+        snprintf(words, sizeof words, TINY "%s", options[k]);
+        succeeds(words);
+        snprintf(words, sizeof words, "eval %s", dirs[k]);
+        succeeds(words);
+        CHECK(strstr(said.out, "20 test samples") != NULL);
+        remove_tree("run");
+    }
+}
+
+static void show_leaves_out_what_is_no_run(void) {
+    succeeds(TINY "--partition shards --seeds 1,2");
+    succeeds("show run/seed-1 fixtures run/seed-2");
+    CHECK(n_lines(said.out) == 3 && n_lines(said.err) == 1);
+    CHECK(strstr(said.err, "fixtures/summary.json") != NULL);
+    CHECK(strstr(said.out, "run/seed-2 ") != NULL && strstr(said.out, " 0.1 ") == NULL);
+    REFUSES(1, "show fixtures", "fixtures/summary.json");
+    REFUSES(2, "show --all", "--all");
+    REFUSES(2, "show", "run directory");
+    CHECK(run("show fixtures fixtures/data") == 1 && said.out[0] == '\0');
+    remove_tree("run");
+}
+
 static void batchnorm_models_are_saved_and_tested_with_their_statistics(void) {
     char loss[32];
     succeeds(TINY "--model resnet20 --norm batchnorm --iterations 3 --lr 0.1");
@@ -367,6 +396,8 @@ int main(void) {
     TEST(threads_and_repetition_do_not_change_a_bit);
     TEST(the_authors_spellings_mean_the_same);
     TEST(eval_finds_what_the_summary_says);
+    TEST(eval_takes_every_kind_of_run);
+    TEST(show_leaves_out_what_is_no_run);
     TEST(batchnorm_models_are_saved_and_tested_with_their_statistics);
     TEST(iterations_stop_within_an_epoch_and_still_evaluate);
     TEST(epochs_between_evaluations_have_none_and_the_last_always_has);

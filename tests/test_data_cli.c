@@ -66,6 +66,9 @@ static void info_counts_and_draws_a_contact_sheet(void) {
     CHECK(p.width == 2 + 10 * 34 && p.height == 2 + 2 * 34);
     CHECK(p.pixels[0] == 255 && p.pixels[(2 * 342 + 2 + 34 * 5) * 4] == 255); /* no sixth cat */
     ct_decoder_free(&decoder);
+    CHECK(CROSSTALK("data", "info", scratch, "--sheet", in_scratch("sheet.png")) == 1);
+    SAID("sheet.png is there already");
+    CHECK(CROSSTALK("data", "info", scratch, "--force", "--sheet", in_scratch("sheet.png")) == 0);
     scratch_close();
 }
 
@@ -154,6 +157,32 @@ static void partition_draws_its_bubbles(void) {
     CHECK(CROSSTALK("partition", "--dataset", "shapes", "--train-samples", "1000", "--png",
                     in_scratch("p.png")) == (CT_WITH_RSVG ? 0 : 2));
     CHECK(ct_file_exists(in_scratch("p.png")) == CT_WITH_RSVG);
+    /* nothing is replaced, and nothing written where something else may not be */
+    CHECK(CROSSTALK("partition", "--dataset", "shapes", "--svg", in_scratch("p.svg")) == 1);
+    SAID("p.svg is there already");
+    CHECK(CROSSTALK("partition", "--dataset", "shapes", "--svg", in_scratch("new.svg"), "--out",
+                    in_scratch("p.csv")) == 1);
+    CHECK(!ct_file_exists(in_scratch("new.svg")));
+    scratch_close();
+}
+
+/* One record a file, packed anew: readable, but not what is published. */
+static void an_archive_is_compared_with_what_is_published(void) {
+    static archive packed;
+    static const uint8_t record[3073];
+    scratch_open();
+    for (int k = 0; k < 6; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", k + 1);
+        if (k == 5) snprintf(name, sizeof name, "cifar-10-batches-bin/test_batch.bin");
+        add_member(&packed, name, '0', record, sizeof record);
+    }
+    end_archive(&packed);
+    write_gzip("cifar-10-binary.tar.gz", packed.bytes, packed.n);
+    CHECK(CROSSTALK("data", "verify", scratch) == 1);
+    SAID("cifar-10-binary.tar.gz: not as published");
+    CHECK(CROSSTALK("data", "verify", in_scratch("cifar-10-binary.tar.gz")) == 1);
+    SAID("cifar-10-binary.tar.gz: not as published");
     scratch_close();
 }
 
@@ -168,5 +197,6 @@ int main(void) {
     TEST(an_imported_folder_reads_as_the_folder_did);
     TEST(odd_words_after_data_are_refused);
     TEST(partition_draws_its_bubbles);
+    TEST(an_archive_is_compared_with_what_is_published);
     return test_report();
 }

@@ -94,6 +94,34 @@ static void a_sample_that_is_not_there_is_named(void) {
     remove_tree("parts");
 }
 
+/* Every pair of lambdas has the split's agents again, side by side. */
+static void parts_are_cut_for_several_lambdas(void) {
+    NEEDS_MPI();
+#define PAIRS "--lambdas 0.1:0.1,0.01:0 "
+    CHECK(shell("%s" OPTIONS SHAPES PAIRS "--out whole 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(shell("%s data split --ranks 2 --out parts --agents 6 " SHAPES PAIRS "2>&1%s", CT_PROGRAM,
+                "") == 0);
+    CHECK(shell("mpirun -n 2 %s" OPTIONS SHAPES PAIRS PARTS ".ctpart --out spread 2>&1%s",
+                CT_PROGRAM, "") == 0);
+    CHECK(same_results("whole/m0.01-d0", "spread/m0.01-d0"));
+    CHECK(same_results("whole/m0.1-d0.1", "spread/m0.1-d0.1"));
+    remove_tree("whole");
+    remove_tree("spread");
+    remove_tree("parts");
+}
+
+/* The only agent has all of a part; so has a model that is tested. */
+static void a_part_is_enough_for_one_agent(void) {
+    CHECK(shell("%s data split --ranks 3 --out parts --agents 6 " SHAPES "2>&1%s", CT_PROGRAM,
+                "") == 0);
+    CHECK(shell("%s" OPTIONS SHAPES "--agents 1 --data-dir parts/rank-1.ctpart --out run 2>&1%s",
+                CT_PROGRAM, "") == 0);
+    CHECK(shell("%s eval run 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(strstr(said, "50 test samples") != NULL);
+    remove_tree("run");
+    remove_tree("parts");
+}
+
 /* A run that began with all of the data goes on with parts of it. */
 static void a_run_goes_on_where_only_parts_are(void) {
     NEEDS_MPI();
@@ -177,6 +205,8 @@ int main(void) {
     TEST(ranks_with_nothing_but_their_parts_train_the_same);
     TEST(packed_pictures_are_cut_into_packs);
     TEST(a_sample_that_is_not_there_is_named);
+    TEST(parts_are_cut_for_several_lambdas);
+    TEST(a_part_is_enough_for_one_agent);
     TEST(a_run_goes_on_where_only_parts_are);
     TEST(what_is_kept_is_what_was_there);
     TEST(a_damaged_part_is_refused_at_every_byte);

@@ -65,17 +65,26 @@ static void copy_command(char *out, size_t size) {
     out[n] = '\0';
 }
 
+/* A lambda of 0 is not the default, which is the paper's. */
 static void the_command_in_the_page_repeats_the_run(void) {
+    static const char *const options[] = {"--algorithm ccl --nesterov off --seed 3",
+                                          "--algorithm ccl --lambda-m 0.5 --lambda-d 0",
+                                          "--algorithm ccl --lambda-m 0 --lambda-d 0",
+                                          "--algorithm ccl --ccl-adaptive 0.1", "--algorithm gt"};
     static char command[2048];
-    succeeds(TINY "--algorithm ccl --epochs 2 --nesterov off --seed 3");
-    REQUIRE(make_page("run"));
-    copy_command(command, sizeof command - 32);
-    snprintf(command + strlen(command), 32, " --quiet --out again");
-    succeeds(command);
-    CHECK(same_files("run/consensus.safetensors", "again/consensus.safetensors"));
-    CHECK(same_files("run/evaluation.json", "again/evaluation.json"));
-    remove_run("run");
-    remove_run("again");
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        snprintf(command, sizeof command, TINY "%s", options[k]);
+        succeeds(command);
+        REQUIRE(make_page("run"));
+        copy_command(command, sizeof command - 32);
+        CHECK((strstr(command, "--lambda-d 0 ") != NULL) == (k == 1 || k == 2));
+        snprintf(command + strlen(command), 32, " --quiet --out again");
+        succeeds(command);
+        CHECK(same_files("run/consensus.safetensors", "again/consensus.safetensors"));
+        CHECK(same_files("run/evaluation.json", "again/evaluation.json"));
+        remove_run("run");
+        remove_run("again");
+    }
 }
 
 static double sum_of(const ct_json *array) {

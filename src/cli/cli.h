@@ -23,4 +23,10 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
  * *value is set and *at moved to the last argument used. */
 ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name, const char **value);
 
+/* Refuses a file that is there already, without --force. NULL and "" name none. */
+ct_status ct_cli_may_write(const char *path, bool force);
+
+/* For commands that show what one seed gives: --seeds is refused. */
+ct_status ct_cli_one_seed(const ct_config *config);
+
 #endif

@@ -130,6 +130,7 @@ static ct_status print_counts(const ct_dataset *d) {
 static ct_status info(data_args *a) {
     ct_dataset d = {0};
     CT_TRY(need_words(a, 2, "a directory"));
+    CT_TRY(ct_cli_may_write(a->sheet, a->config.force));
     a->config.augment = false; /* whole pictures */
     CT_TRY(name_set(a));
     CT_TRY(ct_run_open_data(&a->config, 0, &d));
@@ -141,8 +142,16 @@ static ct_status info(data_args *a) {
     return status;
 }
 
-/* Files of the set whose digests are published. */
-static ct_status check_digests(const ct_dataset *d, const char *dir, int *n_wrong) {
+/* "a,b": 2; "": 1, what there is without a list. */
+static int count_items(const char *list) {
+    int n = 1;
+    for (; *list != '\0'; list++) n += *list == ',';
+    return n;
+}
+
+/* Files of the set whose digests are published: those in the directory `asked`, or the archive that
+ * it is itself. */
+static ct_status check_digests(const ct_dataset *d, const char *asked, int *n_wrong) {
 #define ARCHIVE(set, file, folder, url, digest) {set, file, folder},
     static const char *const files[][3] = {
 #include "data/archive_list.h"
@@ -151,7 +160,8 @@ static ct_status check_digests(const ct_dataset *d, const char *dir, int *n_wron
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         char got[CT_DIGEST_TEXT];
         if (strcmp(files[k][0], d->name) != 0) continue;
-        char *path = ct_path_join(dir, files[k][1]);
+        bool is_archive = ct_file_exists(asked) && files[k][2] != NULL;
+        char *path = is_archive ? ct_strdup(asked) : ct_path_join(asked, files[k][1]);
         if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
         const char *digest = ct_known_digest(d->name, files[k][1]);
         ct_status status = CT_OK;
@@ -231,8 +241,7 @@ static ct_status pack_parts(const ct_dataset *d, const char *path) {
 static ct_status import(data_args *a) {
     ct_dataset d = {0};
     CT_TRY(need_words(a, 3, "a directory and a file to write"));
-    if (ct_file_exists(a->words[2]) && !a->config.force)
-        return ct_fail(CT_IO, "%s is there already; replace it with --force", a->words[2]);
+    CT_TRY(ct_cli_may_write(a->words[2], a->config.force));
     CT_TRY(name_set(a));
     ct_dataset_options options = ct_run_data_options(&a->config);
     options.augment = false;
@@ -250,7 +259,7 @@ static ct_status import(data_args *a) {
 
 /* ---- split ---- */
 
-/* The training samples of one rank's agents, of every seed that the training has. */
+/* The training samples of one rank's agents, of every seed and pair of lambdas of the training. */
 static void choose_samples(const ct_partition *p, ct_span rows, bool *keep, size_t n) {
     memset(keep, 0, n * sizeof *keep);
     for (int row = rows.first; row < rows.first + rows.n; row++) {
@@ -264,14 +273,13 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
     const ct_config *c = &a->config;
     bool *keep = ct_new(bool, d->train.n);
     char path[CT_CONFIG_TEXT + 64];
-    int n_seeds = 1;
-    for (const char *s = c->seeds; *s != '\0'; s++) n_seeds += *s == ',';
+    int n_worlds = count_items(c->seeds) * count_items(c->lambdas);
     if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for a list of samples");
     const char *kind = strcmp(d->name, "pack") == 0 ? "ctpack" : "ctpart";
     ct_dataset_options options = ct_run_data_options(c);
     ct_status status = ct_dir_create(c->out);
     for (int rank = 0; rank < n_ranks && status == CT_OK; rank++) {
-        choose_samples(p, ct_rank_rows(n_seeds * p->n_agents, n_ranks, rank), keep, d->train.n);
+        choose_samples(p, ct_rank_rows(n_worlds * p->n_agents, n_ranks, rank), keep, d->train.n);
         snprintf(path, sizeof path, "%s/rank-%d.%s", c->out, rank, kind);
         status = ct_part_write(d, &options, keep, path);
     }

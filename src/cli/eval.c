@@ -18,7 +18,8 @@ void ct_cli_eval_help(FILE *out) {
 static const char *const fixed[][2] = {
     {"agents", "1"},     {"topology", "chain"}, {"weights", "auto"},   {"partition", "iid"},
     {"loss", "ce"},      {"lambda-m", "0"},     {"lambda-d", "0"},     {"partition-file", ""},
-    {"batch-size", "2"}, {"seeds", ""},         {"algorithm", "dsgd"}, {"transport", "local"}};
+    {"batch-size", "2"}, {"seeds", ""},         {"algorithm", "dsgd"}, {"transport", "local"},
+    {"fault", ""},       {"ccl-adaptive", "0"}, {"lambdas", ""}};
 
 /* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
 static ct_status read_run(ct_config *config, const char *dir) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "util/file.h"
+
 /* --qgm 1 is how the CCL authors' code asks for quasi-global momentum. */
 static ct_status set_qgm(ct_config *config, const char *value) {
     bool wanted = true;
@@ -41,6 +43,7 @@ static ct_status take_value(int n_args, char **args, int *at, char *name, const 
 static ct_status set_option(ct_config *config, const char *name, const char *value,
                             const char **config_file) {
     if (strcmp(name, "config") == 0) {
+        if (*config_file != NULL) return ct_fail(CT_INVAL, "--config is there twice");
         *config_file = value;
         return CT_OK;
     }
@@ -78,4 +81,14 @@ ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name,
     }
     if (arg[2 + n] != '\0') return CT_OK;
     return next_value(n_args, args, at, name, value);
+}
+
+ct_status ct_cli_may_write(const char *path, bool force) {
+    if (path == NULL || path[0] == '\0' || force || !ct_file_exists(path)) return CT_OK;
+    return ct_fail(CT_IO, "%s is there already; replace it with --force", path);
+}
+
+ct_status ct_cli_one_seed(const ct_config *config) {
+    if (config->seeds[0] == '\0') return CT_OK;
+    return ct_fail(CT_INVAL, "--seeds: this shows one of them; name it with --seed");
 }

@@ -101,10 +101,7 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     printf("%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
            "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
            f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
-    if (c->out[0] == '\0') return CT_OK;
-    if (ct_file_exists(c->out) && !c->force)
-        return ct_fail(CT_IO, "%s is there already; replace it with --force", c->out);
-    return ct_partition_write(p, c->out);
+    return c->out[0] != '\0' ? ct_partition_write(p, c->out) : CT_OK;
 }
 
 /* Takes --svg and --png out of the arguments; the rest are options of train. */
@@ -134,7 +131,11 @@ ct_status ct_cli_partition(int n_args, char **args) {
     ct_dataset d = {0};
     ct_partition p = {0};
     CT_TRY(parse(n_args, args, &c, &to));
+    CT_TRY(ct_cli_one_seed(&c));
     if (to.png != NULL) CT_TRY(ct_raster_check());
+    CT_TRY(ct_cli_may_write(to.svg, c.force));
+    CT_TRY(ct_cli_may_write(to.png, c.force));
+    CT_TRY(ct_cli_may_write(c.out, c.force));
     CT_TRY(ct_run_name_data(&c));
     ct_status status = ct_run_open_data(&c, 0, &d);
     if (status == CT_OK && d.train_numbers != NULL)

@@ -84,11 +84,15 @@ static ct_status parse(int n_args, char **args, wishes *w) {
     return CT_OK;
 }
 
+/* The page's file; NULL: figures alone are asked for. */
+static const char *page_of(const wishes *w) {
+    if (w->out != NULL) return w->out;
+    return w->figures == NULL ? "report.html" : NULL;
+}
+
 static ct_status write_page(const ct_report *report, const wishes *w) {
     ct_text html = {0};
-    const char *path = w->out != NULL ? w->out : "report.html";
-    if (ct_file_exists(path) && !w->force)
-        return ct_fail(CT_IO, "%s is there already; replace it with --force", path);
+    const char *path = page_of(w);
     ct_status status = ct_report_page(report, &w->page, &html);
     if (status == CT_OK) status = ct_file_write(path, html.chars, html.n);
     if (status == CT_OK)
@@ -113,9 +117,10 @@ ct_status ct_cli_report(int n_args, char **args) {
     ct_report report = {0};
     if (w.names == NULL) return ct_fail(CT_NOMEM, "no memory for the names");
     ct_status status = parse(n_args, args, &w);
+    if (status == CT_OK) status = ct_cli_may_write(page_of(&w), w.force);
     if (status == CT_OK) status = ct_report_load(w.names, w.n_names, &report);
     if (status == CT_OK && w.figures != NULL) status = write_figures(&report, &w);
-    if (status == CT_OK && (w.figures == NULL || w.out != NULL)) status = write_page(&report, &w);
+    if (status == CT_OK && page_of(&w) != NULL) status = write_page(&report, &w);
     ct_report_free(&report);
     ct_free(w.names);
     return status;

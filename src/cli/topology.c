@@ -75,5 +75,6 @@ ct_status ct_cli_topology(int n_args, char **args) {
     int n_words;
     ct_config_init(&c);
     CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    CT_TRY(ct_cli_one_seed(&c));
     return ct_schedule_is_known(c.topology) ? show_schedule(&c) : show_graph(&c);
 }

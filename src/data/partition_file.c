@@ -9,6 +9,7 @@
 
 #define HEADER         "index,agent"
 #define MAX_LINE_BYTES 64 /* on average; a line that we write has at most 22 */
+#define MORE_BYTES     ((size_t)1 << 26)
 
 typedef struct reader {
     const char *path;
@@ -125,7 +126,8 @@ ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct
     reader r = {.path = path, .n_agents = n_agents, .n_samples = n_samples};
     ct_blob file = {0};
     ct_status status;
-    CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES, &file));
+    /* with room for a partition of more samples: the line of one that is not there says more */
+    CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES + MORE_BYTES, &file));
     r.rest = (char *)file.bytes;
     r.end = r.rest + file.n;
     r.index = ct_new(uint32_t, n_samples);

@@ -75,14 +75,25 @@ static void fit_axes(frame *f) {
     if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y[0], y[1]);
 }
 
+static bool begins_character(char c) {
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+/* The middle is left out: labels of a study differ at their ends. */
 static const char *shortened(const char *label, char *out, size_t size) {
-    int n = 0, characters = 0;
-    for (; label[n] != '\0' && characters <= MAX_LABEL; n++)
-        characters += ((unsigned char)label[n + 1] & 0xC0) != 0x80;
-    if (label[n] == '\0')
+    int n_characters = 0, head = 0, tail = (int)strlen(label);
+    for (const char *c = label; *c != '\0'; c++) n_characters += begins_character(*c);
+    if (n_characters <= MAX_LABEL) {
         snprintf(out, size, "%s", label);
-    else
-        snprintf(out, size, "%.*s\xE2\x80\xA6", n, label);
+        return out;
+    }
+    for (int k = 0; k < MAX_LABEL / 2; k++) {
+        do head++;
+        while (!begins_character(label[head]));
+        do tail--;
+        while (!begins_character(label[tail]));
+    }
+    snprintf(out, size, "%.*s\xE2\x80\xA6%s", head, label, label + tail);
     return out;
 }
 

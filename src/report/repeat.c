@@ -110,6 +110,16 @@ static bool has_line(const ct_text *lines, const ct_report_option *o) {
     return is_there;
 }
 
+/* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */
+static bool is_idle(const ct_report_run *run, const ct_report_option *o) {
+    const char *loss = ct_report_option_of(run, "loss");
+    const char *adaptive = ct_report_option_of(run, "ccl-adaptive");
+    bool is_lambda = strcmp(o->name, "lambda-m") == 0 || strcmp(o->name, "lambda-d") == 0;
+    if (!is_lambda || strcmp(o->value, "0") != 0) return false;
+    return loss == NULL || strcmp(loss, "ccl") != 0 ||
+           (adaptive != NULL && strcmp(adaptive, "0") != 0);
+}
+
 /* Options of other versions and machines are told as well: whoever repeats a run decides. */
 static void add_command(const ct_report *r, const ct_report_group *g, const ct_text *defaults,
                         ct_text *out) {
@@ -118,7 +128,7 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
     ct_text_add(out, "crosstalk train");
     for (int k = 0; k < run->n_options; k++) {
         const ct_report_option *o = &run->options[k];
-        if (is_own(o->name) || has_line(defaults, o)) continue;
+        if (is_own(o->name) || has_line(defaults, o) || is_idle(run, o)) continue;
         bool is_switch = ct_config_is_switch(o->name);
         if (is_switch && strcmp(o->value, "on") != 0) continue;
         bool is_full = out->n - line + strlen(o->name) + strlen(o->value) > LINE;

@@ -198,7 +198,9 @@ static char *trimmed(char *text) {
     return text;
 }
 
-static ct_status read_line(ct_config *config, const char *path, int number, char *line) {
+/* first_line: where the file has named an option already, 0 for nowhere. */
+static ct_status read_line(ct_config *config, const char *path, int number, char *line,
+                           int *first_line) {
     char *text = trimmed(line);
     if (*text == '\0' || *text == '#') return CT_OK;
     char *equals = strchr(text, '=');
@@ -207,8 +209,17 @@ static ct_status read_line(ct_config *config, const char *path, int number, char
     *equals = '\0';
     char *name = trimmed(text), *value = trimmed(equals + 1);
     int id = find(name);
+    if (id >= 0 && first_line[id] > 0)
+        return ct_fail(CT_IO, "%s:%d: %s is there twice, first in line %d", path, number, name,
+                       first_line[id]);
     if (id >= 0 && config->given[id]) return CT_OK;
-    return ct_config_set(config, name, value);
+    if (id >= 0) first_line[id] = number;
+    ct_status status = ct_config_set(config, name, value);
+    if (status == CT_OK) return CT_OK;
+    char reason[CT_CONFIG_TEXT];
+    snprintf(reason, sizeof reason, "%s", ct_message());
+    ct_clear_message();
+    return ct_fail(status, "%s:%d: %s", path, number, reason);
 }
 
 ct_status ct_config_read(ct_config *config, const char *path) {
@@ -216,11 +227,13 @@ ct_status ct_config_read(ct_config *config, const char *path) {
     ct_status status = CT_OK;
     CT_TRY(ct_file_read(path, 1 << 20, &blob));
     ct_config from_file = *config; /* all of the file or nothing */
+    int first_line[CT_N_OPTIONS] = {0};
     char *line = (char *)blob.bytes;
+    if (strlen(line) != blob.n) status = ct_fail(CT_IO, "%s: a zero byte in it; no text", path);
     for (int number = 1; line != NULL && status == CT_OK; number++) {
         char *end = strchr(line, '\n');
         if (end != NULL) *end = '\0';
-        status = read_line(&from_file, path, number, line);
+        status = read_line(&from_file, path, number, line, first_line);
         line = end != NULL ? end + 1 : NULL;
     }
     if (status == CT_OK) *config = from_file;
@@ -239,8 +252,14 @@ static bool is_saved(int id) {
     return id != CT_OPT_force && id != CT_OPT_quiet && id != CT_OPT_resume;
 }
 
-static void add_value(const option *o, const ct_config *config, ct_text *out) {
+/* A number that is still to be chosen has no value yet. */
+static void add_value(int id, const ct_config *config, ct_text *out) {
+    const option *o = &options[id];
     const void *field = field_in(config, o);
+    if (config->is_auto[id] && o->kind != TEXT) {
+        ct_text_add(out, "auto");
+        return;
+    }
     switch (o->kind) {
     case TEXT: ct_text_add(out, "%s", (const char *)field); break;
     case WHOLE: ct_text_add(out, "%" PRId64, *(const int64_t *)field); break;
@@ -253,7 +272,7 @@ void ct_config_print(const ct_config *config, ct_text *out) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         if (!is_saved(id)) continue;
         ct_text_add(out, "%s = ", options[id].name);
-        add_value(&options[id], config, out);
+        add_value(id, config, out);
         ct_text_add(out, "\n");
     }
 }
@@ -281,10 +300,7 @@ void ct_config_print_command(const ct_config *config, ct_text *out) {
         }
         ct_text value = {0};
         ct_text_add(&value, "%s", "");
-        if (config->is_auto[id] && o->kind != TEXT)
-            ct_text_add(&value, "auto");
-        else
-            add_value(o, config, &value);
+        add_value(id, config, &value);
         ct_text_add(out, " --%s ", o->name);
         if (!value.failed) add_word(out, value.chars);
         ct_text_free(&value);

@@ -6,7 +6,12 @@
 
 #include "util/text.h"
 
-static ct_status bad(const char *field) {
+static ct_status bad(const ct_faults *f, const char *field) {
+    if (strncmp(field, "kill=", 5) == 0)
+        return ct_fail(CT_INVAL,
+                       "--fault: '%s' is not kill=AGENT@FROM[-BACK] with an agent from 0 to %d, "
+                       "FROM 2 or later and BACK after it",
+                       field, f->n_agents - 1);
     return ct_fail(CT_INVAL,
                    "--fault: '%s' is not drop=P, straggle=P:MS[:LIMIT] or kill=AGENT@FROM[-BACK]",
                    field);
@@ -32,7 +37,7 @@ static bool take_straggle(char *text, ct_faults *f) {
     return true;
 }
 
-/* AGENT@FROM or AGENT@FROM-BACK, iterations counted from 1. */
+/* AGENT@FROM or AGENT@FROM-BACK, iterations counted from 1; all agents are there in the first. */
 static bool take_kill(char *text, ct_faults *f) {
     char *from = strchr(text, '@');
     if (from == NULL || f->n_kills == CT_MAX_KILLS) return false;
@@ -53,13 +58,13 @@ static ct_status take_field(void *context, const char *field) {
     char text[128];
     snprintf(text, sizeof text, "%s", field);
     char *value = strchr(text, '=');
-    if (value == NULL || strlen(field) >= sizeof text) return bad(field);
+    if (value == NULL || strlen(field) >= sizeof text) return bad(f, field);
     *value++ = '\0';
     bool ok = strcmp(text, "drop") == 0       ? probability(value, &f->drop)
               : strcmp(text, "straggle") == 0 ? take_straggle(value, f)
               : strcmp(text, "kill") == 0     ? take_kill(value, f)
                                               : false;
-    return ok ? CT_OK : bad(field);
+    return ok ? CT_OK : bad(f, field);
 }
 
 /* What an algorithm cannot live with. */

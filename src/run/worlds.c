@@ -133,6 +133,19 @@ ct_status ct_run_create_worlds(ct_run *run) {
     return ct_topology_join(run->graphs, run->n_worlds, &run->topology);
 }
 
+/* The only agent has all of a part. */
+static ct_status partition_part(const ct_partition_spec *spec, const ct_dataset *d,
+                                ct_partition *out) {
+    if (spec->n_agents > 1)
+        return ct_fail(CT_INVAL,
+                       "%s is a part of the data; say which agent has which sample with "
+                       "--partition-file, as crosstalk data split wrote it",
+                       d->source);
+    CT_TRY(ct_partition_create(spec, d->train.labels, d->train.n, d->n_classes, out));
+    for (size_t k = 0; k < out->begin[1]; k++) out->index[k] = d->train_numbers[out->index[k]];
+    return CT_OK;
+}
+
 ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t seed,
                            ct_partition *out) {
     ct_partition_spec spec = {.kind = c->partition,
@@ -142,11 +155,7 @@ ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t see
                               .seed = seed};
     if (c->partition_file[0] != '\0')
         return ct_partition_read(c->partition_file, (int)c->agents, ct_dataset_n_whole(d), out);
-    if (d->train_numbers != NULL)
-        return ct_fail(CT_INVAL,
-                       "%s is a part of the data; say which agent has which sample with "
-                       "--partition-file, as crosstalk data split wrote it",
-                       d->source);
+    if (d->train_numbers != NULL) return partition_part(&spec, d, out);
     return ct_partition_create(&spec, d->train.labels, d->train.n, d->n_classes, out);
 }
 
