@@ -25,20 +25,39 @@ static void several_seeds_are_spread_as_well(void) {
     remove_tree("five");
 }
 
+/* Two steps: the first joins the agents of the first half with each other, and has more messages
+ * than the second, which joins those of the other half. So a rank of the second half has most to
+ * receive in the step that is the smaller one. */
+static void write_lopsided_steps(void) {
+    ct_text text = {0};
+    ct_text_add(&text, "step\n");
+    for (int a = 0; a < 10; a++)
+        for (int b = a + 1; b < 10; b++) ct_text_add(&text, "%d %d\n", a, b);
+    ct_text_add(&text, "step\n0 10\n");
+    for (int a = 10; a < 20; a++)
+        for (int b = a + 1; b < 20; b++)
+            if (a != 10 || b < 18) ct_text_add(&text, "%d %d\n", a, b);
+    CHECK_OK(ct_file_write("lopsided.txt", text.chars, text.n));
+    ct_text_free(&text);
+}
+
 /* Directed steps, steps that are drawn, and steps with several neighbours; with answers (class
  * sums, gradients) and without. */
 static void graphs_that_change_are_spread(void) {
     NEEDS_MPI();
+    write_lopsided_steps();
     static const char *const words[] = {"one-peer-exponential --algorithm dsgdm",
                                         "one-peer-exponential --algorithm sgp --loss ccl",
                                         "matchings --algorithm ccl",
                                         "matchings --algorithm gt --gossip-rounds 2",
                                         "base:3 --algorithm ngc",
+                                        "schedule:lopsided.txt --algorithm sgp",
                                         "base:3 --algorithm cga --loss ccl",
                                         "ring --algorithm ccl --ccl-neighbours 1"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        CHECK(shell("%s" RUN "--agents 8 --topology %s --out one 2>&1", CT_PROGRAM, words[k]) == 0);
-        CHECK(shell("mpirun -n 3 %s" RUN "--agents 8 --topology %s --out three 2>&1", CT_PROGRAM,
+        CHECK(shell("%s" RUN "--agents 20 --topology %s --out one 2>&1", CT_PROGRAM, words[k]) ==
+              0);
+        CHECK(shell("mpirun -n 3 %s" RUN "--agents 20 --topology %s --out three 2>&1", CT_PROGRAM,
                     words[k]) == 0);
         if (!same_results("one", "three")) {
             printf("    with %s: %s\n", words[k], said);

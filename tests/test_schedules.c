@@ -185,6 +185,8 @@ static void a_bad_file_is_refused_with_its_line(void) {
     check_refused("0 1\n", CT_IO, "line 1");
     check_refused("step\n0 1\n0 x\n", CT_IO, "line 3");
     check_refused("step\n0 4\n", CT_IO, "agent 4");
+    check_refused("step\n0 4294967297\n", CT_IO, "line 2"); /* 1, where an int goes round */
+    check_refused("step\n4294967297 > 0\n", CT_IO, "line 2");
     check_refused("step\n2 2\n", CT_IO, "itself");
     check_refused("step\n0 1 1.5\n", CT_IO, "weight");
     check_refused("step\n0 1 0.5\n1 2\n", CT_IO, "some of its weights");

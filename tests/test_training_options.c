@@ -106,6 +106,21 @@ static void long_gradients_are_clipped_and_short_ones_left_alone(void) {
     ct_run_free(&run);
 }
 
+/* Where all agents start with the same model and each is everyone's neighbour, cross-gradients are
+ * the others' gradients, so that the first step of NGC is that of the mean gradient. */
+static void cross_gradients_are_smoothed_as_well(void) {
+#define FULL RUN_PLAIN " --agents 3 --topology full --lr 0.5 --label-smoothing 0.4 --algorithm "
+    static ct_run ngc, mean;
+    REQUIRE_OK(run_create("cpu", FULL "ngc", "--seed 3", &ngc));
+    REQUIRE_OK(run_create("cpu", FULL "allreduce", "--seed 3", &mean));
+    run_steps(&ngc, 0, 1);
+    run_steps(&mean, 0, 1);
+    for (size_t k = 0; k < ngc.graph.n_weights; k++)
+        CHECK_NEAR(column_mean(&ngc.agents.x, k), column_mean(&mean.agents.x, k), 1e-6);
+    ct_run_free(&ngc);
+    ct_run_free(&mean);
+}
+
 /* (1 - s) CE(label) + s mean over the classes of CE(class) */
 static void smoothed_labels_mix_the_losses_of_all_classes(void) {
     enum { N = 3, C = 4 };
@@ -322,6 +337,7 @@ int main(void) {
     TEST(schedules_that_make_no_sense_are_refused);
     TEST(long_gradients_are_clipped_and_short_ones_left_alone);
     TEST(smoothed_labels_mix_the_losses_of_all_classes);
+    TEST(cross_gradients_are_smoothed_as_well);
     TEST(every_second_iteration_contrasts_and_the_others_send_nothing);
     TEST(neighbours_take_turns);
     TEST(leaving_nothing_out_changes_no_bit);

@@ -77,7 +77,7 @@ static ct_status connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
 }
 
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
-    ct_objective objective = {.loss = {.ccl = false}};
+    ct_objective objective = {.loss = {.ccl = false, .label_smoothing = a->loss.label_smoothing}};
     CT_TRY(connect_edges(cross, a));
     ct_work work = {.params = &a->x,
                     .source = a->source,

@@ -32,7 +32,7 @@ static ct_status create(ct_agents *a, void **state) {
     if (sgp->weight == NULL || sgp->next == NULL)
         return ct_fail(CT_NOMEM, "no memory for the weights of %d agents", a->n_rows);
     CT_TRY(ct_sparse_create(a->n, a->n, a->n, &sgp->scale));
-    CT_TRY(ct_sparse_create(a->n, a->w->n_cols, a->w->begin[a->n], &sgp->mix));
+    CT_TRY(ct_sparse_create(a->n, a->w->n_cols, a->most.weights, &sgp->mix));
     for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     for (int i = 0; i < a->n; i++) {
         sgp->scale.column[i] = i;

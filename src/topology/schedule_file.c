@@ -6,6 +6,7 @@
  * to itself and everyone it sends to. */
 #include "topology/schedule_internal.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "util/file.h"
@@ -59,8 +60,12 @@ static ct_status read_edge(reader *r, const char *text) {
     int a, b, used = 0;
     double weight = 0;
     bool one_way = strchr(text, '>') != NULL;
-    int n = sscanf(text, one_way ? "%d > %d %n" : "%d%*[ ,\t]%d %n", &a, &b, &used);
-    if (n != 2) return refuse(r, "expected \"a b\", \"a > b\", or one of them with a weight");
+    /* nine digits at most, which an int holds */
+    int n = sscanf(text, one_way ? "%9d > %9d%n" : "%9d%*[ ,\t]%9d%n", &a, &b, &used);
+    bool is_cut = n == 2 && isdigit((unsigned char)text[used]);
+    used += (int)strspn(text + used, " \t");
+    if (n != 2 || is_cut)
+        return refuse(r, "expected \"a b\", \"a > b\", or one of them with a weight");
     bool has_weight = text[used] != '\0';
     if (has_weight && (!ct_parse_double(text + used, &weight) || weight <= 0 || weight > 1))
         return refuse(r, "a weight is a number above 0, at most 1");
@@ -96,6 +101,8 @@ ct_status ct_schedule_make_file(const ct_schedule_request *request, ct_arrows *o
     ct_blob blob = {0};
     CT_TRY(ct_file_read(r.path, MAX_FILE_BYTES, &blob));
     ct_status status = CT_OK;
+    if (memchr(blob.bytes, 0, blob.n) != NULL)
+        status = ct_fail(CT_IO, "%s: a zero byte in it; no text", r.path);
     for (char *line = (char *)blob.bytes; line != NULL && status == CT_OK;) {
         char *end = strchr(line, '\n');
         if (end != NULL) *end = '\0';

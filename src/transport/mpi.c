@@ -25,7 +25,8 @@
 
 enum { TAG_GATHER = 1, TAG_SPREAD, TAG_COLLECT, TAG_ROUTES };
 #define MAX_ROUTES 1024
-#define N_SPINS    200 /* polls before a wait gives the core away */
+#define N_SPINS    200       /* polls before a wait gives the core away */
+#define MAX_PIECE  (1 << 30) /* bytes of a message */
 
 static bool is_active;
 static int my_rank, job_size, n_routes_open;
@@ -154,16 +155,35 @@ static ct_status wait_one(ct_transport *t, MPI_Request *request, int rank) {
     return wait_all(t, request, &rank, 1, &done);
 }
 
+/* MPI counts in ints: what is larger goes in pieces, in order. */
+static int piece_of(size_t n) {
+    return n < MAX_PIECE ? (int)n : MAX_PIECE;
+}
+
 static ct_status send_to(ct_transport *t, int rank, int tag, const void *bytes, size_t n) {
-    MPI_Request request;
-    MPI_TRY(MPI_Isend(bytes, (int)n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
-    return wait_one(t, &request, rank);
+    const char *at = bytes;
+    do {
+        MPI_Request request;
+        int piece = piece_of(n);
+        MPI_TRY(MPI_Isend(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+        CT_TRY(wait_one(t, &request, rank));
+        at += piece;
+        n -= (size_t)piece;
+    } while (n > 0);
+    return CT_OK;
 }
 
 static ct_status receive_from(ct_transport *t, int rank, int tag, void *bytes, size_t n) {
-    MPI_Request request;
-    MPI_TRY(MPI_Irecv(bytes, (int)n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
-    return wait_one(t, &request, rank);
+    char *at = bytes;
+    do {
+        MPI_Request request;
+        int piece = piece_of(n);
+        MPI_TRY(MPI_Irecv(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+        CT_TRY(wait_one(t, &request, rank));
+        at += piece;
+        n -= (size_t)piece;
+    } while (n > 0);
+    return CT_OK;
 }
 
 /* ---- channels ---- */
