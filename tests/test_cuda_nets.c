@@ -194,10 +194,21 @@ static void convolutions_agree_with_ref(void) {
     NEED_GPU();
     static const struct {
         int c, h, w, out, kernel, stride, pad, groups;
-    } cases[] = {
-        {3, 7, 9, 5, 3, 1, 1, 1},    {4, 8, 8, 70, 1, 1, 0, 1},   {6, 9, 7, 9, 3, 2, 1, 3},
-        {8, 6, 6, 8, 3, 1, 1, 8},    {5, 11, 5, 3, 5, 1, 2, 1},   {16, 8, 8, 16, 3, 2, 1, 16},
-        {3, 32, 32, 16, 3, 1, 1, 1}, {16, 10, 6, 24, 1, 2, 0, 1}, {2, 9, 9, 4, 7, 2, 3, 1}};
+    } cases[] = {{3, 7, 9, 5, 3, 1, 1, 1},
+                 {4, 8, 8, 70, 1, 1, 0, 1},
+                 {6, 9, 7, 9, 3, 2, 1, 3},
+                 {8, 6, 6, 8, 3, 1, 1, 8},
+                 {5, 11, 5, 3, 5, 1, 2, 1},
+                 {16, 8, 8, 16, 3, 2, 1, 16},
+                 {3, 32, 32, 16, 3, 1, 1, 1},
+                 {16, 10, 6, 24, 1, 2, 0, 1},
+                 {2, 9, 9, 4, 7, 2, 3, 1},
+                 /* halved to a multiple of 8, from an odd width: between the stages of a ResNet-20
+                  * whose pictures are not a multiple of 4 wide */
+                 {32, 15, 15, 64, 3, 2, 1, 1},
+                 {32, 15, 15, 64, 1, 2, 0, 1},
+                 {16, 31, 31, 32, 3, 2, 1, 1},
+                 {16, 31, 31, 32, 1, 2, 0, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ct_graph g = begin_graph("conv", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
         int x = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);

@@ -44,8 +44,9 @@ typedef struct cuda_sample {
 typedef struct cuda_run {
     cudaStream_t stream;
     const cuda_job *jobs_dev; /* [n_jobs] */
-    int n_jobs, n_max;
-    const float *params_dev; /* by job.model */
+    int n_jobs, n_max;        /* samples of the largest batch of this call */
+    int n_most;               /* of the largest that the plan may get: what sums are split by */
+    const float *params_dev;  /* by job.model */
     size_t params_stride;
     const float *packed_dev; /* packed weights, by job.model */
     size_t packed_stride;
@@ -145,7 +146,7 @@ int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max);
 
 /* ---- stem.cu: pictures of few channels, tf32 ---- */
 bool ct_cuda_stem_fits(const cuda_conv *conv, size_t shared_limit);
-int ct_cuda_stem_splits(int n_max);
+int ct_cuda_stem_splits(int n_most);
 ct_status ct_cuda_stem_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
                                size_t weight, size_t bias, bool relu, float *y_dev);
 ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
@@ -330,19 +331,19 @@ typedef struct cuda_wgrad {
     size_t weight;      /* where it goes, in a gradient row */
 } cuda_wgrad;
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
-int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
+int ct_cuda_tile_wgrad_splits(const cuda_conv *conv, int n_layers, int n_most);
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers);
 /* Splits of a job's n_items for blocks of which a multiprocessor runs some at once. */
 int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once);
 
 /* ---- wgrad_bf16.cu: the same for layers of a chain in bf16 ---- */
-int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_max);
+int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_most);
 ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers);
 
 /* ---- strided_wgrad.cu: of the convolution and the shortcut, which have the same x ---- */
-int ct_cuda_strided_wgrad_splits(int channels, int n_max);
+int ct_cuda_strided_wgrad_splits(int channels, int n_most);
 ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wgrad layers[2]);
 
 /* ---- sums.cu: second passes, in a fixed order ---- */

@@ -195,13 +195,14 @@ static ct_status plan_sums(cuda_plan *plan) {
 /* Floats of partial sums of the weight gradients, at most, of one step at a time. */
 static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
     size_t most = 0;
+    int n_most = plan->base.max_batch; /* see cuda_run */
     for (int s = 0; s < plan->n_steps; s++) {
         const cuda_step *step = &plan->steps[s];
         if (step->op != CT_OP_CONV || step->wgrad_kernel == CUDA_LINEAR) continue;
         const cuda_conv *c = &step->conv;
         if (step->is_strided) { /* with its twin */
             size_t count = 10 * (size_t)c->ci * (size_t)c->co * (size_t)n_jobs;
-            size_t n = count * (size_t)ct_cuda_strided_wgrad_splits(c->ci, n_max);
+            size_t n = count * (size_t)ct_cuda_strided_wgrad_splits(c->ci, n_most);
             if (n > most) most = n;
             s++;
             continue;
@@ -211,11 +212,11 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         if (s > 0 && step[-1].chain > 0 && step[-1].in == 0) n_layers = step[-1].chain - 1;
         if (step->wgrad_kernel == CUDA_TILE)
             splits = n_layers * (step->forward_element == CUDA_BF16
-                                     ? ct_cuda_bf16_wgrad_splits(c, n_layers, n_max)
-                                     : ct_cuda_tile_wgrad_splits(c, n_layers, n_max));
+                                     ? ct_cuda_bf16_wgrad_splits(c, n_layers, n_most)
+                                     : ct_cuda_tile_wgrad_splits(c, n_layers, n_most));
         if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
         if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
-        if (step->wgrad_kernel == CUDA_STEM) splits = ct_cuda_stem_splits(n_max);
+        if (step->wgrad_kernel == CUDA_STEM) splits = ct_cuda_stem_splits(n_most);
         if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);
         size_t n =
             plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;

@@ -278,10 +278,10 @@ bool ct_cuda_stem_fits(const cuda_conv *v, size_t shared_limit) {
            forward_bytes(&c) <= shared_limit && wgrad_bytes(&c) <= shared_limit;
 }
 
-/* Shares of a job's samples: the same for any number of jobs, so that its sums do not depend on its
- * company. */
-int ct_cuda_stem_splits(int n_max) {
-    return 2 * n_max < SPLITS ? 2 * n_max : SPLITS;
+/* Shares of a job's samples: the same for any number of jobs and whatever their batches, so that
+ * its sums do not depend on its company. */
+int ct_cuda_stem_splits(int n_most) {
+    return 2 * n_most < SPLITS ? 2 * n_most : SPLITS;
 }
 
 template <int CO, int RUN> static ct_status launch(const cuda_run *run, const stem_call *c) {
@@ -300,7 +300,7 @@ template <int CO, int RUN> static ct_status launch_wgrad(const cuda_run *run, co
     size_t bytes = wgrad_bytes(c);
     CT_CUDA_TRY(cudaFuncSetAttribute(stem_wgrad_kernel<CO, RUN>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    dim3 grid((unsigned)ct_cuda_stem_splits(run->n_max), (unsigned)run->n_jobs);
+    dim3 grid((unsigned)ct_cuda_stem_splits(run->n_most), (unsigned)run->n_jobs);
     stem_wgrad_kernel<CO, RUN><<<grid, THREADS, bytes, run->stream>>>(*c);
     CT_CUDA_LAUNCHED();
     return CT_OK;
@@ -331,6 +331,6 @@ ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv *conv, const f
     stem_call c = call_of(run, conv, x_dev);
     c.d = d_dev, c.partial = run->partial_dev;
     CT_TRY(conv->co == 32 ? launch_wgrad_run<32>(run, &c) : launch_wgrad_run<64>(run, &c));
-    return ct_cuda_sum_wgrad(run, ct_cuda_stem_splits(run->n_max), conv->co, conv->ci,
+    return ct_cuda_sum_wgrad(run, ct_cuda_stem_splits(run->n_most), conv->co, conv->ci,
                              conv->kh * conv->kw, false, weight);
 }

@@ -181,9 +181,9 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     write_sums<S>(sums, (float *)shared, c.partial + part * TAPS * C * S::CO);
 }
 
-int ct_cuda_strided_wgrad_splits(int channels, int n_max) {
+int ct_cuda_strided_wgrad_splits(int channels, int n_most) {
     int n_samples = channels / 16;
-    return ct_cuda_even_splits(1, (n_max + n_samples - 1) / n_samples * HALVES, BLOCKS);
+    return ct_cuda_even_splits(1, (n_most + n_samples - 1) / n_samples * HALVES, BLOCKS);
 }
 
 template <int C> static ct_status launch(const cuda_run *run, const wgrad_call *c) {
@@ -202,7 +202,7 @@ ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wg
     c.jobs = run->jobs_dev, c.n_max = run->n_max, c.partial = run->partial_dev;
     c.x = (const bf16 *)layers[0].x;
     c.d[0] = (const bf16 *)layers[0].d, c.d[1] = (const bf16 *)layers[1].d;
-    c.n_splits = ct_cuda_strided_wgrad_splits(channels, run->n_max);
+    c.n_splits = ct_cuda_strided_wgrad_splits(channels, run->n_most);
     CT_TRY(channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c));
     return ct_cuda_sum_strided(run, c.n_splits, channels, layers[0].weight, layers[1].weight);
 }

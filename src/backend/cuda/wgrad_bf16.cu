@@ -214,15 +214,15 @@ static __global__ void __launch_bounds__(wgrad_shape<C>::THREADS, wgrad_shape<C>
                   c.partial + (row * c.n_splits + blockIdx.x) * 9 * n_in * C);
 }
 
-template <int C> static int n_splits(int n_layers, int n_max) {
+template <int C> static int n_splits(int n_layers, int n_most) {
     typedef wgrad_shape<C> S;
-    int n_items = (n_max + S::SAMPLES - 1) / S::SAMPLES * S::N_STRIPS;
+    int n_items = (n_most + S::SAMPLES - 1) / S::SAMPLES * S::N_STRIPS;
     return ct_cuda_even_splits(n_layers, n_items, S::BLOCKS);
 }
 
-int ct_cuda_bf16_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
-    if (v->co == 16) return n_splits<16>(n_layers, n_max);
-    return v->co == 32 ? n_splits<32>(n_layers, n_max) : n_splits<64>(n_layers, n_max);
+int ct_cuda_bf16_wgrad_splits(const cuda_conv *v, int n_layers, int n_most) {
+    if (v->co == 16) return n_splits<16>(n_layers, n_most);
+    return v->co == 32 ? n_splits<32>(n_layers, n_most) : n_splits<64>(n_layers, n_most);
 }
 
 template <int C, bool IMAGE>
@@ -240,7 +240,7 @@ ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const c
                              int n_layers) {
     wgrad_call c = {run->jobs_dev, run->n_max, 0, conv->ci, {}, run->partial_dev};
     bool is_image = conv->ci != conv->co;
-    c.n_splits = ct_cuda_bf16_wgrad_splits(conv, n_layers, run->n_max);
+    c.n_splits = ct_cuda_bf16_wgrad_splits(conv, n_layers, run->n_most);
     for (int k = 0; k < n_layers; k++) c.layers[k] = layers[k];
     if (is_image)
         CT_TRY((launch<16, true>(run, &c, n_layers)));

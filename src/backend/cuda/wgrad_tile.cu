@@ -240,13 +240,17 @@ static bool is_known(const cuda_conv *v) {
     return v->kh == 1 && ((v->ci == 16 && co == 32) || (ci == 32 && co == 64));
 }
 
+/* A warp copies a picture's row in equal shares, so that the row must be whole ones: an odd one
+ * (15 wide, halved to 8) is not. */
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
-    return v->groups == 1 && v->kh == v->kw && is_known(v) && v->ho % 8 == 0 && v->wo % 8 == 0 &&
-           (v->wo & (v->wo - 1)) == 0 && shared_bytes(v) <= shared_limit;
+    return v->groups == 1 && v->wi == v->wo * v->stride && v->kh == v->kw && is_known(v) &&
+           v->ho % 8 == 0 && v->wo % 8 == 0 && (v->wo & (v->wo - 1)) == 0 &&
+           shared_bytes(v) <= shared_limit;
 }
 
-/* The same for any number of jobs, so that a job's sums do not depend on its company: few, for
- * there are partial sums of each, but enough that 16 jobs fill an H200 evenly. */
+/* The same for any number of jobs and whatever their batches, so that a job's sums do not depend on
+ * its company (n_items is of the largest batch there may be): few, for there are partial sums of
+ * each, but enough that 16 jobs fill an H200 evenly. */
 int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once) {
     int at_once = 132 * blocks_at_once, best = 1;
     double best_share = 0.0;
@@ -259,8 +263,8 @@ int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once) {
     return best;
 }
 
-int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_max) {
-    return ct_cuda_even_splits(n_layers, n_max * (v->ho / strip_rows(v)), blocks_of(v));
+int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_most) {
+    return ct_cuda_even_splits(n_layers, n_most * (v->ho / strip_rows(v)), blocks_of(v));
 }
 
 template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
@@ -292,7 +296,7 @@ static ct_status launch_known(const cuda_run *run, const wgrad_call *c, int n) {
 ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers) {
     wgrad_call c = {*conv, run->jobs_dev, run->n_max, 0, {}, run->partial_dev};
-    c.n_splits = ct_cuda_tile_wgrad_splits(conv, n_layers, run->n_max);
+    c.n_splits = ct_cuda_tile_wgrad_splits(conv, n_layers, run->n_most);
     for (int k = 0; k < n_layers; k++) c.layers[k] = layers[k];
     CT_TRY(launch_known(run, &c, n_layers));
     return ct_cuda_sum_layers(run, c.n_splits, conv, layers, n_layers);
