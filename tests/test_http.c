@@ -97,6 +97,23 @@ static void a_page_that_is_known_is_not_sent_again(void) {
     CHECK(says(ask("GET /other", headers), "200", "</other>"));
 }
 
+/* As of a page with that many boxes ticked. */
+static const char *ask_with_fields(int n_fields) {
+    static char many[8000];
+    int length = snprintf(many, sizeof many, "GET /?a=1");
+    for (int k = 1; k < n_fields; k++) length += snprintf(many + length, 5, "&a=1");
+    return ask(many, LOCAL);
+}
+
+static void a_field_too_many_is_told(void) {
+    const char *answer = ask_with_fields(CT_HTTP_MAX_FIELDS);
+    int n = 0;
+    for (const char *at = answer; (at = strstr(at, "[a=1]")) != NULL; at++) n++;
+    CHECK(n == CT_HTTP_MAX_FIELDS && says(answer, "200", "[a=1]"));
+    CHECK(says(ask_with_fields(CT_HTTP_MAX_FIELDS + 1), "414", "too many runs"));
+    CHECK(says(ask_with_fields(1900), "414", "too many runs"));
+}
+
 static void nonsense_does_not_stop_it(void) {
     static const char *const nonsense[] = {"\r\n\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
                                            "\x16\x03\x01", "GET / HTTP/1.1\r\nHost"};
@@ -104,13 +121,6 @@ static void nonsense_does_not_stop_it(void) {
         int fd = send_raw(nonsense[k]);
         if (fd >= 0) close(fd);
     }
-    char many[4096];
-    int length = snprintf(many, sizeof many, "GET /?");
-    for (int k = 0; k < 300; k++) length += snprintf(many + length, 5, "a=1&");
-    const char *answer = ask(many, LOCAL);
-    int n = 0;
-    for (const char *at = answer; (at = strstr(at, "[a=1]")) != NULL; at++) n++;
-    CHECK(n == CT_HTTP_MAX_FIELDS);
     CHECK(says(ask("GET /alive", LOCAL), "200", "</alive>"));
 }
 
@@ -139,6 +149,7 @@ int main(void) {
     TEST(nothing_can_be_written);
     TEST(a_foreign_name_is_refused);
     TEST(a_page_that_is_known_is_not_sent_again);
+    TEST(a_field_too_many_is_told);
     TEST(nonsense_does_not_stop_it);
     TEST(addresses_that_cannot_be_had_are_refused);
     ct_http_close(&http);

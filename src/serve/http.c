@@ -23,6 +23,8 @@ void ct_http_tag(const ct_text *body, char *out, size_t size) {
 
 #include "util/memory.h"
 
+#define CONNECTION_BYTES (256 * 1024) /* a request and its fields */
+
 struct ct_http {
     struct MHD_Daemon *daemon;
     ct_http_handler *handler;
@@ -50,7 +52,10 @@ static enum MHD_Result add_field(void *context, enum MHD_ValueKind kind, const c
                                  const char *value) {
     ct_http_request *request = context;
     (void)kind;
-    if (request->n_fields == CT_HTTP_MAX_FIELDS) return MHD_NO;
+    if (request->n_fields == CT_HTTP_MAX_FIELDS) {
+        request->has_more = true;
+        return MHD_NO;
+    }
     request->fields[request->n_fields].name = name;
     request->fields[request->n_fields++].value = value != NULL ? value : "";
     return MHD_YES;
@@ -73,7 +78,10 @@ static void fill_answer(const ct_http *http, struct MHD_Connection *connection, 
     } else {
         ct_http_request request = {.path = path};
         MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_field, &request);
-        http->handler(http->context, &request, answer);
+        if (request.has_more)
+            refuse(answer, MHD_HTTP_URI_TOO_LONG, "too many runs at once; name fewer");
+        else
+            http->handler(http->context, &request, answer);
     }
     if (ct_text_status(&answer->body) == CT_OK) return;
     ct_text_free(&answer->body);
@@ -180,7 +188,8 @@ ct_status ct_http_open(const char *address, int port, ct_http_handler *handler, 
     http->daemon =
         MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD, (uint16_t)http->port, NULL, NULL, on_request,
                          http, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_TIMEOUT, 60u,
-                         MHD_OPTION_CONNECTION_LIMIT, 100u, MHD_OPTION_END);
+                         MHD_OPTION_CONNECTION_LIMIT, 100u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         (size_t)CONNECTION_BYTES, MHD_OPTION_END);
     if (http->daemon == NULL) {
         close(fd);
         ct_free(http);

@@ -5,11 +5,12 @@
 #include "util/status.h"
 #include "util/text.h"
 
-#define CT_HTTP_MAX_FIELDS 64
+#define CT_HTTP_MAX_FIELDS 512
 
 typedef struct ct_http_request {
     const char *path; /* decoded, begins with '/' */
-    int n_fields;     /* of the query, in its order; more than the most are left out */
+    int n_fields;     /* of the query, in its order; who asks with more is refused */
+    bool has_more;
     struct {
         const char *name, *value;
     } fields[CT_HTTP_MAX_FIELDS];
