@@ -10,12 +10,13 @@
 #include "util/text.h"
 
 #define MAX_WORLDS 1024
+#define MAX_SEED   9000000000000000 /* as of --seed: numbers that JSON keeps */
 
 static ct_status add_seed(void *context, const char *field) {
     ct_run *run = context;
     int64_t seed = 0;
-    if (!ct_parse_i64(field, &seed) || seed < 0)
-        return ct_fail(CT_INVAL, "--seeds: '%s' is not a whole number from 0 on", field);
+    if (!ct_parse_i64(field, &seed) || seed < 0 || seed > MAX_SEED)
+        return ct_fail(CT_INVAL, "--seeds: '%s' is not a whole number from 0 to 9e15", field);
     for (int k = 0; k < run->n_worlds; k++)
         if (run->seeds[k] == (uint64_t)seed)
             return ct_fail(CT_INVAL, "--seeds: %s is there twice", field);
