@@ -2,62 +2,15 @@
 
 #include "run/output_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "run/tensorboard.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/memory.h"
-
-static const char *const run_files[] = {
-    "config.txt",      "partition.csv",    "setting.json",          "metrics.jsonl",
-    "evaluation.json", "summary.json",     "consensus.safetensors", "agents.safetensors",
-    "ledger.csv",      CT_TENSORBOARD_FILE};
-enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
-
-void ct_output_dir(const ct_config *c, char *out, size_t size) {
-    if (c->out[0] != '\0') {
-        snprintf(out, size, "%s", c->out);
-        return;
-    }
-    bool is_ccl = strcmp(c->loss, "ccl") == 0;
-    char skew[32] = "file";
-    if (c->partition_file[0] == '\0') snprintf(skew, sizeof skew, "%.30s", c->partition);
-    if (strcmp(skew, "dirichlet") == 0) snprintf(skew, sizeof skew, "a%g", c->alpha);
-    snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-s%" PRId64, c->dataset, c->model,
-             c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, c->seed);
-    for (char *at = out + strlen("runs/"); *at != '\0'; at++)
-        if (*at == '/' || *at == ':') *at = '_';
-}
-
-/* Calls act(path) for every file a run may leave in the directory, until it fails. */
-static ct_status each_run_file(const char *dir, ct_status (*act)(const char *path)) {
-    for (int i = 0; i < N_RUN_FILES; i++) {
-        char *path = ct_path_join(dir, run_files[i]);
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-        ct_status status = act(path);
-        ct_free(path);
-        if (status != CT_OK) return status;
-    }
-    return CT_OK;
-}
-
-static ct_status refuse(const char *path) {
-    if (!ct_file_exists(path)) return CT_OK;
-    return ct_fail(CT_IO, "%s is there already; name another --out or replace it with --force",
-                   path);
-}
-
-static ct_status delete (const char *path) {
-    if (remove(path) == 0 || errno == ENOENT) return CT_OK;
-    return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-}
 
 ct_status ct_output_write(const char *dir, const char *name, const ct_text *text) {
     CT_TRY(ct_text_status(text));
@@ -95,17 +48,6 @@ static ct_status write_config(const ct_config *config, const char *dir) {
     return status;
 }
 
-static ct_status claim_dir(const ct_config *c, const char *dir) {
-    CT_TRY(ct_dir_create(dir));
-    CT_TRY(each_run_file(dir, c->force ? delete : refuse));
-    if (!ct_checkpoint_exists(dir)) return CT_OK;
-    if (c->force) return ct_checkpoint_remove_all(dir);
-    return ct_fail(CT_IO,
-                   "%s has checkpoints already; go on with --resume %s, name another --out or "
-                   "replace it with --force",
-                   dir, dir);
-}
-
 static ct_status begin_world(const ct_run *run, int world) {
     const ct_world *w = &run->worlds[world];
     ct_config config = world_config(run, world);
@@ -118,56 +60,12 @@ static ct_status begin_world(const ct_run *run, int world) {
     return ct_output_setting(run, world);
 }
 
-void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size) {
-    snprintf(out, size, "m%.9g-d%.9g", lambda_m, lambda_d);
-}
-
-/* The directory of all seeds of a world's pair of lambdas. */
-static ct_status pair_dir(const ct_run *run, const char *out, int world, char *dir, size_t size) {
-    char pair[64] = "";
-    const ct_world *w = &run->worlds[world];
-    if (run->lambdas != NULL) ct_output_pair_name(w->lambda_m, w->lambda_d, pair, sizeof pair);
-    int n = snprintf(dir, size, "%s%s%s", out, pair[0] != '\0' ? "/" : "", pair);
-    if (n >= 0 && (size_t)n < size) return CT_OK;
-    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
-}
-
-/* The directory of one world of a run. */
-static ct_status name_dir(const ct_run *run, const char *out, int world, char *dir, size_t size) {
-    CT_TRY(pair_dir(run, out, world, dir, size));
-    if (run->n_seeds == 1) return CT_OK;
-    size_t n = strlen(dir);
-    int more = snprintf(dir + n, size - n, "/seed-%" PRIu64, run->seeds[world]);
-    if (more >= 0 && (size_t)more < size - n) return CT_OK;
-    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
-}
-
-static bool is_same_dir(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static ct_status claim_dirs(const ct_run *run) {
-    CT_TRY(claim_dir(&run->config, run->config.out));
-    for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
-        CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
-    for (int k = 0; k < run->n_worlds && run->lambdas != NULL; k += run->n_seeds) {
-        char dir[CT_CONFIG_TEXT];
-        CT_TRY(pair_dir(run, run->config.out, k, dir, sizeof dir));
-        CT_TRY(claim_dir(&run->config, dir));
-    }
-    return CT_OK;
-}
-
 ct_status ct_output_begin(ct_run *run, bool is_resumed) {
-    char dir[CT_CONFIG_TEXT];
-    ct_output_dir(&run->config, dir, sizeof dir);
-    memcpy(run->config.out, dir, sizeof dir);
-    for (int k = 0; k < run->n_worlds; k++)
-        CT_TRY(name_dir(run, dir, k, run->worlds[k].dir, sizeof run->worlds[k].dir));
+    CT_TRY(ct_output_name(run));
     if (!ct_run_leads(run)) return CT_OK;
-    if (!is_resumed || !is_same_dir(run->config.resume, dir)) CT_TRY(claim_dirs(run));
-    if (run->n_worlds > 1) CT_TRY(write_config(&run->config, dir));
+    if (!is_resumed || !ct_dir_is_same(run->config.resume, run->config.out))
+        CT_TRY(ct_output_claim(run));
+    if (run->n_worlds > 1) CT_TRY(write_config(&run->config, run->config.out));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(begin_world(run, k));
     return CT_OK;
 }
@@ -183,7 +81,7 @@ static ct_status resume_metrics(const char *from, const char *to, size_t n) {
         status =
             ct_fail(CT_IO, "%s: %zu bytes, but there were %zu at the checkpoint", old, blob.n, n);
     if (status == CT_OK && n > 0) status = ct_file_write(path, blob.bytes, n);
-    if (status == CT_OK && n == 0) status = delete (path);
+    if (status == CT_OK && n == 0) status = ct_output_delete(path);
     ct_blob_free(&blob);
     ct_free(old);
     ct_free(path);
@@ -194,7 +92,7 @@ static ct_status resume_metrics(const char *from, const char *to, size_t n) {
 static ct_status remove_evaluation(const char *dir) {
     char *path = ct_path_join(dir, "evaluation.json");
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = delete (path);
+    ct_status status = ct_output_delete(path);
     ct_free(path);
     return status;
 }
@@ -203,7 +101,7 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
     if (!ct_run_leads(run)) return CT_OK;
     for (int k = 0; k < run->n_worlds; k++) {
         char from[CT_CONFIG_TEXT];
-        CT_TRY(name_dir(run, run->config.resume, k, from, sizeof from));
+        CT_TRY(ct_output_world_dir(run, run->config.resume, k, from, sizeof from));
         CT_TRY(
             resume_metrics(from, run->worlds[k].dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
         if (run->config.tensorboard) CT_TRY(ct_tensorboard_rewrite(run->worlds[k].dir));
@@ -418,7 +316,7 @@ static ct_status write_means(const ct_run *run, int first, const ct_epoch *last)
     ct_text deviations = {0};
     ct_epoch mean = mean_epoch(run, last + first, &deviations);
     ct_config config = pair_config(run, first);
-    CT_TRY(pair_dir(run, run->config.out, first, config.out, sizeof config.out));
+    CT_TRY(ct_output_pair_dir(run, run->config.out, first, config.out, sizeof config.out));
     ct_status status = run->lambdas != NULL ? write_config(&config, config.out) : CT_OK;
     if (status == CT_OK) status = ct_text_status(&deviations);
     if (status == CT_OK) status = write_summary(run, first, &mean, &config, &deviations);

@@ -4,6 +4,19 @@
 
 #include "run/output.h"
 
+/* ---- folders (folder.c) ---- */
+/* run->config.out and the directory of every world. */
+ct_status ct_output_name(ct_run *run);
+/* The directory of all seeds of a world's pair of lambdas, and the world's own, below `out`. */
+ct_status ct_output_pair_dir(const ct_run *run, const char *out, int world, char *dir, size_t size);
+ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, char *dir,
+                              size_t size);
+/* Creates them all; where an earlier run is it is refused, or deleted with --force. */
+ct_status ct_output_claim(const ct_run *run);
+/* Removes a file that may be missing. */
+ct_status ct_output_delete(const char *path);
+
+/* ---- what is in them ---- */
 /* A file of the directory, whole or not at all. */
 ct_status ct_output_write(const char *dir, const char *name, const ct_text *text);
 

@@ -311,6 +311,11 @@ bool ct_dir_has(const char *dir, const char *name) {
     return has;
 }
 
+bool ct_dir_is_same(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static ct_status create_one_dir(const char *path) {
     if (mkdir(path, 0777) == 0) return CT_OK;
     int reason = errno; /* EEXIST, but also EROFS or EACCES on a parent that is there */

@@ -44,6 +44,8 @@ bool ct_file_exists(const char *path);
 bool ct_dir_exists(const char *path);
 /* A file of this name is in the directory. */
 bool ct_dir_has(const char *dir, const char *name);
+/* Both are there and are one directory, however they are spelt. */
+bool ct_dir_is_same(const char *a, const char *b);
 /* Creates a directory and its parents; an existing one is fine. */
 ct_status ct_dir_create(const char *path);
 /* dir + "/" + name; ct_free() it. NULL without memory. */

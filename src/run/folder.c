@@ -1,0 +1,117 @@
+/* The folders of a run: how they are called, whose they are, what an earlier run left in them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "run/output_internal.h"
+#include "run/tensorboard.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+/* ---- names ---- */
+
+void ct_output_dir(const ct_config *c, char *out, size_t size) {
+    if (c->out[0] != '\0') {
+        snprintf(out, size, "%s", c->out);
+        return;
+    }
+    bool is_ccl = strcmp(c->loss, "ccl") == 0;
+    char skew[32] = "file";
+    if (c->partition_file[0] == '\0') snprintf(skew, sizeof skew, "%.30s", c->partition);
+    if (strcmp(skew, "dirichlet") == 0) snprintf(skew, sizeof skew, "a%g", c->alpha);
+    snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-s%" PRId64, c->dataset, c->model,
+             c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, c->seed);
+    for (char *at = out + strlen("runs/"); *at != '\0'; at++)
+        if (*at == '/' || *at == ':') *at = '_';
+}
+
+void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size) {
+    snprintf(out, size, "m%.9g-d%.9g", lambda_m, lambda_d);
+}
+
+ct_status ct_output_pair_dir(const ct_run *run, const char *out, int world, char *dir,
+                             size_t size) {
+    char pair[64] = "";
+    const ct_world *w = &run->worlds[world];
+    if (run->lambdas != NULL) ct_output_pair_name(w->lambda_m, w->lambda_d, pair, sizeof pair);
+    int n = snprintf(dir, size, "%s%s%s", out, pair[0] != '\0' ? "/" : "", pair);
+    if (n >= 0 && (size_t)n < size) return CT_OK;
+    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+}
+
+ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, char *dir,
+                              size_t size) {
+    CT_TRY(ct_output_pair_dir(run, out, world, dir, size));
+    if (run->n_seeds == 1) return CT_OK;
+    size_t n = strlen(dir);
+    int more = snprintf(dir + n, size - n, "/seed-%" PRIu64, run->seeds[world]);
+    if (more >= 0 && (size_t)more < size - n) return CT_OK;
+    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+}
+
+ct_status ct_output_name(ct_run *run) {
+    char dir[CT_CONFIG_TEXT];
+    ct_output_dir(&run->config, dir, sizeof dir);
+    memcpy(run->config.out, dir, sizeof dir);
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(ct_output_world_dir(run, dir, k, run->worlds[k].dir, sizeof run->worlds[k].dir));
+    return CT_OK;
+}
+
+/* ---- what is in them ---- */
+
+static const char *const run_files[] = {
+    "config.txt",      "partition.csv",    "setting.json",          "metrics.jsonl",
+    "evaluation.json", "summary.json",     "consensus.safetensors", "agents.safetensors",
+    "ledger.csv",      CT_TENSORBOARD_FILE};
+enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
+
+static ct_status refuse(const char *path) {
+    if (!ct_file_exists(path)) return CT_OK;
+    return ct_fail(CT_IO, "%s is there already; name another --out or replace it with --force",
+                   path);
+}
+
+ct_status ct_output_delete(const char *path) {
+    if (remove(path) == 0 || errno == ENOENT) return CT_OK;
+    return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+}
+
+/* Calls act(path) for every one of these files of the directory, until it fails. */
+static ct_status each_file(const char *dir, const char *const *names, int n,
+                           ct_status (*act)(const char *path)) {
+    for (int i = 0; i < n; i++) {
+        char *path = ct_path_join(dir, names[i]);
+        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+        ct_status status = act(path);
+        ct_free(path);
+        if (status != CT_OK) return status;
+    }
+    return CT_OK;
+}
+
+/* ---- claiming them ---- */
+
+static ct_status claim_dir(const ct_config *c, const char *dir) {
+    CT_TRY(ct_dir_create(dir));
+    CT_TRY(each_file(dir, run_files, N_RUN_FILES, c->force ? ct_output_delete : refuse));
+    if (!ct_checkpoint_exists(dir)) return CT_OK;
+    if (c->force) return ct_checkpoint_remove_all(dir);
+    return ct_fail(CT_IO,
+                   "%s has checkpoints already; go on with --resume %s, name another --out or "
+                   "replace it with --force",
+                   dir, dir);
+}
+
+ct_status ct_output_claim(const ct_run *run) {
+    CT_TRY(claim_dir(&run->config, run->config.out));
+    for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
+        CT_TRY(claim_dir(&run->config, run->worlds[k].dir));
+    for (int k = 0; k < run->n_worlds && run->lambdas != NULL; k += run->n_seeds) {
+        char dir[CT_CONFIG_TEXT];
+        CT_TRY(ct_output_pair_dir(run, run->config.out, k, dir, sizeof dir));
+        CT_TRY(claim_dir(&run->config, dir));
+    }
+    return CT_OK;
+}
