@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "run/tensorboard.h"
 #include "util/file.h"
@@ -60,10 +61,31 @@ static ct_status begin_world(const ct_run *run, int world) {
     return ct_output_setting(run, world);
 }
 
-ct_status ct_output_begin(ct_run *run, bool is_resumed) {
-    CT_TRY(ct_output_name(run));
+static ct_status check_length(const char *path, size_t n, size_t n_then) {
+    if (n >= n_then) return CT_OK;
+    return ct_fail(CT_IO, "%s: %zu bytes, but there were %zu at the checkpoint", path, n, n_then);
+}
+
+/* What resume_metrics will need, looked at before anything is written. */
+static ct_status check_metrics(const ct_run *run, const ct_checkpoint *checkpoint) {
+    for (int k = 0; k < run->n_worlds; k++) {
+        char dir[CT_CONFIG_TEXT];
+        struct stat info;
+        CT_TRY(ct_output_world_dir(run, run->config.resume, k, dir, sizeof dir));
+        char *path = ct_path_join(dir, "metrics.jsonl");
+        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+        size_t size = stat(path, &info) == 0 ? (size_t)info.st_size : 0;
+        ct_status status = check_length(path, size, ct_checkpoint_metrics_bytes(checkpoint, k));
+        ct_free(path);
+        CT_TRY(status);
+    }
+    return CT_OK;
+}
+
+ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint) {
     if (!ct_run_leads(run)) return CT_OK;
-    if (!is_resumed || !ct_dir_is_same(run->config.resume, run->config.out))
+    if (checkpoint != NULL) CT_TRY(check_metrics(run, checkpoint));
+    if (checkpoint == NULL || !ct_dir_is_same(run->config.resume, run->config.out))
         CT_TRY(ct_output_claim(run));
     if (run->n_worlds > 1) CT_TRY(write_config(&run->config, run->config.out));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(begin_world(run, k));
@@ -77,9 +99,7 @@ static ct_status resume_metrics(const char *from, const char *to, size_t n) {
     ct_status status =
         old != NULL && path != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a path");
     if (status == CT_OK && n > 0) status = ct_file_read(old, SIZE_MAX / 2, &blob);
-    if (status == CT_OK && blob.n < n)
-        status =
-            ct_fail(CT_IO, "%s: %zu bytes, but there were %zu at the checkpoint", old, blob.n, n);
+    if (status == CT_OK) status = check_length(old, blob.n, n);
     if (status == CT_OK && n > 0) status = ct_file_write(path, blob.bytes, n);
     if (status == CT_OK && n == 0) status = ct_output_delete(path);
     ct_blob_free(&blob);

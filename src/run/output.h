@@ -24,10 +24,13 @@ typedef struct ct_epoch {
 } ct_epoch;
 
 /* Only the rank that leads writes anything here.
- * Creates every world's directory (refused where an earlier run is, unless forced, or it is the one
- * that goes on) and writes config.txt, partition.csv and setting.json: --out itself for one seed,
- * --out/seed-<s> for several, and with --lambdas the same in --out/m<lambda-m>-d<lambda-d>. */
-ct_status ct_output_begin(ct_run *run, bool is_resumed);
+ * Names run->config.out and every world's directory: --out itself for one seed, --out/seed-<s> for
+ * several, and with --lambdas the same in --out/m<lambda-m>-d<lambda-d>. */
+ct_status ct_output_name(ct_run *run);
+/* Creates them (refused where an earlier run is, unless forced, or it is
+ * the one that goes on) and writes config.txt, partition.csv and setting.json. checkpoint: what the
+ * run goes on from, or NULL; the run has taken it over already. */
+ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint);
 /* The metrics.jsonl of --resume up to the checkpoint. */
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
 /* Appends one line to a world's metrics.jsonl; after an evaluation, evaluation.json is replaced. */

@@ -5,8 +5,6 @@
 #include "run/output.h"
 
 /* ---- folders (folder.c) ---- */
-/* run->config.out and the directory of every world. */
-ct_status ct_output_name(ct_run *run);
 /* The directory of all seeds of a world's pair of lambdas, and the world's own, below `out`. */
 ct_status ct_output_pair_dir(const ct_run *run, const char *out, int world, char *dir, size_t size);
 ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, char *dir,

@@ -322,11 +322,10 @@ static void free_memory(training *t) {
     ct_free(t->all_losses);
 }
 
-/* The state of a checkpoint; an epoch that was over but not yet entered is entered now. */
-static ct_status resume(training *t, const ct_checkpoint *checkpoint) {
-    ct_run *run = t->run;
+/* The state of a checkpoint. Nothing is written yet: a resume that is refused leaves no trace. */
+static ct_status restore(training *t, const ct_checkpoint *checkpoint) {
     if (checkpoint == NULL) return CT_OK;
-    CT_TRY(ct_checkpoint_read(checkpoint, run, &t->at));
+    CT_TRY(ct_checkpoint_read(checkpoint, t->run, &t->at));
     long done = t->at.iteration, wanted = t->progress.n_iterations;
     bool is_open = t->at.tallies[0].samples > 0;
     if (done > wanted || (done == wanted && !is_open))
@@ -335,8 +334,17 @@ static ct_status resume(training *t, const ct_checkpoint *checkpoint) {
     t->next = t->progress.first = done;
     t->progress.before = t->at.seconds;
     t->schedule.has_written = true;
-    CT_TRY(ct_output_resume(run, checkpoint));
-    if (is_open && done < wanted && done % run->epoch_iterations == 0)
+    return CT_OK;
+}
+
+/* The files as they were at the checkpoint; an epoch that was over but not yet entered is entered
+ * now. */
+static ct_status resume(training *t, const ct_checkpoint *checkpoint) {
+    long done = t->at.iteration;
+    if (checkpoint == NULL) return CT_OK;
+    CT_TRY(ct_output_resume(t->run, checkpoint));
+    if (t->at.tallies[0].samples > 0 && done < t->progress.n_iterations &&
+        done % t->run->epoch_iterations == 0)
         return end_epoch(t, done - 1, false);
     return CT_OK;
 }
@@ -358,7 +366,9 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     ct_run *run = t->run;
     CT_TRY(take_memory(t));
     CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
-    CT_TRY(ct_output_begin(run, checkpoint != NULL));
+    CT_TRY(ct_output_name(run));
+    CT_TRY(restore(t, checkpoint));
+    CT_TRY(ct_output_begin(run, checkpoint));
     CT_TRY(resume(t, checkpoint));
     introduce(&t->progress, run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
