@@ -2,6 +2,45 @@
  * nothing that was refused, nothing of an earlier or a later one. */
 #include "program.h"
 
+#include <time.h>
+
+/* 4 iterations an epoch. */
+#define LONG TRAIN DATA "--lr 0.05 --out run --epochs 100000 --eval-every 100000 "
+
+static void sleep_ms(long ms) {
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static pid_t launch(const char *words) {
+    static char text[4096];
+    char *args[MAX_ARGS + 2] = {CT_PROGRAM}, *save = NULL;
+    int n = 1;
+    snprintf(text, sizeof text, "%s", words);
+    for (char *w = strtok_r(text, " ", &save); w != NULL && n <= MAX_ARGS;
+         w = strtok_r(NULL, " ", &save))
+        args[n++] = w;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    int err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (err < 0 || dup2(err, 2) < 0) _exit(97);
+    execv(CT_PROGRAM, args);
+    _exit(98);
+}
+
+/* Waits up to ten seconds. */
+static bool comes(bool (*has_come)(void)) {
+    for (int k = 0; k < 2000 && !has_come(); k++) sleep_ms(5);
+    return has_come();
+}
+
+static int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /* ---- what a refusal leaves ---- */
 
 static const char *const files[] = {"config.txt",   "partition.csv",         "setting.json",
@@ -48,9 +87,42 @@ static void a_refused_resume_changes_nothing(void) {
     remove_tree("kept");
 }
 
+/* ---- one at a time ---- */
+
+static bool has_checkpoint(void) {
+    bool has = false;
+    DIR *d = opendir("run/checkpoint");
+    for (struct dirent *e = NULL; d != NULL && (e = readdir(d)) != NULL;) {
+        char path[320];
+        snprintf(path, sizeof path, "run/checkpoint/%s/manifest.json", e->d_name);
+        has = has || ct_file_exists(path);
+    }
+    if (d != NULL) closedir(d);
+    return has;
+}
+
+static void a_folder_belongs_to_one_training_at_a_time(void) {
+    pid_t pid = launch(LONG "--checkpoint-every 0.2s");
+    CHECK(comes(has_checkpoint));
+    kill(pid, SIGSTOP); /* so that its files stay as they are */
+    sleep_ms(50);
+    keep_files();
+    REFUSES(1, "train --quiet --resume run --seed 1", "run is being trained by another");
+    REFUSES(1, LONG "--seed 2 --force --iterations 4", "run is being trained by another process");
+    check_files();
+    kill(pid, SIGKILL);
+    CHECK(end_of(pid) == 128 + SIGKILL);
+    REFUSES(2, "train --quiet --resume run --iterations 1", "already"); /* it is free again */
+    succeeds(LONG "--force --iterations 4");
+    CHECK(n_files("run") == 7); /* and nothing of the lock is left */
+    remove_tree("run");
+    remove_tree("kept");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
+    TEST(a_folder_belongs_to_one_training_at_a_time);
     leave_folder();
     return test_report();
 }

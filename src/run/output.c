@@ -82,9 +82,11 @@ static ct_status check_metrics(const ct_run *run, const ct_checkpoint *checkpoin
     return CT_OK;
 }
 
-ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint) {
+ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock) {
     if (!ct_run_leads(run)) return CT_OK;
     if (checkpoint != NULL) CT_TRY(check_metrics(run, checkpoint));
+    CT_TRY(ct_dir_create(run->config.out));
+    CT_TRY(ct_output_lock(run, lock));
     if (checkpoint == NULL || !ct_dir_is_same(run->config.resume, run->config.out))
         CT_TRY(ct_output_claim(run));
     if (run->n_worlds > 1) CT_TRY(write_config(&run->config, run->config.out));

@@ -10,6 +10,7 @@
 #include "run/output.h"
 #include "run/run.h"
 #include "run/signals.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -42,6 +43,7 @@ typedef struct training {
     ct_interval schedule;
     double saved_s; /* when the last checkpoint was written */
     int stopped_by; /* the signal that ended the loop; 0 = none */
+    int lock;       /* of the run directory; -1 = none */
 } training;
 
 /* Which of several worlds: "seed 1", "lambdas 0.1:0.01", both, or "" for a run of one. */
@@ -367,8 +369,9 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(take_memory(t));
     CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
     CT_TRY(ct_output_name(run));
+    CT_TRY(ct_output_lock(run, &t->lock)); /* nobody replaces what is read now */
     CT_TRY(restore(t, checkpoint));
-    CT_TRY(ct_output_begin(run, checkpoint));
+    CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
     introduce(&t->progress, run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
@@ -388,6 +391,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     ct_transport_reset_wait(run.transport); /* the clock of the training starts now */
     training t = {.run = &run,
                   .saved_s = now(),
+                  .lock = -1,
                   .progress = {.is_quiet = run.config.quiet || !ct_run_leads(&run),
                                .is_terminal = isatty(STDERR_FILENO) == 1,
                                .started = now(),
@@ -396,6 +400,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
         t.progress.n_iterations = (long)run.config.iterations;
     ct_signals_catch();
     ct_status status = train(&t, checkpoint);
+    ct_dir_unlock(&t.lock);
     ct_signals_restore();
     /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */
     if (status == CT_STOPPED && (t.stopped_by == SIGTERM || !ct_run_leads(&run))) {

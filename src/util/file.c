@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -336,6 +337,19 @@ ct_status ct_dir_create(const char *path) {
     if (status == CT_OK) status = create_one_dir(prefix);
     ct_free(prefix);
     return status;
+}
+
+bool ct_dir_lock(const char *path, int *lock) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0) return true;
+    bool is_taken = errno == EWOULDBLOCK;
+    ct_dir_unlock(lock);
+    return !is_taken;
+}
+
+void ct_dir_unlock(int *lock) {
+    if (*lock >= 0) close(*lock);
+    *lock = -1;
 }
 
 char *ct_path_join(const char *dir, const char *name) {

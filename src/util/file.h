@@ -48,6 +48,11 @@ bool ct_dir_has(const char *dir, const char *name);
 bool ct_dir_is_same(const char *a, const char *b);
 /* Creates a directory and its parents; an existing one is fine. */
 ct_status ct_dir_create(const char *path);
+/* Keeps other processes from locking the directory too, until ct_dir_unlock or the end of this one,
+ * whatever ends it; nothing is left in it. False: another process has it. *lock is -1 where the
+ * file system knows no locks, and everybody goes ahead as if alone. */
+bool ct_dir_lock(const char *path, int *lock);
+void ct_dir_unlock(int *lock);
 /* dir + "/" + name; ct_free() it. NULL without memory. */
 char *ct_path_join(const char *dir, const char *name);
 
