@@ -119,10 +119,46 @@ static void a_folder_belongs_to_one_training_at_a_time(void) {
     remove_tree("kept");
 }
 
+/* ---- going on ---- */
+
+static bool has_no_summary(void) {
+    return !ct_file_exists("run/summary.json");
+}
+
+static void a_run_that_goes_on_is_not_finished(void) {
+    static const char *const results[] = {"summary.json", "consensus.safetensors",
+                                          "agents.safetensors", "ledger.csv", "evaluation.json"};
+    static const char *const seeds[] = {"", "--seeds 1,2"};
+    for (int several = 0; several < 2; several++) {
+        char words[1024];
+        snprintf(words, sizeof words,
+                 LONG "--iterations 6 --checkpoint-every end --save-agents --ledger %s",
+                 seeds[several]);
+        succeeds(words);
+        REFUSES(2, "train --quiet --resume run --iterations 3", "iteration 6");
+        CHECK(!has_no_summary());
+        pid_t pid = launch("train --quiet --resume run --iterations 0");
+        CHECK(comes(has_no_summary));
+        sleep_ms(100);
+        kill(pid, SIGKILL);
+        CHECK(end_of(pid) == 128 + SIGKILL);
+        for (int k = 0; k < 5; k++) {
+            char path[64];
+            snprintf(path, sizeof path, "run/%s%s", several ? "seed-2/" : "", results[k]);
+            if (ct_file_exists(path)) printf("    %s\n", path);
+            CHECK(!ct_file_exists(path));
+        }
+        succeeds("train --quiet --resume run --iterations 7");
+        CHECK(!has_no_summary());
+        remove_tree("run");
+    }
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
     TEST(a_folder_belongs_to_one_training_at_a_time);
+    TEST(a_run_that_goes_on_is_not_finished);
     leave_folder();
     return test_report();
 }

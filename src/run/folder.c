@@ -91,6 +91,22 @@ static ct_status each_file(const char *dir, const char *const *names, int n,
     return CT_OK;
 }
 
+ct_status ct_output_forget(const ct_run *run) {
+    /* the summary first: it says that the run is finished */
+    static const char *const results[] = {"summary.json", "evaluation.json",
+                                          "consensus.safetensors", "agents.safetensors",
+                                          "ledger.csv"};
+    enum { N = sizeof results / sizeof *results };
+    CT_TRY(each_file(run->config.out, results, N, ct_output_delete));
+    for (int k = 0; k < run->n_worlds; k++) {
+        char dir[CT_CONFIG_TEXT];
+        CT_TRY(ct_output_pair_dir(run, run->config.out, k, dir, sizeof dir));
+        CT_TRY(each_file(dir, results, N, ct_output_delete));
+        CT_TRY(each_file(run->worlds[k].dir, results, N, ct_output_delete));
+    }
+    return CT_OK;
+}
+
 /* ---- claiming them ---- */
 
 ct_status ct_output_lock(const ct_run *run, int *lock) {

@@ -110,24 +110,15 @@ static ct_status resume_metrics(const char *from, const char *to, size_t n) {
     return status;
 }
 
-/* One that came after the checkpoint says what has not happened yet. */
-static ct_status remove_evaluation(const char *dir) {
-    char *path = ct_path_join(dir, "evaluation.json");
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_output_delete(path);
-    ct_free(path);
-    return status;
-}
-
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
     if (!ct_run_leads(run)) return CT_OK;
+    CT_TRY(ct_output_forget(run));
     for (int k = 0; k < run->n_worlds; k++) {
         char from[CT_CONFIG_TEXT];
         CT_TRY(ct_output_world_dir(run, run->config.resume, k, from, sizeof from));
         CT_TRY(
             resume_metrics(from, run->worlds[k].dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
         if (run->config.tensorboard) CT_TRY(ct_tensorboard_rewrite(run->worlds[k].dir));
-        CT_TRY(remove_evaluation(run->worlds[k].dir));
     }
     return CT_OK;
 }

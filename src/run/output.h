@@ -34,7 +34,7 @@ ct_status ct_output_lock(const ct_run *run, int *lock);
  * the one that goes on) and writes config.txt, partition.csv and setting.json. checkpoint: what the
  * run goes on from, or NULL; the run has taken it over already. */
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock);
-/* The metrics.jsonl of --resume up to the checkpoint. */
+/* The metrics.jsonl of --resume up to the checkpoint, and nothing that came after it. */
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
 /* Appends one line to a world's metrics.jsonl; after an evaluation, evaluation.json is replaced. */
 ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);

@@ -11,6 +11,9 @@ ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, cha
                               size_t size);
 /* Creates them all; where an earlier run is it is refused, or deleted with --force. */
 ct_status ct_output_claim(const ct_run *run);
+/* Removes what a run writes at its end, and evaluation.json: of one that goes on, they say what has
+ * not happened yet. */
+ct_status ct_output_forget(const ct_run *run);
 /* Removes a file that may be missing. */
 ct_status ct_output_delete(const char *path);
 
