@@ -154,11 +154,25 @@ static void a_run_that_goes_on_is_not_finished(void) {
     }
 }
 
+static void a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(void) {
+    succeeds(TINY "--epochs 9 --iterations 10 --checkpoint-every 1");
+    CHECK(ct_dir_exists("run/checkpoint/8") && ct_dir_exists("run/checkpoint/10"));
+    CHECK(truncate("run/checkpoint/10/agent-3.ckpt", 100) == 0);
+    succeeds("train --quiet --resume run --iterations 15 --checkpoint-every end");
+    CHECK(ct_dir_exists("run/checkpoint/8") && ct_dir_exists("run/checkpoint/15"));
+    CHECK(!ct_dir_exists("run/checkpoint/10"));
+    succeeds("train --quiet --resume run --iterations 22 --checkpoint-every 1");
+    CHECK(ct_dir_exists("run/checkpoint/20") && ct_dir_exists("run/checkpoint/22"));
+    CHECK(n_files("run/checkpoint") == 2);
+    remove_tree("run");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
     TEST(a_folder_belongs_to_one_training_at_a_time);
     TEST(a_run_that_goes_on_is_not_finished);
+    TEST(a_damaged_checkpoint_does_not_take_the_place_of_a_good_one);
     leave_folder();
     return test_report();
 }

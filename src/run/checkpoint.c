@@ -118,13 +118,16 @@ static bool has_manifest(const char *dir, long iteration) {
     return has;
 }
 
-/* Everything but the newest ones up to this, of which there is a manifest. */
-static void remove_old(const char *dir, long newest) {
+/* Everything but the newest ones up to this, of which there is a manifest. What came after the one
+ * that the run was resumed from (-1: none) is damaged, or of a future that is no more. */
+static void remove_old(const char *dir, long newest, long resumed_at) {
     long *found = NULL;
     int n = 0, n_kept = 0;
     if (ct_checkpoint_list(dir, &found, &n) != CT_OK) ct_clear_message();
     for (int k = 0; k < n; k++) {
-        bool keep = found[k] <= newest && n_kept < N_KEPT && has_manifest(dir, found[k]);
+        bool is_ours =
+            found[k] == newest || (found[k] < newest && (resumed_at < 0 || found[k] <= resumed_at));
+        bool keep = is_ours && n_kept < N_KEPT && has_manifest(dir, found[k]);
         if (keep)
             n_kept++;
         else
@@ -267,7 +270,8 @@ static ct_status write_all(ct_run *run, const ct_position *p, const char *folder
     CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, files));
     if (ct_run_leads(run)) status = write_manifest(run, p, files, folder);
     CT_TRY(agree(run, status));
-    if (ct_run_leads(run)) remove_old(dir, p->iteration);
+    if (ct_run_leads(run)) remove_old(dir, p->iteration, run->resumed_at);
+    run->resumed_at = -1; /* from here on the newest is our own */
     return CT_OK;
 }
 
