@@ -167,12 +167,23 @@ static void a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(void) {
     remove_tree("run");
 }
 
+static void a_finished_run_takes_its_checkpoint_to_another_folder(void) {
+    succeeds(TINY "--checkpoint-every end");
+    succeeds("train --quiet --resume run --out moved --checkpoint-every end");
+    CHECK(same_files("run/consensus.safetensors", "moved/consensus.safetensors"));
+    CHECK(ct_file_exists("moved/checkpoint/8/manifest.json"));
+    succeeds("train --quiet --resume moved");
+    remove_tree("run");
+    remove_tree("moved");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
     TEST(a_folder_belongs_to_one_training_at_a_time);
     TEST(a_run_that_goes_on_is_not_finished);
     TEST(a_damaged_checkpoint_does_not_take_the_place_of_a_good_one);
+    TEST(a_finished_run_takes_its_checkpoint_to_another_folder);
     leave_folder();
     return test_report();
 }

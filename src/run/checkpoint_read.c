@@ -272,7 +272,9 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
     CT_TRY(read_algorithm(c, run));
     p->iteration = c->iteration;
     p->seconds = number(c->manifest, "seconds");
-    run->resumed_at = c->iteration;
+    /* in another folder it is still to be written */
+    bool is_there = ct_dir_is_same(run->config.resume, run->config.out);
+    run->resumed_at = is_there ? c->iteration : -1;
     if (c->iteration > 0) {
         run->agents.iteration = c->iteration - 1;
         run->agents.lr = ct_lr_at(&run->lr, c->iteration - 1, run->epoch_iterations);

@@ -50,7 +50,7 @@ typedef struct ct_run {
     ct_partition test_partition;           /* likewise */
     long test_iteration;                   /* next one of test_loader */
     long epoch_iterations;
-    long resumed_at;  /* checkpoint that was read, until the next is written; -1 = none */
+    long resumed_at;  /* checkpoint in --out that was read, until the next is written; -1 = none */
     ct_faults faults; /* of --fault */
     const ct_algo *algo;
     void *algo_state;
