@@ -177,6 +177,33 @@ static void a_finished_run_takes_its_checkpoint_to_another_folder(void) {
     remove_tree("moved");
 }
 
+/* ---- beginning anew ---- */
+
+static void force_leaves_no_seeds_of_the_run_before(void) {
+    succeeds(TINY "--seeds 1,2,3");
+    CHECK_OK(ct_dir_create("run/seed-9"));
+    put("run/seed-9/notes.txt", "no run");
+    CHECK_OK(ct_dir_create("run/seed-more"));
+    put("run/seed-more/config.txt", "not of the run");
+    succeeds(TINY "--seeds 1,2 --force");
+    CHECK(ct_file_exists("run/seed-2/summary.json") && !ct_dir_exists("run/seed-3"));
+    CHECK(ct_file_exists("run/seed-9/notes.txt") && ct_file_exists("run/seed-more/config.txt"));
+    remove_tree("run");
+    succeeds(TINY "--algorithm ccl --lambdas 0.1:0.01,1e-5:0 --seeds 1,2");
+    CHECK(ct_dir_exists("run/m0.1-d0.01/seed-1") && ct_dir_exists("run/m1e-05-d0/seed-2"));
+    succeeds(TINY "--force");
+    CHECK(n_files("run") == 7);
+    remove_tree("run");
+}
+
+static void force_leaves_other_runs_below_it_alone(void) {
+    succeeds(TINY "--out run/seed-1");
+    succeeds(TINY "--seed 2 --force"); /* in run itself, twice */
+    succeeds(TINY "--seed 3 --force");
+    CHECK(ct_file_exists("run/seed-1/summary.json"));
+    remove_tree("run");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
@@ -184,6 +211,8 @@ int main(void) {
     TEST(a_run_that_goes_on_is_not_finished);
     TEST(a_damaged_checkpoint_does_not_take_the_place_of_a_good_one);
     TEST(a_finished_run_takes_its_checkpoint_to_another_folder);
+    TEST(force_leaves_no_seeds_of_the_run_before);
+    TEST(force_leaves_other_runs_below_it_alone);
     leave_folder();
     return test_report();
 }
