@@ -87,6 +87,12 @@ static void a_refused_resume_changes_nothing(void) {
     remove_tree("kept");
 }
 
+static void an_empty_name_to_resume_is_refused(void) {
+    REFUSES(2, TINY "--resume=", "--resume is empty");
+    REFUSES(2, TINY "--resume {}", "--resume is empty");
+    CHECK(!ct_dir_exists("run"));
+}
+
 /* ---- one at a time ---- */
 
 static bool has_checkpoint(void) {
@@ -207,6 +213,7 @@ static void force_leaves_other_runs_below_it_alone(void) {
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
+    TEST(an_empty_name_to_resume_is_refused);
     TEST(a_folder_belongs_to_one_training_at_a_time);
     TEST(a_run_that_goes_on_is_not_finished);
     TEST(a_damaged_checkpoint_does_not_take_the_place_of_a_good_one);
