@@ -210,6 +210,22 @@ static void force_leaves_other_runs_below_it_alone(void) {
     remove_tree("run");
 }
 
+static void without_out_several_seeds_are_named_after_the_first(void) {
+    succeeds(TRAIN DATA "--epochs 1 --seeds 7");
+    succeeds(TRAIN DATA "--epochs 1 --seed 1");
+    succeeds(TRAIN DATA "--epochs 1 --seeds 12,3");
+    int n_named = 0;
+    DIR *runs = opendir("runs");
+    for (struct dirent *e = NULL; runs != NULL && (e = readdir(runs)) != NULL;) {
+        const char *end = strstr(e->d_name, "-s");
+        n_named += end != NULL &&
+                   (strcmp(end, "-s7") == 0 || strcmp(end, "-s1") == 0 || strcmp(end, "-s12") == 0);
+    }
+    if (runs != NULL) closedir(runs);
+    CHECK(n_named == 3);
+    remove_tree("runs");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
@@ -220,6 +236,7 @@ int main(void) {
     TEST(a_finished_run_takes_its_checkpoint_to_another_folder);
     TEST(force_leaves_no_seeds_of_the_run_before);
     TEST(force_leaves_other_runs_below_it_alone);
+    TEST(without_out_several_seeds_are_named_after_the_first);
     leave_folder();
     return test_report();
 }
