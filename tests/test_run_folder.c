@@ -12,7 +12,8 @@ static void sleep_ms(long ms) {
     nanosleep(&t, NULL);
 }
 
-static pid_t launch(const char *words) {
+/* Starts the program as a shell does: a file beyond the limit (0: none) ends it. */
+static pid_t launch(const char *words, rlim_t limit) {
     static char text[4096];
     char *args[MAX_ARGS + 2] = {CT_PROGRAM}, *save = NULL;
     int n = 1;
@@ -24,7 +25,10 @@ static pid_t launch(const char *words) {
     pid_t pid = fork();
     if (pid != 0) return pid;
     int err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (err < 0 || dup2(err, 2) < 0) _exit(97);
+    struct rlimit most = {.rlim_cur = limit, .rlim_max = limit};
+    signal(SIGXFSZ, SIG_DFL);
+    if (err < 0 || dup2(err, 2) < 0 || (limit > 0 && setrlimit(RLIMIT_FSIZE, &most) != 0))
+        _exit(97);
     execv(CT_PROGRAM, args);
     _exit(98);
 }
@@ -93,6 +97,14 @@ static void an_empty_name_to_resume_is_refused(void) {
     CHECK(!ct_dir_exists("run"));
 }
 
+static void a_limit_on_files_is_like_a_full_disk(void) {
+    CHECK(end_of(launch(TINY, 300)) == 1); /* bytes: config.txt has more */
+    slurp(".err", said.err);
+    CHECK(n_lines(said.err) == 1 && strstr(said.err, "config.txt") != NULL);
+    CHECK(n_files("run") == 0);
+    remove_tree("run");
+}
+
 /* ---- one at a time ---- */
 
 static bool has_checkpoint(void) {
@@ -108,7 +120,7 @@ static bool has_checkpoint(void) {
 }
 
 static void a_folder_belongs_to_one_training_at_a_time(void) {
-    pid_t pid = launch(LONG "--checkpoint-every 0.2s");
+    pid_t pid = launch(LONG "--checkpoint-every 0.2s", 0);
     CHECK(comes(has_checkpoint));
     kill(pid, SIGSTOP); /* so that its files stay as they are */
     sleep_ms(50);
@@ -143,7 +155,7 @@ static void a_run_that_goes_on_is_not_finished(void) {
         succeeds(words);
         REFUSES(2, "train --quiet --resume run --iterations 3", "iteration 6");
         CHECK(!has_no_summary());
-        pid_t pid = launch("train --quiet --resume run --iterations 0");
+        pid_t pid = launch("train --quiet --resume run --iterations 0", 0);
         CHECK(comes(has_no_summary));
         sleep_ms(100);
         kill(pid, SIGKILL);
@@ -230,6 +242,7 @@ int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
     TEST(an_empty_name_to_resume_is_refused);
+    TEST(a_limit_on_files_is_like_a_full_disk);
     TEST(a_folder_belongs_to_one_training_at_a_time);
     TEST(a_run_that_goes_on_is_not_finished);
     TEST(a_damaged_checkpoint_does_not_take_the_place_of_a_good_one);
