@@ -118,7 +118,7 @@ ct_status ct_output_lock(const ct_run *run, int *lock) {
     const char *dir = run->config.out;
     if (!ct_run_leads(run) || *lock >= 0 || !ct_dir_exists(dir)) return CT_OK;
     if (ct_dir_lock(dir, lock)) return CT_OK;
-    return ct_fail(CT_IO, "%s is being trained by another process", dir);
+    return ct_fail(CT_BUSY, "%s is being trained by another process", dir);
 }
 
 static ct_status claim_dir(const ct_config *c, const char *dir) {

@@ -27,8 +27,8 @@ typedef struct ct_epoch {
  * Names run->config.out and every world's directory: --out itself for one seed, --out/seed-<s> for
  * several, and with --lambdas the same in --out/m<lambda-m>-d<lambda-d>. */
 ct_status ct_output_name(ct_run *run);
-/* --out, if it is there, for this process alone, until ct_dir_unlock(lock); CT_IO: another process
- * trains in it. */
+/* --out, if it is there, for this process alone, until ct_dir_unlock(lock); CT_BUSY: another
+ * process trains in it. */
 ct_status ct_output_lock(const ct_run *run, int *lock);
 /* Creates them, --out locked from then on (refused where an earlier run is, unless forced, or it is
  * the one that goes on) and writes config.txt, partition.csv and setting.json. checkpoint: what the

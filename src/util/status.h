@@ -12,6 +12,7 @@ typedef enum ct_status {
     CT_NOMEM,    /* out of memory (exit 1) */
     CT_NOTBUILT, /* a part left out at configure time (exit 2) */
     CT_DIVERGED, /* NaN or Inf during training (exit 1) */
+    CT_BUSY,     /* another process is at it (exit 1) */
     CT_STOPPED,  /* the user pressed Ctrl-C; what was done is saved (exit 130) */
 } ct_status;
 
