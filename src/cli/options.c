@@ -48,6 +48,9 @@ static ct_status set_option(ct_config *config, const char *name, const char *val
         return CT_OK;
     }
     if (strcmp(name, "qgm") == 0) return set_qgm(config, value);
+    /* as a variable that is not set gives it; to begin anew is not what was asked for */
+    if (strcmp(name, "resume") == 0 && value != NULL && value[0] == '\0')
+        return ct_fail(CT_INVAL, "--resume is empty; it takes a run directory: --resume DIR");
     return ct_config_set(config, name, value != NULL ? value : "on");
 }
 

@@ -424,22 +424,11 @@ static ct_status find_checkpoint(ct_config *config, ct_checkpoint **out) {
     return ct_checkpoint_options(*out, config);
 }
 
-/* --resume "", as a variable that is not set gives it, must not begin anew: that is not what was
- * asked for. Where all options count as given (ct_config_fix) it asks for nothing. */
-static ct_status check_resume(const ct_config *config) {
-    bool are_all_given = true;
-    for (int id = 0; id < CT_N_OPTIONS; id++)
-        are_all_given = are_all_given && (config->given[id] || id == CT_OPT_checkpoint_every);
-    if (config->resume[0] != '\0' || !config->given[CT_OPT_resume] || are_all_given) return CT_OK;
-    return ct_fail(CT_INVAL, "--resume is empty; it takes a run directory: --resume DIR");
-}
-
 ct_status ct_train(const ct_config *config) {
     ct_config effective = *config;
     ct_checkpoint *checkpoint = NULL;
-    ct_status status = check_resume(config);
-    if (status == CT_OK && config->resume[0] != '\0')
-        status = find_checkpoint(&effective, &checkpoint);
+    ct_status status = CT_OK;
+    if (config->resume[0] != '\0') status = find_checkpoint(&effective, &checkpoint);
     if (status == CT_OK) status = train_from(&effective, checkpoint);
     ct_checkpoint_free(&checkpoint);
     return status;
