@@ -65,6 +65,7 @@ static ct_status add_case(void *context, const char *field) {
     verify *v = context;
     char name[48];
     const ct_algo *algo;
+    if (strcmp(field, "ccl") == 0) field = "qg-dsgdm:ccl"; /* as train has it */
     snprintf(name, sizeof name, "%.*s", (int)strcspn(field, ":"), field);
     const char *loss = strchr(field, ':');
     if (v->n_cases == MAX_CASES || (loss != NULL && strcmp(loss, ":ccl") != 0))

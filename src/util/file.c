@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -174,16 +173,6 @@ void ct_blob_free(ct_blob *blob) {
     *blob = (ct_blob){0};
 }
 
-/* A file that grows beyond what is allowed (ulimit -f) shall fail like one on a full disk, with a
- * message and nothing half-written left, and not end the process. Whoever has a handler keeps it.
- */
-static void survive_limits(void) {
-    struct sigaction action;
-    if (sigaction(SIGXFSZ, NULL, &action) != 0 || action.sa_handler != SIG_DFL) return;
-    action = (struct sigaction){.sa_handler = SIG_IGN};
-    sigaction(SIGXFSZ, &action, NULL);
-}
-
 struct ct_writer {
     FILE *file;
     char *path;
@@ -215,7 +204,6 @@ static ct_status open_part(ct_writer *writer) {
 }
 
 ct_status ct_writer_open(const char *path, ct_writer **out) {
-    survive_limits();
     ct_writer *writer = ct_new(ct_writer, 1);
     if (writer == NULL) return no_memory(path);
     writer->path = ct_strdup(path);
@@ -298,7 +286,6 @@ ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
 }
 
 ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
-    survive_limits();
     FILE *f = fopen(path, "ab");
     if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
     setvbuf(f, NULL, _IOFBF, n + 1);
