@@ -1,4 +1,4 @@
-/* crosstalk reproduce and sweep: studies read from text, run, interrupted, reused and printed. */
+/* crosstalk reproduce: studies read from text, run, interrupted, reused and printed. */
 #include "markup.h"
 #include "program.h"
 
@@ -378,127 +378,6 @@ static void words_that_make_no_study_are_refused(void) {
     REFUSES(2, "reproduce toy.conf --bogus 1", "unknown option --bogus");
 }
 
-/* ---- sweeps ---- */
-
-#define SHAPES                                                                                     \
-    "--quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 --batch-size "  \
-    "8 "                                                                                           \
-    "--agents 4 --epochs 4 --lr 0.02 --threads 1 "
-#define LAMBDAS "--algorithm ccl --seeds 1,2 --lambda-m 1,.1,0.03 --lambda-d .1,0 "
-
-static bool same_run(const char *a, const char *b) {
-    static const char *const keys[] = {"ce",
-                                       "mv",
-                                       "dv",
-                                       "consensus_loss",
-                                       "consensus_distance",
-                                       "consensus_loss_std",
-                                       "bytes_sent_per_agent",
-                                       "iteration"};
-    char x[512], y[512];
-    bool same = true;
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        same = same && of_summary(a, keys[k]) == of_summary(b, keys[k]);
-    for (int seed = 1; seed <= 2; seed++) {
-        snprintf(x, sizeof x, "%s/seed-%d/consensus.safetensors", a, seed);
-        snprintf(y, sizeof y, "%s/seed-%d/consensus.safetensors", b, seed);
-        same = same && same_files(x, y);
-    }
-    if (!same) printf("    %s and %s differ\n", a, b);
-    return same;
-}
-
-/* Six pairs of lambdas in launches of two and three, in one, and each alone: the same bits. */
-static void lambdas_that_share_a_launch_give_the_same_bits(void) {
-    static const char *const pairs[] = {"1", "1", ".1", ".1", "0.03", "0.03"};
-    succeeds("sweep " SHAPES LAMBDAS "--keep --out alone --at-once 1");
-    succeeds("sweep " SHAPES LAMBDAS "--keep --out shared");
-    succeeds("sweep " SHAPES LAMBDAS "--keep --out some --at-once 6");
-    for (int k = 0; k < 6; k++) {
-        char dir[3][256];
-        static const char *const roots[] = {"alone", "shared", "some"};
-        for (int r = 0; r < 3; r++)
-            snprintf(dir[r], sizeof dir[r], "%s/lambda-m_%s-lambda-d_%s", roots[r], pairs[k],
-                     k % 2 == 0 ? ".1" : "0");
-        CHECK(same_run(dir[0], dir[1]) && same_run(dir[0], dir[2]));
-    }
-    CHECK(n_files("shared") == 6 + 4); /* the runs, three tables and a page: nothing else is left */
-    succeeds("sweep " SHAPES LAMBDAS "--out shared --dry-run");
-    CHECK(strstr(said.out, "0 of 6 runs to do") != NULL);
-}
-
-/* Stopped before its end, a shared launch goes on; one that was only not yet put away is taken. */
-static void a_shared_launch_goes_on_after_an_interruption(void) {
-#define SHARED "cut2/shared-lambda-d_.1"
-#define TWO    "sweep " SHAPES "--algorithm ccl --seeds 1,2 --lambda-m 1 --lambda-d .1,0 --keep --out "
-    succeeds(TWO "whole2");
-    succeeds("train " SHAPES "--algorithm ccl --seeds 1,2 --lambdas 1:0.1,1:0 --iterations 20 "
-             "--checkpoint-every end --out " SHARED);
-    CHECK(unlink(SHARED "/m1-d0.1/summary.json") == 0 && unlink(SHARED "/m1-d0/summary.json") == 0);
-    ct_json *first = read_json(SHARED "/m1-d0/seed-1/metrics.jsonl", 0);
-    double seconds = number_of(first, "seconds"); /* as the clock has it once only */
-    ct_json_free(&first);
-    succeeds(TWO "cut2");
-    first = read_json("cut2/lambda-d_0/seed-1/metrics.jsonl", 0);
-    CHECK(number_of(first, "seconds") == seconds);
-    ct_json_free(&first);
-    CHECK(same_run("cut2/lambda-d_.1", "whole2/lambda-d_.1"));
-    CHECK(same_run("cut2/lambda-d_0", "whole2/lambda-d_0"));
-    CHECK(!ct_dir_exists(SHARED));
-}
-
-static void a_sweep_lists_the_best_first(void) {
-    ct_blob csv = {0};
-    double before = INFINITY;
-    int n = 0;
-    succeeds("sweep " SHAPES "--algorithm dsgdm,qg-dsgdm --momentum=0,0.9 --show loss,consensus "
-             "--sort-by consensus --out grid");
-    REQUIRE_OK(ct_file_read("grid/table.csv", 1 << 20, &csv));
-    for (char *line = (char *)csv.bytes; (line = strstr(line, ",consensus,")) != NULL; n++) {
-        line += strlen(",consensus,");
-        double value = strtod(line, NULL);
-        CHECK(value > 0 && value <= before);
-        before = value;
-    }
-    CHECK(n == 4);
-    ct_blob_free(&csv);
-    CHECK(strstr(said.out, "algorithm  momentum  test loss  consensus %") != NULL);
-    CHECK(ct_file_exists("grid/algorithm_qg-dsgdm-momentum_0.9/summary.json"));
-}
-
-static void a_grid_may_have_values_with_commas(void) {
-    succeeds("sweep " SHAPES "--seeds 1,2 --grid lr-milestones=0.5,0.75|none;nesterov=on,off "
-             "--out milestones --dry-run");
-    CHECK(strstr(said.out, "4 of 4 runs to do") != NULL);
-    CHECK(strstr(said.out, "--lr-milestones 0.5,0.75 ") != NULL);
-    CHECK(strstr(said.out, "--seeds 1,2 ") != NULL);
-}
-
-/* One that diverges takes no other with it. */
-static void a_pair_that_diverges_is_alone_in_that(void) {
-    succeeds("sweep " SHAPES "--algorithm ccl --lambda-m 1e6,0.1 --lambda-d 0 "
-             "--ccl-reduction sum --out split");
-    bool one = contains("split/table.csv", ",diverged,lambda-m_1e6\n");
-    CHECK(one && ct_file_exists("split/lambda-m_1e6/diverged.json"));
-    CHECK(contains("split/table.csv", ",done,lambda-m_0.1\n"));
-    CHECK(!ct_dir_exists("split/shared-lambda-m_1e6"));
-}
-
-static void lists_that_make_no_sweep_are_refused(void) {
-    REFUSES(2, "sweep --lr 0.1", "give an option several values");
-    REFUSES(2, "sweep --lr 0.1,0.1", "--lr: 0.1 is there twice");
-    REFUSES(2, "sweep --lr 0.1,fast", "--lr: 'fast' is not a number");
-    REFUSES(2, "sweep --lr 0.1,0.2 --lr 0.3", "--lr has both a list and a single value");
-    REFUSES(2, "sweep --grid lr", "--grid: 'lr' is not of the form");
-    REFUSES(2, "sweep --grid rate=1,2", "unknown option --rate");
-    REFUSES(2, "sweep --lr 1,2 --show speed", "no metric 'speed'");
-    REFUSES(2, "sweep --lr 1,2 --at-once 0", "--at-once");
-    REFUSES(2, "train --dataset shapes --loss ccl --lambdas 0.1", "'0.1' is no pair");
-    REFUSES(2, "train --dataset shapes --lambdas 1:1,1:1", "1:1 is there twice");
-    REFUSES(2, "train --dataset shapes --lambdas 1:1 --lambda-m 1", "--lambdas names them all");
-    REFUSES(2, "train --dataset shapes --lambdas 1:1 --loss ce", "need --loss ccl");
-}
-
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(what_is_wrong_in_a_file_is_named_with_its_line);
@@ -520,12 +399,6 @@ int main(void) {
     TEST(a_run_that_diverges_is_a_word_in_the_table);
     TEST(quick_runs_are_short_and_say_so);
     TEST(words_that_make_no_study_are_refused);
-    TEST(lambdas_that_share_a_launch_give_the_same_bits);
-    TEST(a_shared_launch_goes_on_after_an_interruption);
-    TEST(a_sweep_lists_the_best_first);
-    TEST(a_grid_may_have_values_with_commas);
-    TEST(a_pair_that_diverges_is_alone_in_that);
-    TEST(lists_that_make_no_sweep_are_refused);
     leave_folder();
     remove_tree(folder);
     return test_report();

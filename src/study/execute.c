@@ -212,7 +212,7 @@ static ct_status run_from(ct_study *study, int k, const ct_study_request *reques
     if (share.n > 0) {
         ct_note("--- %d left: %s and %d other%s at once", n_left, cell->name, share.n - 1,
                 share.n == 2 ? "" : "s");
-        CT_TRY(ct_share_run(&share, request->keep, is_stopped));
+        CT_TRY(ct_share_run(study, &share, request->keep, is_stopped));
         if (!cell->is_alone) return CT_OK;
     }
     ct_note("--- %d left: %s%s", n_left, cell->name,
@@ -235,7 +235,7 @@ ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_
     CT_TRY(ct_dir_create(study->out));
     if (!request->keep) CT_TRY(lighten_done(study));
     if (request->time_limit_s > 0) ct_signals_stop_at(request->started_s + request->time_limit_s);
-    ct_status status = CT_OK;
+    ct_status status = ct_study_unshare(study, request->keep, &is_stopped);
     for (int k = 0; k < study->n_cells && status == CT_OK && !is_stopped;) {
         if (!is_to_do(&study->cells[k])) {
             k++;

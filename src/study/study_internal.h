@@ -16,8 +16,24 @@ typedef struct ct_share {
 /* Those that may be run with cell `first`, of at most at_once worlds together. */
 ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *out);
 /* Runs and frees them; if one diverges, each is left to be run alone. */
-ct_status ct_share_run(ct_share *share, bool keep, bool *is_stopped);
+ct_status ct_share_run(ct_study *study, ct_share *share, bool keep, bool *is_stopped);
+/* The options of a launch of these lambdas in `dir`, all others as the cell has them. */
+ct_status ct_share_config(const ct_cell *cell, const char *lambdas, const char *dir,
+                          ct_config *out);
 
+/* ---- what launches of several have left (unshare.c) ---- */
+#define CT_SHARED "shared-" /* what their directories are called */
+
+/* After a launch ended with `status`: finished runs go to their cells and the directory is removed;
+ * one that was stopped stays as it is. */
+ct_status ct_share_finish(ct_study *study, const ct_share *share, ct_status status, bool keep,
+                          bool *is_stopped);
+/* Looks after all of them before anything else is run: what is finished goes to its cell, what was
+ * interrupted goes on. */
+ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped);
+
+/* Nothing is there of the cell, and nobody asked to replace anything. */
+bool ct_cell_is_free(const ct_cell *cell);
 /* Whether a finished run has the cell's options. */
 ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out);
 /* summary.json of a finished cell, with what late.c adds. */

@@ -1,0 +1,226 @@
+/* crosstalk sweep: combinations of values, and runs that share a launch. */
+#include "program.h"
+
+#include "study/study.h"
+
+static bool contains(const char *path, const char *words) {
+    char text[SAID];
+    slurp(path, text);
+    if (strstr(text, words) != NULL) return true;
+    printf("    %s has no '%s':\n%s\n", path, words, text);
+    return false;
+}
+
+static double of_summary(const char *dir, const char *key) {
+    ct_json *summary = NULL;
+    double value = NAN;
+    if (ct_summary_read(dir, &summary) == CT_OK) value = ct_json_number(summary, key);
+    ct_json_free(&summary);
+    return value;
+}
+
+#define SHAPES                                                                                     \
+    "--quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 --batch-size "  \
+    "8 "                                                                                           \
+    "--agents 4 --epochs 4 --lr 0.02 --threads 1 "
+#define LAMBDAS "--algorithm ccl --seeds 1,2 --lambda-m 1,.1,0.03 --lambda-d .1,0 "
+
+static bool same_run(const char *a, const char *b) {
+    static const char *const keys[] = {"ce",
+                                       "mv",
+                                       "dv",
+                                       "consensus_loss",
+                                       "consensus_distance",
+                                       "consensus_loss_std",
+                                       "bytes_sent_per_agent",
+                                       "iteration"};
+    char x[512], y[512];
+    bool same = true;
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        same = same && of_summary(a, keys[k]) == of_summary(b, keys[k]);
+    for (int seed = 1; seed <= 2; seed++) {
+        snprintf(x, sizeof x, "%s/seed-%d/consensus.safetensors", a, seed);
+        snprintf(y, sizeof y, "%s/seed-%d/consensus.safetensors", b, seed);
+        same = same && same_files(x, y);
+    }
+    if (!same) printf("    %s and %s differ\n", a, b);
+    return same;
+}
+
+/* Six pairs of lambdas in launches of two and three, in one, and each alone: the same bits. */
+static void lambdas_that_share_a_launch_give_the_same_bits(void) {
+    static const char *const pairs[] = {"1", "1", ".1", ".1", "0.03", "0.03"};
+    succeeds("sweep " SHAPES LAMBDAS "--keep --out alone --at-once 1");
+    succeeds("sweep " SHAPES LAMBDAS "--keep --out shared");
+    succeeds("sweep " SHAPES LAMBDAS "--keep --out some --at-once 6");
+    for (int k = 0; k < 6; k++) {
+        char dir[3][256];
+        static const char *const roots[] = {"alone", "shared", "some"};
+        for (int r = 0; r < 3; r++)
+            snprintf(dir[r], sizeof dir[r], "%s/lambda-m_%s-lambda-d_%s", roots[r], pairs[k],
+                     k % 2 == 0 ? ".1" : "0");
+        CHECK(same_run(dir[0], dir[1]) && same_run(dir[0], dir[2]));
+    }
+    CHECK(n_files("shared") == 6 + 4); /* the runs, three tables and a page: nothing else is left */
+    succeeds("sweep " SHAPES LAMBDAS "--out shared --dry-run");
+    CHECK(strstr(said.out, "0 of 6 runs to do") != NULL);
+}
+
+/* Stopped before its end, a shared launch goes on; one that was only not yet put away is taken. */
+static void a_shared_launch_goes_on_after_an_interruption(void) {
+#define SHARED "cut2/shared-lambda-d_.1"
+#define TWO    "sweep " SHAPES "--algorithm ccl --seeds 1,2 --lambda-m 1 --lambda-d .1,0 --keep --out "
+    succeeds(TWO "whole2");
+    succeeds("train " SHAPES "--algorithm ccl --seeds 1,2 --lambdas 1:0.1,1:0 --iterations 20 "
+             "--checkpoint-every end --out " SHARED);
+    CHECK(unlink(SHARED "/m1-d0.1/summary.json") == 0 && unlink(SHARED "/m1-d0/summary.json") == 0);
+    ct_json *first = read_json(SHARED "/m1-d0/seed-1/metrics.jsonl", 0);
+    double seconds = number_of(first, "seconds"); /* as the clock has it once only */
+    ct_json_free(&first);
+    succeeds(TWO "cut2");
+    first = read_json("cut2/lambda-d_0/seed-1/metrics.jsonl", 0);
+    CHECK(number_of(first, "seconds") == seconds);
+    ct_json_free(&first);
+    CHECK(same_run("cut2/lambda-d_.1", "whole2/lambda-d_.1"));
+    CHECK(same_run("cut2/lambda-d_0", "whole2/lambda-d_0"));
+    CHECK(!ct_dir_exists(SHARED));
+}
+
+/* A launch of two cells that was interrupted after 20 iterations. */
+static void leave_a_shared_launch(const char *dir) {
+    char words[1024], path[512];
+    static const char *const pairs[] = {"m1-d0.1", "m1-d0"};
+    snprintf(words, sizeof words,
+             "train " SHAPES "--algorithm ccl --seeds 1,2 --lambdas 1:0.1,1:0 --iterations 20 "
+             "--checkpoint-every end --out %s",
+             dir);
+    succeeds(words);
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, "%s/%s/summary.json", dir, pairs[k]);
+        CHECK(unlink(path) == 0);
+    }
+}
+
+/* An option that cannot be is no reason to throw away what was trained. */
+static void a_restart_that_fails_leaves_a_shared_launch_as_it_is(void) {
+    leave_a_shared_launch("cut3/shared-lambda-d_.1");
+    REFUSES(2, TWO "cut3 --checkpoint-every 10x", "'10x'");
+    CHECK(ct_dir_exists("cut3/shared-lambda-d_.1/checkpoint/20"));
+    succeeds(TWO "cut3");
+    CHECK(same_run("cut3/lambda-d_.1", "whole2/lambda-d_.1"));
+}
+
+/* Whatever the cells are asked for in, the launch that has them goes on. */
+static void a_shared_launch_goes_on_for_one_of_its_cells(void) {
+    leave_a_shared_launch("cut4/shared-lambda-d_.1");
+    CHECK(run(TWO "cut4 --only lambda-d_0") == 0);
+    CHECK(same_run("cut4/lambda-d_.1", "whole2/lambda-d_.1"));
+    CHECK(same_run("cut4/lambda-d_0", "whole2/lambda-d_0"));
+    CHECK(!ct_dir_exists("cut4/shared-lambda-d_.1"));
+    leave_a_shared_launch("cut5/shared-lambda-d_.1");
+    succeeds(TWO "cut5 --at-once 1");
+    CHECK(same_run("cut5/lambda-d_0", "whole2/lambda-d_0"));
+    CHECK(!ct_dir_exists("cut5/shared-lambda-d_.1"));
+}
+
+/* Killed between two of the runs that it put away: the others are taken, not trained again. */
+static void finished_runs_of_a_shared_launch_are_put_away(void) {
+    struct stat before, after;
+    succeeds("train " SHAPES "--algorithm ccl --seeds 1,2 --lambdas 1:0.1,1:0 --out "
+             "cut6/shared-lambda-d_.1");
+    CHECK(rename("cut6/shared-lambda-d_.1/m1-d0.1", "cut6/lambda-d_.1") == 0);
+    REQUIRE(stat("cut6/shared-lambda-d_.1/m1-d0/summary.json", &before) == 0);
+    succeeds(TWO "cut6 --at-once 1");
+    REQUIRE(stat("cut6/lambda-d_0/summary.json", &after) == 0);
+    CHECK(before.st_ino == after.st_ino && !ct_dir_exists("cut6/shared-lambda-d_.1"));
+    CHECK(same_run("cut6/lambda-d_0", "whole2/lambda-d_0"));
+}
+
+static void a_shared_launch_with_other_options_is_left_alone(void) {
+    leave_a_shared_launch("cut7/shared-lambda-d_.1");
+    CHECK(run("sweep --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 "
+              "--batch-size 8 --agents 4 --epochs 1 --lr 0.03 --threads 1 --algorithm ccl "
+              "--lambda-d .1,0 --out cut7") == 0);
+    CHECK(strstr(said.err, "cut7/shared-lambda-d_.1 was begun with other options") != NULL);
+    CHECK(ct_dir_exists("cut7/shared-lambda-d_.1/checkpoint/20"));
+    CHECK(ct_dir_exists("cut7/lambda-d_0") && !ct_dir_exists("cut7/shared-lambda-d_.1-2"));
+}
+
+/* The same table, whether its runs have just been made or were there. */
+static void a_shared_launch_knows_the_end_of_its_runs(void) {
+    succeeds("sweep " SHAPES "--algorithm ccl --lambda-m 1,.1 --show late,consensus --out ends");
+    static char first[SAID];
+    snprintf(first, sizeof first, "%s", said.out);
+    succeeds("sweep " SHAPES "--algorithm ccl --lambda-m 1,.1 --show late,consensus --out ends");
+    CHECK(strcmp(first, said.out) == 0);
+}
+
+static void a_sweep_lists_the_best_first(void) {
+    ct_blob csv = {0};
+    double before = INFINITY;
+    int n = 0;
+    succeeds("sweep " SHAPES "--algorithm dsgdm,qg-dsgdm --momentum=0,0.9 --show loss,consensus "
+             "--sort-by consensus --out grid");
+    REQUIRE_OK(ct_file_read("grid/table.csv", 1 << 20, &csv));
+    for (char *line = (char *)csv.bytes; (line = strstr(line, ",consensus,")) != NULL; n++) {
+        line += strlen(",consensus,");
+        double value = strtod(line, NULL);
+        CHECK(value > 0 && value <= before);
+        before = value;
+    }
+    CHECK(n == 4);
+    ct_blob_free(&csv);
+    CHECK(strstr(said.out, "algorithm  momentum  test loss  consensus %") != NULL);
+    CHECK(ct_file_exists("grid/algorithm_qg-dsgdm-momentum_0.9/summary.json"));
+}
+
+static void a_grid_may_have_values_with_commas(void) {
+    succeeds("sweep " SHAPES "--seeds 1,2 --grid lr-milestones=0.5,0.75|none;nesterov=on,off "
+             "--out milestones --dry-run");
+    CHECK(strstr(said.out, "4 of 4 runs to do") != NULL);
+    CHECK(strstr(said.out, "--lr-milestones 0.5,0.75 ") != NULL);
+    CHECK(strstr(said.out, "--seeds 1,2 ") != NULL);
+}
+
+/* One that diverges takes no other with it. */
+static void a_pair_that_diverges_is_alone_in_that(void) {
+    succeeds("sweep " SHAPES "--algorithm ccl --lambda-m 1e6,0.1 --lambda-d 0 "
+             "--ccl-reduction sum --out split");
+    bool one = contains("split/table.csv", ",diverged,lambda-m_1e6\n");
+    CHECK(one && ct_file_exists("split/lambda-m_1e6/diverged.json"));
+    CHECK(contains("split/table.csv", ",done,lambda-m_0.1\n"));
+    CHECK(!ct_dir_exists("split/shared-lambda-m_1e6"));
+}
+
+static void lists_that_make_no_sweep_are_refused(void) {
+    REFUSES(2, "sweep --lr 0.1", "give an option several values");
+    REFUSES(2, "sweep --lr 0.1,0.1", "--lr: 0.1 is there twice");
+    REFUSES(2, "sweep --lr 0.1,fast", "--lr: 'fast' is not a number");
+    REFUSES(2, "sweep --lr 0.1,0.2 --lr 0.3", "--lr has both a list and a single value");
+    REFUSES(2, "sweep --grid lr", "--grid: 'lr' is not of the form");
+    REFUSES(2, "sweep --grid rate=1,2", "unknown option --rate");
+    REFUSES(2, "sweep --lr 1,2 --show speed", "no metric 'speed'");
+    REFUSES(2, "sweep --lr 1,2 --at-once 0", "--at-once");
+    REFUSES(2, "train --dataset shapes --loss ccl --lambdas 0.1", "'0.1' is no pair");
+    REFUSES(2, "train --dataset shapes --lambdas 1:1,1:1", "1:1 is there twice");
+    REFUSES(2, "train --dataset shapes --lambdas 1:1 --lambda-m 1", "--lambdas names them all");
+    REFUSES(2, "train --dataset shapes --lambdas 1:1 --loss ce", "need --loss ccl");
+}
+
+int main(void) {
+    if (!enter_folder()) return 1;
+    TEST(lambdas_that_share_a_launch_give_the_same_bits);
+    TEST(a_shared_launch_goes_on_after_an_interruption);
+    TEST(a_restart_that_fails_leaves_a_shared_launch_as_it_is);
+    TEST(a_shared_launch_goes_on_for_one_of_its_cells);
+    TEST(finished_runs_of_a_shared_launch_are_put_away);
+    TEST(a_shared_launch_with_other_options_is_left_alone);
+    TEST(a_shared_launch_knows_the_end_of_its_runs);
+    TEST(a_sweep_lists_the_best_first);
+    TEST(a_grid_may_have_values_with_commas);
+    TEST(a_pair_that_diverges_is_alone_in_that);
+    TEST(lists_that_make_no_sweep_are_refused);
+    leave_folder();
+    remove_tree(folder);
+    return test_report();
+}
