@@ -192,6 +192,55 @@ static void a_pair_that_diverges_is_alone_in_that(void) {
     CHECK(!ct_dir_exists("split/shared-lambda-m_1e6"));
 }
 
+static void put_idx(const char *dir, const char *name, int n, bool has_pixels, int shift) {
+    char path[256];
+    uint8_t bytes[16 + 64 * 16] = {0, 0, 8, has_pixels ? 3 : 1, 0, 0, 0, (uint8_t)n};
+    size_t head = has_pixels ? 16 : 8;
+    if (has_pixels) bytes[11] = bytes[15] = 4;
+    for (int i = 0; i < n * (has_pixels ? 16 : 1); i++)
+        bytes[head + (size_t)i] = (uint8_t)(has_pixels ? 7 * i + shift : i / 3 % 2 ^ (i < shift));
+    CHECK_OK(ct_dir_create(dir));
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    CHECK_OK(ct_file_write(path, bytes, head + (size_t)n * (has_pixels ? 16 : 1)));
+}
+
+/* 64 pictures of 4x4 pixels in two classes. */
+static void put_data(const char *dir, int shift) {
+    put_idx(dir, "train-images-idx3-ubyte", 64, true, shift);
+    put_idx(dir, "train-labels-idx1-ubyte", 64, false, shift);
+    put_idx(dir, "t10k-images-idx3-ubyte", 16, true, shift);
+    put_idx(dir, "t10k-labels-idx1-ubyte", 16, false, shift);
+}
+
+/* Where data lie does not matter; which they are does, whatever their folder is called. */
+static void results_of_other_data_are_not_taken(void) {
+#define PETS                                                                                       \
+    "sweep --quiet --dataset idx --model mlp:4 --agents 2 --batch-size 4 --epochs 1 --threads 1 "  \
+    "--lr 0.02,0.01 "
+    char words[1024];
+    put_data("pets/cats", 0);
+    put_data("pets/dogs", 0);
+    put_data("moved/cats", 0);
+    put_data("other/cats", 5);
+    succeeds(PETS "--data-dir pets/cats --out all/pets");
+    succeeds(PETS "--data-dir pets/cats/ --out all/pets");
+    succeeds(PETS "--data-dir moved/cats --out all/pets");
+    succeeds(PETS "--table-only --out all/pets");
+    REFUSES(2, PETS "--data-dir pets/dogs --out all/pets",
+            "was run with --data-dir pets/cats, and here it is pets/dogs", "--force");
+    REFUSES(2, PETS "--data-dir other/cats --out all/pets", "which has other data");
+    REFUSES(2, PETS "--data-dir other/cats --out all/pets --table-only", "which has other data");
+    succeeds(PETS "--data-dir other/cats --out all/more --reuse --dry-run");
+    CHECK(strstr(said.out, "2 of 2 runs to do") != NULL);
+    succeeds(PETS "--data-dir moved/cats --out all/more --reuse --dry-run");
+    CHECK(strstr(said.out, "0 of 2 runs to do") != NULL);
+    /* an absolute path leaves its last part in light results */
+    snprintf(words, sizeof words, PETS "--data-dir %s/pets/cats --out absolute", folder);
+    succeeds(words);
+    succeeds(PETS "--data-dir moved/cats --out absolute");
+    REFUSES(2, PETS "--data-dir pets/dogs --out absolute", "--data-dir cats");
+}
+
 static void lists_that_make_no_sweep_are_refused(void) {
     REFUSES(2, "sweep --lr 0.1", "give an option several values");
     REFUSES(2, "sweep --lr 0.1,0.1", "--lr: 0.1 is there twice");
@@ -219,6 +268,7 @@ int main(void) {
     TEST(a_sweep_lists_the_best_first);
     TEST(a_grid_may_have_values_with_commas);
     TEST(a_pair_that_diverges_is_alone_in_that);
+    TEST(results_of_other_data_are_not_taken);
     TEST(lists_that_make_no_sweep_are_refused);
     leave_folder();
     remove_tree(folder);

@@ -253,7 +253,7 @@ static ct_status add_cell(ct_study *study, const ct_config *given, const ct_stud
     if (kind != '+') return CT_OK;
     CT_TRY(is_whole_row(study, row, column, &is_row));
     ct_cell *cell = &study->cells[study->n_cells];
-    *cell = (ct_cell){.row = row, .column = column};
+    *cell = (ct_cell){.row = row, .column = column, .data = &study->data};
     name_cell(study, is_row, cell);
     CT_TRY(configure(study, given, request, cell));
     CT_TRY(check_name(study, cell));

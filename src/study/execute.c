@@ -37,10 +37,16 @@ static bool does_not_matter(const ct_json *ours, const ct_json *theirs) {
 /* The first option that differs, in name[64]; "" = none. */
 static ct_status find_difference(const ct_cell *cell, const ct_json *saved, char *name,
                                  ct_text *ours, ct_text *theirs) {
+    const char *source = "";
     ct_config resolved = cell->config;
     CT_TRY(ct_config_resolve(&resolved));
-    return ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter,
-                                     name, 64, ours, theirs);
+    CT_TRY(ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter,
+                                     name, 64, ours, theirs));
+    if (name[0] != '\0' || !ct_cell_has_other_data(cell, saved, &source)) return CT_OK;
+    snprintf(name, 64, "data-dir");
+    ct_text_add(ours, "%s, which has other data", cell->config.data_dir);
+    ct_text_add(theirs, "%s", source);
+    return CT_OK;
 }
 
 ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out) {

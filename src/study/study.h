@@ -27,6 +27,7 @@
 
 #include <stdio.h>
 
+#include "data/dataset.h"
 #include "run/config.h"
 #include "study/metric.h"
 
@@ -80,6 +81,14 @@ typedef enum ct_cell_state {
     CT_CELL_DIVERGED,
 } ct_cell_state;
 
+/* The data set that a cell was looked at with last, so that the next one need not read it again
+ * (data.c). */
+typedef struct ct_study_data {
+    char key[3 * CT_CONFIG_TEXT]; /* what it was opened with */
+    bool is_open;
+    ct_dataset set;
+} ct_study_data;
+
 typedef struct ct_cell {
     int row, column;
     char name[2 * CT_STUDY_LABEL]; /* its directory below --out */
@@ -90,8 +99,9 @@ typedef struct ct_cell {
     ct_estimate paper;
     double x; /* where a figure of lines has it */
     ct_cell_state state;
-    ct_json *summary; /* of a finished one */
-    char *elsewhere;  /* of a missing one: another study's run with the same options, or NULL */
+    ct_json *summary;    /* of a finished one */
+    char *elsewhere;     /* of a missing one: another study's run with the same options, or NULL */
+    ct_study_data *data; /* lent */
 } ct_cell;
 
 typedef struct ct_study {
@@ -110,6 +120,7 @@ typedef struct ct_study {
     int *at;                  /* [n_rows][n_columns] the cell of a place; -1 = none */
     int *order;               /* [n_rows] in which a table lists them */
     const ct_metric *sort_by; /* order: the best first; NULL = as written */
+    ct_study_data data;
     char out[CT_CONFIG_TEXT];
     char with[CT_CONFIG_TEXT]; /* options of the command line that change the numbers */
     char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
@@ -133,6 +144,7 @@ ct_status ct_study_parse(const char *path, const char *text, ct_study *out);
 /* The same of a file, by path or by the name of one that came with the program. */
 ct_status ct_study_open(const char *name, ct_study *out);
 void ct_study_free(ct_study *study);
+void ct_study_data_free(ct_study_data *data);
 /* Adds an option to a list; `line` is where it was written. */
 ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line);
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line);

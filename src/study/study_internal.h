@@ -34,7 +34,9 @@ ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped);
 
 /* Nothing is there of the cell, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
-/* Whether a finished run has the cell's options. */
+/* A run was made with other data than the cell's (data.c); *source: where it had them from. */
+bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
+/* Whether a finished run has the cell's options and data. */
 ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out);
 /* summary.json of a finished cell, with what late.c adds. */
 ct_status ct_cell_read_summary(ct_cell *cell);
