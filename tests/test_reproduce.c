@@ -70,6 +70,43 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("[column x]\n[row a]\ncells = <\n", "my.conf:3: cells: '<' is none of +");
     check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:1: --lambda-m, --lambda-d");
     check_refused("[row a b]\n[row a-B]\n", "my.conf:2: the runs of two rows would both be called");
+    check_refused("[row a]\n[row ..]\n", "my.conf:2: a run cannot lie in '..'");
+    check_refused("[row ***]\n", "my.conf:1: a run cannot lie in ''");
+    check_refused("[row Shared: x]\n", "my.conf:1: a run cannot lie in 'shared-x'");
+    check_refused("[row reused part]\n", "my.conf:1: a run cannot lie in 'reused-part'");
+}
+
+/* They are a run's to refuse, but it may be the last of many. */
+static void words_that_no_run_takes_are_named_with_their_line(void) {
+    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no algorithm 'ds");
+    check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no topology 'rign'");
+    check_refused("[options]\ngraph = torus:3x3\nagents = 8\n[row a]\n", "my.conf:2: ");
+    check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no model 'lenet6");
+    check_refused("[row a]\ndataset = cifar\n", "my.conf:2: no data set 'cifar'");
+    check_refused("[row a]\nagents = 4\npartition = idd\n", "my.conf:3: no partition 'idd'");
+    check_refused("[column x]\nlr-milestones = 2\n[row a]\n", "my.conf:2: --lr-milestones: '2'");
+    check_refused("[row a]\nfault = rain=1\n", "my.conf:2: --fault");
+    check_refused("[row a]\ncheckpoint-every = 10x\n", "my.conf:2: --checkpoint-every: '10x'");
+    check_refused("[row a]\nprecision = fp64\n", "my.conf:2: no precision 'fp64'");
+    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no algorithm 'nosu");
+    CHECK(!ct_dir_exists("never"));
+}
+
+/* As docs/REPRODUCE.md shows it, with its comments. */
+static void the_study_in_the_manual_can_be_run(void) {
+    ct_blob manual = {0};
+    ct_text conf = {0};
+    REQUIRE_OK(ct_file_read(CT_SOURCE_DIR "/docs/REPRODUCE.md", 1 << 20, &manual));
+    const char *at = strstr((const char *)manual.bytes, "    # my.conf:");
+    REQUIRE(at != NULL);
+    for (; *at == ' ' || *at == '\n'; at += strcspn(at, "\n") + 1)
+        ct_text_add(&conf, "%.*s\n", (int)strcspn(at, "\n"), at);
+    put("manual.conf", conf.chars);
+    succeeds("reproduce manual.conf --dry-run");
+    CHECK(strstr(said.out, "5 of 5 runs to do") != NULL);
+    CHECK(strstr(said.out, "--lr 0.05") != NULL && strstr(said.out, "ring-iid") != NULL);
+    ct_text_free(&conf);
+    ct_blob_free(&manual);
 }
 
 static void every_experiment_that_comes_along_can_be_planned(void) {
@@ -381,6 +418,8 @@ static void words_that_make_no_study_are_refused(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(what_is_wrong_in_a_file_is_named_with_its_line);
+    TEST(words_that_no_run_takes_are_named_with_their_line);
+    TEST(the_study_in_the_manual_can_be_run);
     TEST(every_experiment_that_comes_along_can_be_planned);
     TEST(a_study_gives_its_tables_and_light_runs);
     TEST(a_table_shows_mean_deviation_and_difference);

@@ -163,6 +163,50 @@ static ct_status set_dir(const ct_study *study, ct_cell *cell) {
     return ct_fail(CT_INVAL, "--out: the name is too long: %s", study->out);
 }
 
+/* Where the option's value of a cell was written; 0: on the command line, or nowhere. */
+static int line_of(const ct_study *study, const ct_config *given, const ct_cell *cell,
+                   const char *option) {
+    const ct_study_line *row = &study->rows[cell->row];
+    const ct_settings *places[] = {&row->options, &study->columns[cell->column].options,
+                                   &study->options};
+    if (option[0] == '\0') return row->line;
+    if (ct_config_is_given(given, option)) return 0;
+    for (int p = 0; p < 3; p++)
+        for (int k = 0; k < places[p]->n; k++) {
+            const char *name = ct_config_name(places[p]->items[k].name);
+            if (name != NULL && strcmp(name, option) == 0) return places[p]->items[k].line;
+        }
+    return row->line;
+}
+
+/* An option that the message begins with ("--lr-milestones: ...") says more than `option`. */
+static ct_status place_option(const ct_study *study, const ct_config *given, const ct_cell *cell,
+                              const char *option, ct_status status) {
+    char name[64];
+    if (status == CT_OK) return CT_OK;
+    snprintf(name, sizeof name, "%s", option);
+    const char *text = ct_message();
+    if (strncmp(text, "--", 2) == 0)
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, " :"), text + 2);
+    return placed(study, line_of(study, given, cell, name), status);
+}
+
+/* A typing error costs no time: it is found before the first run begins. Tables of what is there
+ * need none of it. */
+static ct_status check_words(const ct_study *study, const ct_config *given,
+                             const ct_study_request *request, const ct_cell *cell) {
+    const ct_config *c = &cell->config;
+    const char *option = "";
+    if (request->table_only) return CT_OK;
+    ct_status status = ct_config_check(c, &option);
+    CT_TRY(place_option(study, given, cell, option, status));
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_config *before = &study->cells[k].config;
+        if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
+    }
+    return place_option(study, given, cell, "topology", ct_config_check_graph(c));
+}
+
 static ct_status configure(const ct_study *study, const ct_config *given,
                            const ct_study_request *request, ct_cell *cell) {
     const ct_study_line *row = &study->rows[cell->row];
@@ -179,6 +223,7 @@ static ct_status configure(const ct_study *study, const ct_config *given,
     ct_config resolved = *c;
     CT_TRY(placed(study, row->line, ct_config_resolve(&resolved)));
     CT_TRY(count_epochs(request, &resolved, cell));
+    CT_TRY(check_words(study, given, request, cell));
     char text[CT_CONFIG_TEXT];
     CT_TRY(entry_of(study, row->paper, row->paper_line, cell->column, text, sizeof text));
     return placed(study, row->paper_line, parse_estimate(text, &cell->paper));
@@ -205,7 +250,21 @@ static ct_status select_cell(ct_cell *cell, const char *only) {
     return CT_OK;
 }
 
+/* A directory in --out that is neither --out itself nor one of ours for other things. */
+static bool is_usable(const char *name) {
+    static const char *const ours[] = {"reused",      "reused-part", "table.md",
+                                       "table.csv",   "table.tex",   "curves.csv",
+                                       "report.html", "figure.svg",  "figure.png"};
+    for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
+        if (strcmp(name, ours[k]) == 0) return false;
+    return name[strspn(name, ".")] != '\0' && strncmp(name, CT_SHARED, strlen(CT_SHARED)) != 0;
+}
+
 static ct_status check_name(const ct_study *study, const ct_cell *cell) {
+    if (!is_usable(cell->name))
+        return placed(
+            study, study->rows[cell->row].line,
+            ct_fail(CT_IO, "a run cannot lie in '%s'; give the row another label", cell->name));
     for (int k = 0; k < study->n_cells; k++)
         if (strcmp(study->cells[k].name, cell->name) == 0)
             return placed(
@@ -255,8 +314,8 @@ static ct_status add_cell(ct_study *study, const ct_config *given, const ct_stud
     ct_cell *cell = &study->cells[study->n_cells];
     *cell = (ct_cell){.row = row, .column = column, .data = &study->data};
     name_cell(study, is_row, cell);
-    CT_TRY(configure(study, given, request, cell));
     CT_TRY(check_name(study, cell));
+    CT_TRY(configure(study, given, request, cell));
     CT_TRY(select_cell(cell, request->only));
     *at = study->n_cells++;
     return CT_OK;

@@ -176,7 +176,19 @@ static ct_status set_line(reader *r, const char *name, char *value) {
     return ct_settings_add(list, name, value, r->line);
 }
 
+/* A # with blanks around it begins a comment; "#1" and "a#b" are values. */
+static void cut_comment(char *line) {
+    for (char *at = line; *at != '\0'; at++) {
+        bool is_alone =
+            (at == line || strchr(" \t", at[-1]) != NULL) && strchr(" \t\r", at[1]) != NULL;
+        if (*at != '#' || !is_alone) continue;
+        *at = '\0';
+        return;
+    }
+}
+
 static ct_status read_line(reader *r, char *line) {
+    cut_comment(line);
     char *text = trimmed(line);
     if (text[0] == '\0' || text[0] == '#') return CT_OK;
     if (text[0] == '[') return begin_section(r, text);

@@ -20,6 +20,7 @@
  *   paper = 86.63 +- 0.52 | -         what the cells should give; - where nothing is known
  *   cells = + | <                     + a run (default), - none, < the run of the cell before
  *
+ * A # with blanks around it, and a line that begins with one, is a comment.
  * Where an option is named several times the row wins over the column, the column over [options],
  * and the command line over all. */
 #ifndef CT_STUDY_STUDY_H
@@ -154,6 +155,13 @@ ct_status ct_study_list(FILE *out);
 /* ---- cells (cells.c) ---- */
 /* The runs, with the command line's options over the file's. */
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request);
+
+/* ---- words (check.c) ---- */
+/* Names and lists that a run would refuse before it reads its data. *option: which it was, if the
+ * message does not say so; "": several. */
+ct_status ct_config_check(const ct_config *config, const char **option);
+/* The same of the graph, which is made for it. */
+ct_status ct_config_check_graph(const ct_config *config);
 
 /* ---- runs (execute.c) ---- */
 /* Looks at what is there. CT_INVAL where a cell was run with other options. */
