@@ -81,6 +81,7 @@ ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *reque
 static ct_status say_left(const ct_study *study, ct_status status, int n_left) {
     if (status == CT_STOPPED) {
         ct_clear_message();
+        if (n_left == 0) return CT_OK; /* it came while the last one was ending */
         return ct_fail(CT_STOPPED, "stopped; %d run%s left: the same command goes on", n_left,
                        n_left == 1 ? " is" : "s are");
     }

@@ -1,8 +1,8 @@
 /* Running what is missing: finished runs are kept, interrupted ones go on, others begin. */
-#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "run/checkpoint.h"
 #include "run/run.h"
@@ -192,6 +192,12 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
 
 /* ---- all of them ---- */
 
+ct_status ct_study_heed_signal(bool *is_stopped) {
+    int number = ct_signals_seen();
+    if (number != 0) *is_stopped = true;
+    return number == SIGINT ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
+}
+
 static bool is_to_do(const ct_cell *cell) {
     return cell->is_selected && (cell->state == CT_CELL_MISSING || cell->state == CT_CELL_BEGUN);
 }
@@ -250,6 +256,7 @@ ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_
         if (is_time_up(request)) break;
         status = run_from(study, k, request, &is_stopped);
         if (status == CT_OK) status = ct_study_write(study);
+        if (status == CT_OK) status = ct_study_heed_signal(&is_stopped);
     }
     ct_signals_stop_at(0);
     *n_left = count_to_do(study);

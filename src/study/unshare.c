@@ -240,8 +240,8 @@ static ct_status go_on(launch *l, bool keep, bool *is_stopped) {
     CT_TRY(ct_share_config(l->share.cells[0], l->saved.lambdas, l->share.dir, &config));
     memcpy(config.resume, l->share.dir, sizeof config.resume);
     ct_note("--- %s goes on (interrupted before)", l->share.dir);
-    ct_status status = ct_train(&config);
-    return ct_share_finish(l->study, &l->share, status, keep, is_stopped);
+    CT_TRY(ct_share_finish(l->study, &l->share, ct_train(&config), keep, is_stopped));
+    return ct_study_heed_signal(is_stopped);
 }
 
 static ct_status look_after(launch *l, bool keep, bool *is_stopped) {
