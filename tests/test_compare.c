@@ -56,9 +56,41 @@ static void unknown_methods_are_refused_before_anything_is_trained(void) {
     CHECK(!ct_dir_exists("nothing"));
 }
 
+static void what_makes_no_comparison_is_refused_before_anything_is_trained(void) {
+#define NOTHING "compare --quiet " DATA "--agents 5 --batch-size 8 --out nothing "
+    REFUSES(2, NOTHING "--algorithms {}", "--algorithms names no method");
+    REFUSES(2, NOTHING "--algorithms dsgdm,ccl --lambdas 1:1,1:0", "--lambdas makes several runs");
+    REFUSES(2, NOTHING "--algorithms dsgdm:out=foo", "'out' has no place in a method");
+    REFUSES(2, NOTHING "--algorithms dsgdm:seeds=1", "'seeds' has no place in a method");
+    REFUSES(2, NOTHING "--algorithms dsgdm:force=on", "'force' has no place in a method");
+    REFUSES(2, NOTHING "--algorithms ccl:lambdas=1", "'lambdas' has no place in a method");
+    REFUSES(2, NOTHING "--algorithms dsgdm:resume=x", "'resume' has no place in a method");
+    REFUSES(2, NOTHING "--algorithms dsgdm --resume x", "goes on by itself");
+    REFUSES(2, NOTHING "--algorithms dsgdm,gt:topology=rign", "no topology 'rign'");
+    CHECK(!ct_dir_exists("nothing") && !ct_dir_exists("foo"));
+}
+
+static void a_comparison_without_a_name_has_a_flat_one(void) {
+    put("edges.txt", "0 1\n1 2\n2 3\n3 4\n4 0\n");
+    succeeds("compare --quiet --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 "
+             "--epochs 1 --topology file:./edges.txt --algorithms dsgd" DATA);
+    CHECK(ct_file_exists("runs/compare-idx-file_._edges.txt5/compare.md"));
+}
+
+/* The table only grows; with other options, or without one of its methods, it is another one. */
 static void an_earlier_comparison_is_not_replaced_without_force(void) {
+    char before[SAID];
     CHECK(run(COMPARE "--algorithms dsgdm") == 1);
+    CHECK(strstr(said.err, "table/compare.csv has dsgd:lr=1e6") != NULL);
     CHECK(strstr(said.err, "--force") != NULL);
+    succeeds(COMPARE "--algorithms dsgd:lr=1e6,dsgdm");
+    snprintf(before, sizeof before, "%s", said.out);
+    CHECK(strstr(before, "diverged") != NULL);
+    succeeds(COMPARE "--algorithms gt,dsgd:lr=1e6,dsgdm");
+    const char *old = strstr(before, "\ndsgd:lr=1e6 ");
+    CHECK(strstr(said.out, "\ngt ") != NULL && old != NULL && strstr(said.out, old) != NULL);
+    REFUSES(2, COMPARE "--algorithms gt,dsgd:lr=1e6,dsgdm --momentum 0.5",
+            "was run with --momentum 0.9", "--force");
 }
 
 /* ---- graphs that change, as the program shows them ---- */
@@ -95,6 +127,8 @@ int main(void) {
     TEST(several_seeds_give_deviations);
     TEST(a_method_that_diverges_gets_a_row_that_says_so);
     TEST(unknown_methods_are_refused_before_anything_is_trained);
+    TEST(what_makes_no_comparison_is_refused_before_anything_is_trained);
+    TEST(a_comparison_without_a_name_has_a_flat_one);
     TEST(an_earlier_comparison_is_not_replaced_without_force);
     TEST(a_graph_that_changes_is_shown_step_by_step);
     TEST(a_run_on_a_graph_that_changes_writes_its_files);

@@ -6,9 +6,8 @@
 
 #include "algo/algo.h"
 #include "cli/cli.h"
-#include "run/output.h"
 #include "run/run.h"
-#include "study/metric.h"
+#include "study/study.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -24,23 +23,37 @@ void ct_cli_compare_help(FILE *out) {
         "train) and prints a table; --out gets a run directory for each, compare.md and\n"
         "compare.csv. A method is NAME[+ccl][:option=value]..., all stands for every algorithm:\n"
         "  crosstalk compare --algorithms dsgdm,ccl,gt+ccl,gt:lr=0.05:momentum=0 --seeds 1,2,3\n"
-        "One that diverges gets a row that says so, and the others go on. For one process.\n",
+        "One that diverges gets a row that says so, and the others go on. After an interruption "
+        "the\n"
+        "same command goes on: what is finished is kept. Methods may be added to a table; one "
+        "that\n"
+        "lacks a method of the table in --out replaces it only with --force. For one process.\n",
         out);
 }
 
 typedef struct row {
     char label[CT_CONFIG_TEXT]; /* as given */
-    ct_config config;
-    ct_json *summary; /* NULL: it diverged */
+    ct_cell cell;               /* a run like those of studies */
 } row;
 
 typedef struct comparison {
     ct_config base;
     row *rows; /* [MAX_ROWS] */
     int n_rows;
+    ct_study_data data;
 } comparison;
 
 /* ---- rows ---- */
+
+/* An option that a method may have: not what makes a run several, or another one's. */
+static ct_status set_own(ct_config *config, const char *option, const char *value) {
+    static const char *const not_here[] = {"out", "resume", "force", "quiet", "seeds", "lambdas"};
+    const char *name = ct_config_name(option);
+    for (size_t k = 0; name != NULL && k < sizeof not_here / sizeof *not_here; k++)
+        if (strcmp(name, not_here[k]) == 0)
+            return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", name);
+    return ct_config_set(config, option, value);
+}
 
 /* "name+ccl:option=value" into a config; the text is taken apart. */
 static ct_status set_method(ct_config *config, char *text) {
@@ -59,7 +72,7 @@ static ct_status set_method(ct_config *config, char *text) {
         if (equals == NULL || (next != NULL && equals > next))
             return ct_fail(CT_INVAL, "--algorithms: '%s' is not of the form option=value", option);
         *equals = '\0';
-        CT_TRY(ct_config_set(config, option, equals + 1));
+        CT_TRY(set_own(config, option, equals + 1));
     }
     return CT_OK;
 }
@@ -71,31 +84,37 @@ static ct_status name_dir(const comparison *c, row *r) {
     memcpy(name, r->label, n + 1);
     for (size_t k = 0; k < n; k++)
         if (!isalnum((unsigned char)name[k]) && strchr("+-.", name[k]) == NULL) name[k] = '_';
-    int length = snprintf(r->config.out, sizeof r->config.out, "%s/%s", c->base.out, name);
-    if (length < 0 || (size_t)length >= sizeof r->config.out)
+    ct_cell *cell = &r->cell;
+    char *out = cell->config.out;
+    snprintf(cell->name, sizeof cell->name, "%.*s", (int)sizeof cell->name - 1, r->label);
+    int length = snprintf(out, sizeof cell->config.out, "%s/%s", c->base.out, name);
+    if (length < 0 || (size_t)length >= sizeof cell->config.out)
         return ct_fail(CT_INVAL, "--out: the name is too long: %s", c->base.out);
+    for (int k = 0; k < c->n_rows; k++)
+        if (strcmp(c->rows[k].cell.config.out, out) == 0)
+            return ct_fail(CT_INVAL, "--algorithms: %s and %s would both lie in %s",
+                           c->rows[k].label, r->label, out);
     return CT_OK;
 }
 
 /* Names are checked here: a typing error costs no time. */
 static ct_status add_row(void *context, const char *field) {
     comparison *c = context;
-    const ct_algo *algo;
+    const char *option;
     char text[CT_CONFIG_TEXT];
     if (c->n_rows == MAX_ROWS)
         return ct_fail(CT_INVAL, "--algorithms: at most %d methods", MAX_ROWS);
     row *r = &c->rows[c->n_rows];
-    r->config = c->base;
+    r->cell = (ct_cell){.config = c->base, .is_selected = true, .data = &c->data};
     snprintf(r->label, sizeof r->label, "%.*s", (int)sizeof r->label - 1, field);
     for (int k = 0; k < c->n_rows; k++)
         if (strcmp(c->rows[k].label, r->label) == 0)
             return ct_fail(CT_INVAL, "--algorithms: %s is there twice", field);
     snprintf(text, sizeof text, "%s", r->label);
-    CT_TRY(set_method(&r->config, text));
+    CT_TRY(set_method(&r->cell.config, text));
     CT_TRY(name_dir(c, r));
-    ct_config resolved = r->config;
-    CT_TRY(ct_config_resolve(&resolved));
-    CT_TRY(ct_algo_find(resolved.algorithm, &algo));
+    CT_TRY(ct_config_check(&r->cell.config, &option));
+    CT_TRY(ct_config_check_graph(&r->cell.config));
     c->n_rows++;
     return CT_OK;
 }
@@ -120,7 +139,7 @@ static ct_status add_rows(comparison *c, const char *list) {
 /* ---- results ---- */
 
 static double number(const row *r, const char *key) {
-    return ct_json_number(r->summary, key);
+    return ct_json_number(r->cell.summary, key);
 }
 
 /* The table's columns; those with a deviation show it where there were several seeds. */
@@ -147,7 +166,7 @@ static void format_cell(const row *r, int column, char *out, size_t size) {
                         : NAN;
     int digits = columns[column].digits;
     if (isnan(value))
-        snprintf(out, size, "%s", column == 0 && r->summary == NULL ? "diverged" : "-");
+        snprintf(out, size, "%s", column == 0 && r->cell.summary == NULL ? "diverged" : "-");
     else if (isnan(spread))
         snprintf(out, size, "%.*f", digits, value);
     else
@@ -204,11 +223,16 @@ static ct_status write_file(const char *dir, const char *name, const ct_text *te
     return status;
 }
 
+static bool is_over(const row *r) {
+    return r->cell.state == CT_CELL_DONE || r->cell.state == CT_CELL_DIVERGED;
+}
+
 /* The tables of the rows so far, so that a long comparison can be looked at while it runs. */
-static ct_status write_tables(const comparison *c, int n_rows, bool is_last) {
+static ct_status write_tables(const comparison *c, bool is_last) {
     ct_text text = {0}, markdown = {0}, csv = {0};
     add_header(&text, &markdown, &csv);
-    for (int k = 0; k < n_rows; k++) add_result(&c->rows[k], &text, &markdown, &csv);
+    for (int k = 0; k < c->n_rows; k++)
+        if (is_over(&c->rows[k])) add_result(&c->rows[k], &text, &markdown, &csv);
     ct_status status = ct_text_status(&text);
     if (status == CT_OK) status = write_file(c->base.out, "compare.md", &markdown);
     if (status == CT_OK) status = write_file(c->base.out, "compare.csv", &csv);
@@ -219,16 +243,71 @@ static ct_status write_tables(const comparison *c, int n_rows, bool is_last) {
     return status;
 }
 
-static ct_status train_row(row *r) {
-    ct_note("--- %s", r->label);
-    ct_status status = ct_train(&r->config);
-    if (status == CT_DIVERGED) {
-        ct_note("%s: %s", r->label, ct_message());
-        ct_clear_message();
-        return CT_OK;
+/* ---- what is there ---- */
+
+static bool has_row(const comparison *c, const char *label, size_t n) {
+    for (int k = 0; k < c->n_rows; k++)
+        if (strlen(c->rows[k].label) == n && memcmp(c->rows[k].label, label, n) == 0) return true;
+    return false;
+}
+
+/* Every method of a table that is there stays in it. */
+static ct_status check_methods(const comparison *c, const char *path, const char *csv) {
+    const char *line = csv + strcspn(csv, "\n");
+    for (line += *line == '\n'; *line != '\0'; line += *line == '\n') {
+        size_t n = strcspn(line, ",\n");
+        if (!has_row(c, line, n))
+            return ct_fail(CT_IO,
+                           "%s has %.*s, which --algorithms does not name; name another --out, or "
+                           "replace it with --force",
+                           path, (int)n, line);
+        line += strcspn(line, "\n");
     }
-    CT_TRY(status);
-    return ct_summary_read(r->config.out, &r->summary);
+    return CT_OK;
+}
+
+static ct_status check_table(const comparison *c) {
+    ct_blob csv = {0};
+    if (c->base.force || !ct_dir_has(c->base.out, "compare.csv")) return CT_OK;
+    char *path = ct_path_join(c->base.out, "compare.csv");
+    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
+    ct_status status = ct_file_read(path, (size_t)1 << 20, &csv);
+    if (status == CT_OK) status = check_methods(c, path, (const char *)csv.bytes);
+    ct_blob_free(&csv);
+    ct_free(path);
+    return status;
+}
+
+/* ---- running ---- */
+
+static ct_status train_row(row *r, bool *is_stopped) {
+    ct_note("--- %s%s", r->label, r->cell.state == CT_CELL_BEGUN ? " (interrupted before)" : "");
+    CT_TRY(ct_cell_run(&r->cell, true, is_stopped));
+    return ct_study_heed_signal(is_stopped);
+}
+
+static ct_status train_rows(comparison *c) {
+    bool is_stopped = false;
+    ct_status status = CT_OK;
+    for (int k = 0; k < c->n_rows && status == CT_OK && !is_stopped; k++) {
+        if (is_over(&c->rows[k])) continue;
+        status = train_row(&c->rows[k], &is_stopped);
+        if (status == CT_OK) status = write_tables(c, false);
+    }
+    return status;
+}
+
+/* What was stopped is not lost; the message says how to go on. */
+static ct_status say_left(const comparison *c, ct_status status) {
+    int n_left = 0;
+    for (int k = 0; k < c->n_rows; k++) n_left += !is_over(&c->rows[k]);
+    ct_clear_message();
+    if (n_left == 0) return CT_OK;
+    const char *are = n_left == 1 ? " is" : "s are";
+    if (status == CT_STOPPED)
+        return ct_fail(status, "stopped; %d method%s left: the same command goes on", n_left, are);
+    fprintf(stderr, "crosstalk: %d method%s left: the same command goes on\n", n_left, are);
+    return CT_OK;
 }
 
 /* Takes --algorithms out of the arguments; the rest are the runs'. */
@@ -248,17 +327,36 @@ static ct_status own_options(int *n_args, char **args, const char **list) {
     return CT_OK;
 }
 
-static ct_status compare(comparison *c, const char *list) {
-    if (c->base.out[0] == '\0')
-        snprintf(c->base.out, sizeof c->base.out, "runs/compare-%.60s-%.30s%d", c->base.dataset,
-                 c->base.topology, (int)c->base.agents);
-    CT_TRY(add_rows(c, list));
-    CT_TRY(ct_dir_create(c->base.out));
-    for (int k = 0; k < c->n_rows; k++) {
-        CT_TRY(train_row(&c->rows[k]));
-        CT_TRY(write_tables(c, k + 1, k + 1 == c->n_rows));
-    }
+/* --out, or a name made of what is compared. */
+static void name_out(ct_config *base) {
+    if (base->out[0] != '\0') return;
+    snprintf(base->out, sizeof base->out, "runs/compare-%.60s-%.30s%d", base->dataset,
+             base->topology, (int)base->agents);
+    for (char *at = base->out + strlen("runs/"); *at != '\0'; at++)
+        if (*at == '/' || *at == ':') *at = '_';
+}
+
+static ct_status check_base(const ct_config *base) {
+    if (base->lambdas[0] != '\0')
+        return ct_fail(CT_INVAL, "--lambdas makes several runs of one; crosstalk sweep --lambda-m "
+                                 "... compares them");
+    if (base->resume[0] != '\0')
+        return ct_fail(CT_INVAL, "--resume: an interrupted comparison goes on by itself");
     return CT_OK;
+}
+
+static ct_status compare(comparison *c, const char *list) {
+    CT_TRY(check_base(&c->base));
+    name_out(&c->base);
+    CT_TRY(add_rows(c, list));
+    if (c->n_rows == 0) return ct_fail(CT_INVAL, "--algorithms names no method");
+    CT_TRY(check_table(c));
+    for (int k = 0; k < c->n_rows; k++) CT_TRY(ct_cell_inspect(&c->rows[k].cell));
+    CT_TRY(ct_dir_create(c->base.out));
+    ct_status status = train_rows(c);
+    if (status != CT_OK && status != CT_STOPPED) return status;
+    CT_TRY(write_tables(c, true));
+    return say_left(c, status);
 }
 
 ct_status ct_cli_compare(int n_args, char **args) {
@@ -273,7 +371,8 @@ ct_status ct_cli_compare(int n_args, char **args) {
     c.rows = ct_new(row, MAX_ROWS);
     if (c.rows == NULL) return ct_fail(CT_NOMEM, "no memory for %d methods", MAX_ROWS);
     ct_status status = compare(&c, list);
-    for (int k = 0; k < c.n_rows; k++) ct_json_free(&c.rows[k].summary);
+    for (int k = 0; k < c.n_rows; k++) ct_json_free(&c.rows[k].cell.summary);
+    ct_study_data_free(&c.data);
     ct_free(c.rows);
     return status;
 }

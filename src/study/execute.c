@@ -90,7 +90,7 @@ static ct_status check_diverged(ct_cell *cell) {
     return status;
 }
 
-static ct_status inspect(ct_cell *cell) {
+ct_status ct_cell_inspect(ct_cell *cell) {
     const char *dir = cell->config.out;
     ct_json_free(&cell->summary);
     cell->state = CT_CELL_MISSING;
@@ -107,7 +107,7 @@ static ct_status inspect(ct_cell *cell) {
 }
 
 ct_status ct_study_inspect(ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++) CT_TRY(inspect(&study->cells[k]));
+    for (int k = 0; k < study->n_cells; k++) CT_TRY(ct_cell_inspect(&study->cells[k]));
     return CT_OK;
 }
 
@@ -160,8 +160,7 @@ static ct_status train_cell(const ct_cell *cell) {
     return ct_train(&config);
 }
 
-/* Trains; the cell is left in the state that it then has. *is_stopped: by a signal or the time. */
-static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
+ct_status ct_cell_run(ct_cell *cell, bool keep, bool *is_stopped) {
     char text[1024];
     ct_status status = train_cell(cell);
     bool was_stopped = ct_signals_seen() != 0;
@@ -229,7 +228,7 @@ static ct_status run_from(ct_study *study, int k, const ct_study_request *reques
     }
     ct_note("--- %d left: %s%s", n_left, cell->name,
             cell->state == CT_CELL_BEGUN ? " (interrupted before)" : "");
-    return run_cell(cell, request->keep, is_stopped);
+    return ct_cell_run(cell, request->keep, is_stopped);
 }
 
 /* Whatever older versions kept of finished runs. */

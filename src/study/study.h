@@ -164,6 +164,14 @@ ct_status ct_config_check(const ct_config *config, const char **option);
 ct_status ct_config_check_graph(const ct_config *config);
 
 /* ---- runs (execute.c) ---- */
+/* Looks at what is there of one cell: its state, and the summary of a finished one. */
+ct_status ct_cell_inspect(ct_cell *cell);
+/* Trains one that is missing or was interrupted and leaves it in the state that it then has.
+ * *is_stopped: by a signal or the time. */
+ct_status ct_cell_run(ct_cell *cell, bool keep, bool *is_stopped);
+/* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
+ * Ctrl-C; *is_stopped is set for any. */
+ct_status ct_study_heed_signal(bool *is_stopped);
 /* Looks at what is there. CT_INVAL where a cell was run with other options. */
 ct_status ct_study_inspect(ct_study *study);
 /* Finds runs of the studies beside this one that have the options of missing cells (reuse.c). */

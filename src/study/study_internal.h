@@ -32,9 +32,6 @@ ct_status ct_share_finish(ct_study *study, const ct_share *share, ct_status stat
  * interrupted goes on. */
 ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped);
 
-/* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
- * Ctrl-C; *is_stopped is set for any. */
-ct_status ct_study_heed_signal(bool *is_stopped);
 /* Nothing is there of the cell, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
 /* A run was made with other data than the cell's (data.c); *source: where it had them from. */
