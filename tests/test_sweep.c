@@ -221,10 +221,12 @@ static void results_of_other_data_are_not_taken(void) {
     put_data("pets/cats", 0);
     put_data("pets/dogs", 0);
     put_data("moved/cats", 0);
+    put_data("moved/cats-32", 0);
     put_data("other/cats", 5);
     succeeds(PETS "--data-dir pets/cats --out all/pets");
     succeeds(PETS "--data-dir pets/cats/ --out all/pets");
     succeeds(PETS "--data-dir moved/cats --out all/pets");
+    succeeds(PETS "--data-dir moved/cats-32 --out all/pets");
     succeeds(PETS "--table-only --out all/pets");
     REFUSES(2, PETS "--data-dir pets/dogs --out all/pets",
             "was run with --data-dir pets/cats, and here it is pets/dogs", "--force");

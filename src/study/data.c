@@ -4,6 +4,7 @@
  * are told by what a run has written down: the last part of the path they came from, and the hash
  * of their split, which follows from the labels. A folder with another name is other data even if
  * its labels are alike: a refusal costs less than a table of something else. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,13 @@ static void last_part(const char *path, char *out, size_t size) {
     while (begin > 0 && path[begin - 1] != '/') begin--;
     snprintf(out, size, "%.*s", (int)(n - begin), path + begin);
     if (strcmp(out, ".") == 0 || strcmp(out, "..") == 0) out[0] = '\0';
+}
+
+/* One is the other, or that with something behind it: imagenette, imagenette-160. */
+static bool are_alike(const char *a, const char *b) {
+    size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    const char *more = strlen(a) > n ? a + n : b + n;
+    return strncmp(a, b, n) == 0 && !isalnum((unsigned char)*more);
 }
 
 /* The cell's data, as it was opened for a cell before or is now; false: it cannot be. */
@@ -77,6 +85,6 @@ bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const c
     if (strcmp(saved->string, c->data_dir) == 0) return false;
     last_part(saved->string, then, sizeof then);
     last_part(c->data_dir, now, sizeof now);
-    if (then[0] != '\0' && now[0] != '\0' && strcmp(then, now) != 0) return true;
+    if (then[0] != '\0' && now[0] != '\0' && !are_alike(then, now)) return true;
     return is_one_of(c->dataset, quick) && is_split_otherwise(cell, summary);
 }
