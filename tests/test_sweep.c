@@ -138,11 +138,14 @@ static void finished_runs_of_a_shared_launch_are_put_away(void) {
 
 static void a_shared_launch_with_other_options_is_left_alone(void) {
     leave_a_shared_launch("cut7/shared-lambda-d_.1");
+    CHECK_OK(ct_dir_create("cut7/shared-thoughts"));
+    put("cut7/shared-thoughts/mine.txt", "somebody's");
     CHECK(run("sweep --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 "
               "--batch-size 8 --agents 4 --epochs 1 --lr 0.03 --threads 1 --algorithm ccl "
               "--lambda-d .1,0 --out cut7") == 0);
     CHECK(strstr(said.err, "cut7/shared-lambda-d_.1 was begun with other options") != NULL);
     CHECK(ct_dir_exists("cut7/shared-lambda-d_.1/checkpoint/20"));
+    CHECK(ct_file_exists("cut7/shared-thoughts/mine.txt"));
     CHECK(ct_dir_exists("cut7/lambda-d_0") && !ct_dir_exists("cut7/shared-lambda-d_.1-2"));
 }
 

@@ -259,12 +259,25 @@ static ct_status look_after(launch *l, bool keep, bool *is_stopped) {
     return l->is_selected ? go_on(l, keep, is_stopped) : CT_OK;
 }
 
+/* It is a launch of several pairs of lambdas: somebody else's files are nothing to us. */
+static bool is_launch(const char *dir) {
+    ct_config config;
+    ct_config_init(&config);
+    if (!ct_dir_has(dir, "config.txt")) return false;
+    char *path = ct_path_join(dir, "config.txt");
+    bool is_one =
+        path != NULL && ct_config_read(&config, path) == CT_OK && config.lambdas[0] != '\0';
+    ct_clear_message();
+    ct_free(path);
+    return is_one;
+}
+
 ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped) {
     char name[256] = "";
     while (!*is_stopped && next_name(study->out, CT_SHARED, name)) {
         launch l = {.study = study};
         int n = snprintf(l.share.dir, sizeof l.share.dir, "%s/%s", study->out, name);
-        if (n < 0 || (size_t)n + 64 > sizeof l.share.dir || !ct_dir_exists(l.share.dir)) continue;
+        if (n < 0 || (size_t)n + 64 > sizeof l.share.dir || !is_launch(l.share.dir)) continue;
         ct_status status = look_after(&l, keep, is_stopped);
         ct_json_free(&l.options);
         CT_TRY(status);
