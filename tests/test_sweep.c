@@ -110,6 +110,19 @@ static void a_restart_that_fails_leaves_a_shared_launch_as_it_is(void) {
     CHECK(same_run("cut3/lambda-d_.1", "whole2/lambda-d_.1"));
 }
 
+/* The same sweep, begun twice. */
+static void a_shared_launch_that_is_in_work_is_not_touched(void) {
+    int lock = -1;
+    leave_a_shared_launch("twice/shared-lambda-d_.1");
+    REQUIRE(ct_dir_lock("twice/shared-lambda-d_.1", &lock));
+    REFUSES(1, TWO "twice", "shared-lambda-d_.1 is being trained by another process");
+    REFUSES(1, TWO "twice --checkpoint-every 0 --force", "being trained by another process");
+    CHECK(ct_dir_exists("twice/shared-lambda-d_.1/checkpoint/20"));
+    ct_dir_unlock(&lock);
+    succeeds(TWO "twice");
+    CHECK(same_run("twice/lambda-d_.1", "whole2/lambda-d_.1"));
+}
+
 /* Whatever the cells are asked for in, the launch that has them goes on. */
 static void a_shared_launch_goes_on_for_one_of_its_cells(void) {
     leave_a_shared_launch("cut4/shared-lambda-d_.1");
@@ -266,6 +279,7 @@ int main(void) {
     TEST(lambdas_that_share_a_launch_give_the_same_bits);
     TEST(a_shared_launch_goes_on_after_an_interruption);
     TEST(a_restart_that_fails_leaves_a_shared_launch_as_it_is);
+    TEST(a_shared_launch_that_is_in_work_is_not_touched);
     TEST(a_shared_launch_goes_on_for_one_of_its_cells);
     TEST(finished_runs_of_a_shared_launch_are_put_away);
     TEST(a_shared_launch_with_other_options_is_left_alone);

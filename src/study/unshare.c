@@ -244,7 +244,17 @@ static ct_status go_on(launch *l, bool keep, bool *is_stopped) {
     return ct_study_heed_signal(is_stopped);
 }
 
+/* Nobody trains in it now: it may go on, or go. Training itself locks it again. */
+static ct_status check_idle(const char *dir) {
+    int lock = -1;
+    if (!ct_dir_lock(dir, &lock))
+        return ct_fail(CT_BUSY, "%s is being trained by another process", dir);
+    ct_dir_unlock(&lock);
+    return CT_OK;
+}
+
 static ct_status look_after(launch *l, bool keep, bool *is_stopped) {
+    CT_TRY(check_idle(l->share.dir));
     CT_TRY(look(l));
     if (!l->is_whole || !l->is_open) return empty_dir(l->study, l->share.dir, keep);
     if (l->is_other) {
