@@ -59,17 +59,25 @@ static inline void start(char **args) {
     _exit(98);
 }
 
-/* Runs the program with words separated by blanks; {} is an empty word. Returns its exit code. */
-static int run(const char *words) {
-    static char text[4096];
-    char *args[MAX_ARGS + 2] = {CT_PROGRAM}, *save = NULL;
-    int n = 1, status = 0;
+/* The program and words separated by blanks, {} an empty one, as arguments; good until the next. */
+static inline char **split_words(const char *words) {
+    static char text[4096], *args[MAX_ARGS + 2] = {CT_PROGRAM};
+    char *save = NULL;
+    int n = 1;
     snprintf(said.command, sizeof said.command, "%s", words);
     snprintf(text, sizeof text, "%s", words);
     for (char *w = strtok_r(text, " ", &save); w != NULL && n <= MAX_ARGS;
          w = strtok_r(NULL, " ", &save))
         args[n++] = strcmp(w, "{}") == 0 ? w + 2 : w;
+    args[n] = NULL;
     fflush(stdout);
+    return args;
+}
+
+/* Runs the program with these words. Returns its exit code. */
+static int run(const char *words) {
+    char **args = split_words(words);
+    int status = 0;
     pid_t pid = fork();
     if (pid == 0) start(args);
     said.code = -1;

@@ -1,8 +1,6 @@
 /* crosstalk reproduce: studies read from text, run, interrupted, reused and printed. */
 #include "markup.h"
-#include "program.h"
-
-#include "study/study.h"
+#include "studies.h"
 
 /* Milliseconds a run. */
 #define OPTIONS                                                                                    \
@@ -13,22 +11,6 @@
     "[column alpha = 0.1]\nalpha = 0.1\n[column alpha = 1]\nalpha = 1\n"                           \
     "[row plain | IID]\nalgorithm = dsgdm\npartition = iid\ncells = + | <\npaper = 50.00 +- 1\n"   \
     "[row plain | CCL]\nalgorithm = ccl\nlambda-d = 0 | 0.01\npaper = - | 10.5 +- 99\n"
-
-static bool contains(const char *path, const char *words) {
-    char text[SAID];
-    slurp(path, text);
-    if (strstr(text, words) != NULL) return true;
-    printf("    %s has no '%s':\n%s\n", path, words, text);
-    return false;
-}
-
-static double of_summary(const char *dir, const char *key) {
-    ct_json *summary = NULL;
-    double value = NAN;
-    if (ct_summary_read(dir, &summary) == CT_OK) value = ct_json_number(summary, key);
-    ct_json_free(&summary);
-    return value;
-}
 
 /* ---- the file ---- */
 

@@ -14,14 +14,7 @@ static void sleep_ms(long ms) {
 
 /* Starts the program as a shell does: a file beyond the limit (0: none) ends it. */
 static pid_t launch(const char *words, rlim_t limit) {
-    static char text[4096];
-    char *args[MAX_ARGS + 2] = {CT_PROGRAM}, *save = NULL;
-    int n = 1;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *w = strtok_r(text, " ", &save); w != NULL && n <= MAX_ARGS;
-         w = strtok_r(NULL, " ", &save))
-        args[n++] = w;
-    fflush(stdout);
+    char **args = split_words(words);
     pid_t pid = fork();
     if (pid != 0) return pid;
     int err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);

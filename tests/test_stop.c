@@ -14,16 +14,9 @@
 
 /* Starts the program, sends it a signal as soon as the file is there, and waits for its end. */
 static void run_until(const char *words, const char *path, int number) {
-    static char text[4096];
-    char *args[MAX_ARGS + 2] = {CT_PROGRAM}, *save = NULL;
-    int n = 1, status = 0;
+    char **args = split_words(words);
     struct timespec moment = {0, 1000000};
-    snprintf(said.command, sizeof said.command, "%s", words);
-    snprintf(text, sizeof text, "%s", words);
-    for (char *w = strtok_r(text, " ", &save); w != NULL && n <= MAX_ARGS;
-         w = strtok_r(NULL, " ", &save))
-        args[n++] = w;
-    fflush(stdout);
+    int status = 0;
     pid_t pid = fork();
     if (pid == 0) start(args);
     for (int k = 0; k < 60000 && !ct_file_exists(path); k++) nanosleep(&moment, NULL);

@@ -1,23 +1,5 @@
 /* crosstalk sweep: combinations of values, and runs that share a launch. */
-#include "program.h"
-
-#include "study/study.h"
-
-static bool contains(const char *path, const char *words) {
-    char text[SAID];
-    slurp(path, text);
-    if (strstr(text, words) != NULL) return true;
-    printf("    %s has no '%s':\n%s\n", path, words, text);
-    return false;
-}
-
-static double of_summary(const char *dir, const char *key) {
-    ct_json *summary = NULL;
-    double value = NAN;
-    if (ct_summary_read(dir, &summary) == CT_OK) value = ct_json_number(summary, key);
-    ct_json_free(&summary);
-    return value;
-}
+#include "studies.h"
 
 #define SHAPES                                                                                     \
     "--quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 --batch-size "  \
