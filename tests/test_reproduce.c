@@ -34,6 +34,13 @@ static void check_refused(const char *text, const char *words) {
     ct_clear_message();
 }
 
+static void a_note_that_has_no_room_is_refused(void) {
+    char text[1000];
+    int n = snprintf(text, sizeof text, "note = %0300d\nnote = %0300d\n[row a]\n", 1, 2);
+    REQUIRE(n > 600 && n < (int)sizeof text);
+    check_refused(text, "my.conf:2: notes have at most");
+}
+
 static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("title = x\n", "my.conf:2: the study has no [row]");
     check_refused("title = x\nagents = 4\n[row a]\n", "my.conf:2: 'agents' is none of title");
@@ -400,6 +407,7 @@ static void words_that_make_no_study_are_refused(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(what_is_wrong_in_a_file_is_named_with_its_line);
+    TEST(a_note_that_has_no_room_is_refused);
     TEST(words_that_no_run_takes_are_named_with_their_line);
     TEST(the_study_in_the_manual_can_be_run);
     TEST(every_experiment_that_comes_along_can_be_planned);

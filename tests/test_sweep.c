@@ -248,6 +248,9 @@ static void lists_that_make_no_sweep_are_refused(void) {
     REFUSES(2, "sweep --lr 0.1,0.2 --lr 0.3", "--lr has both a list and a single value");
     REFUSES(2, "sweep --grid lr", "--grid: 'lr' is not of the form");
     REFUSES(2, "sweep --grid rate=1,2", "unknown option --rate");
+    REFUSES(2, "sweep --grid out=x,y", "'out' cannot be swept over");
+    REFUSES(2, "sweep --grid resume=x", "'resume' cannot be swept over");
+    REFUSES(2, "sweep --lambda-m 0.1,.1", "--lambda-m: .1 is there twice");
     REFUSES(2, "sweep --lr 1,2 --show speed", "no metric 'speed'");
     REFUSES(2, "sweep --lr 1,2 --at-once 0", "--at-once");
     REFUSES(2, "train --dataset shapes --loss ccl --lambdas 0.1", "'0.1' is no pair");

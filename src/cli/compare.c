@@ -47,11 +47,10 @@ typedef struct comparison {
 
 /* An option that a method may have: not what makes a run several, or another one's. */
 static ct_status set_own(ct_config *config, const char *option, const char *value) {
-    static const char *const not_here[] = {"out", "resume", "force", "quiet", "seeds", "lambdas"};
     const char *name = ct_config_name(option);
-    for (size_t k = 0; name != NULL && k < sizeof not_here / sizeof *not_here; k++)
-        if (strcmp(name, not_here[k]) == 0)
-            return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", name);
+    bool is_several = name != NULL && (strcmp(name, "seeds") == 0 || strcmp(name, "lambdas") == 0);
+    if (is_several || ct_config_is_single(option))
+        return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", name);
     return ct_config_set(config, option, value);
 }
 

@@ -47,13 +47,20 @@ typedef struct sweep {
 
 /* ---- axes ---- */
 
+/* 0.1 and .1 are one value. */
+static bool are_same(const char *a, const char *b) {
+    double x, y;
+    if (ct_parse_double(a, &x) && ct_parse_double(b, &y)) return x == y;
+    return strcmp(a, b) == 0;
+}
+
 static ct_status add_value(axis *a, const char *value) {
     if (a->n == MAX_VALUES)
         return ct_fail(CT_INVAL, "--%s: at most %d values", a->name, MAX_VALUES);
     if (strlen(value) >= CT_STUDY_LABEL || strchr(value, '|') != NULL)
         return ct_fail(CT_INVAL, "--%s: '%s' cannot be swept over", a->name, value);
     for (int k = 0; k < a->n; k++)
-        if (strcmp(a->values[k], value) == 0)
+        if (are_same(a->values[k], value))
             return ct_fail(CT_INVAL, "--%s: %s is there twice", a->name, value);
     snprintf(a->values[a->n++], CT_STUDY_LABEL, "%s", value);
     return CT_OK;
@@ -70,6 +77,8 @@ static ct_status add_axis(sweep *s, const char *given, const char *list) {
         ct_config_init(&any);
         return ct_config_set(&any, given, "");
     }
+    if (ct_config_is_single(name))
+        return ct_fail(CT_INVAL, "--grid: '%s' cannot be swept over", name);
     for (int k = 0; k < s->n_axes; k++)
         if (strcmp(s->axes[k].name, name) == 0)
             return ct_fail(CT_INVAL, "--%s has two lists of values", name);

@@ -153,6 +153,11 @@ bool ct_config_is_switch(const char *name) {
     return id >= 0 && options[id].kind == SWITCH;
 }
 
+bool ct_config_is_single(const char *name) {
+    int id = find(name);
+    return id == CT_OPT_out || id == CT_OPT_resume || id == CT_OPT_force || id == CT_OPT_quiet;
+}
+
 void ct_config_override(ct_config *config, const ct_config *with) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         static const size_t sizes[] = {CT_CONFIG_TEXT, sizeof(int64_t), sizeof(double),

@@ -48,6 +48,8 @@ ct_status ct_config_set(ct_config *config, const char *name, const char *value);
 bool ct_config_is_given(const ct_config *config, const char *name);
 /* The option takes no value on the command line (SWITCH). Unknown names: false. */
 bool ct_config_is_switch(const char *name);
+/* Options of one training alone (out, resume, force, quiet): whoever makes several sets them. */
+bool ct_config_is_single(const char *name);
 
 /* Every option that is given in `with` becomes what it is there. */
 void ct_config_override(ct_config *config, const ct_config *with);

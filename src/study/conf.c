@@ -92,11 +92,15 @@ static ct_status set_heads(ct_study *study, char *value) {
 static ct_status set_property(reader *r, const char *name, char *value) {
     ct_study *s = r->study;
     if (strcmp(name, "title") == 0) {
+        if (strlen(value) >= sizeof s->title)
+            return bad(r, "a title has at most %zu characters", sizeof s->title - 1);
         snprintf(s->title, sizeof s->title, "%s", value);
         return CT_OK;
     }
     if (strcmp(name, "note") == 0) {
         size_t n = strlen(s->note); /* several lines become one */
+        if (n + 1 + strlen(value) >= sizeof s->note)
+            return bad(r, "notes have at most %zu characters together", sizeof s->note - 2);
         snprintf(s->note + n, sizeof s->note - n, "%s%s", n > 0 ? " " : "", value);
         return CT_OK;
     }
@@ -167,9 +171,7 @@ static ct_status set_line(reader *r, const char *name, char *value) {
     ct_settings *list = row != NULL         ? &row->options
                         : r->column != NULL ? &r->column->options
                                             : &r->study->options;
-    static const char *const not_here[] = {"out", "resume", "force", "quiet"};
-    for (size_t k = 0; k < sizeof not_here / sizeof *not_here; k++)
-        if (strcmp(name, not_here[k]) == 0) return bad(r, "'%s' has no place here", name);
+    if (ct_config_is_single(name)) return bad(r, "'%s' has no place here", name);
     for (int k = 0; k < list->n; k++)
         if (strcmp(list->items[k].name, name) == 0)
             return bad(r, "'%s' is set twice; first in line %d", name, list->items[k].line);
