@@ -208,6 +208,7 @@ static void topology_shows_neighbours_and_spectrum(void) {
     REFUSES(2, "topology --topology dyck --agents 16", "dyck", "32");
     REFUSES(1, "topology --topology file:nowhere.txt --agents 5", "nowhere.txt");
     REFUSES(2, "topology --seeds 2,3", "--seeds", "--seed");
+    REFUSES(2, "topology --out x", "--out");
     REFUSES(2, "train --dataset shapes --seeds 9100000000000000001 --out x", "--seeds", "9e15");
     REFUSES(2, "partition --dataset shapes --seeds 2,3", "--seeds", "--seed");
 }

@@ -91,6 +91,9 @@ static void a_sample_that_is_not_there_is_named(void) {
     CHECK(shell("%s data split --ranks 7 --out more --agents 6 " SHAPES "2>&1%s", CT_PROGRAM, "") ==
           2);
     CHECK(!ct_dir_exists("x") && !ct_dir_exists("more"));
+    CHECK(shell("%s data split --ranks 2 --force --out parts --agents 6 " SHAPES "2>&1%s",
+                CT_PROGRAM, "") == 0);
+    CHECK(ct_file_exists("parts/rank-1.ctpart") && !ct_file_exists("parts/rank-2.ctpart"));
     remove_tree("parts");
 }
 

@@ -268,6 +268,13 @@ static void choose_samples(const ct_partition *p, ct_span rows, bool *keep, size
     }
 }
 
+/* Parts of an earlier split for more ranks. */
+static void remove_parts_from(const char *dir, int rank, const char *kind) {
+    char path[CT_CONFIG_TEXT + 64];
+    do snprintf(path, sizeof path, "%s/rank-%d.%s", dir, rank++, kind);
+    while (remove(path) == 0);
+}
+
 static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_partition *p,
                              int n_ranks) {
     const ct_config *c = &a->config;
@@ -283,6 +290,7 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
         snprintf(path, sizeof path, "%s/rank-%d.%s", c->out, rank, kind);
         status = ct_part_write(d, &options, keep, path);
     }
+    if (status == CT_OK) remove_parts_from(c->out, n_ranks, kind);
     snprintf(path, sizeof path, "%s/partition.csv", c->out);
     if (status == CT_OK) status = ct_partition_write(p, path);
     ct_free(keep);

@@ -76,5 +76,6 @@ ct_status ct_cli_topology(int n_args, char **args) {
     ct_config_init(&c);
     CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
     CT_TRY(ct_cli_one_seed(&c));
+    if (c.out[0] != '\0') return ct_fail(CT_INVAL, "--out: a graph is printed, not written");
     return ct_schedule_is_known(c.topology) ? show_schedule(&c) : show_graph(&c);
 }
