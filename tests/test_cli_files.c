@@ -228,6 +228,9 @@ static void a_bad_config_file_is_refused(void) {
     CHECK_OK(ct_file_write("bad.txt", "agents = 5\n\0lr = 1\n", 19));
     REFUSES(1, "train --config bad.txt --out run", "bad.txt: a zero byte");
     REFUSES(2, "train --config bad.txt --config bad.txt", "--config is there twice");
+    put("bad.txt", "dataset = shapes\nseed = 1\nseeds = 2,3\n"); /* good, but several */
+    REFUSES(2, "partition --config bad.txt", "--seeds");
+    succeeds("partition --config bad.txt --seed 2");
     CHECK(nothing_left());
     unlink("bad.txt");
 }

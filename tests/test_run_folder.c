@@ -208,6 +208,19 @@ static void force_leaves_other_runs_below_it_alone(void) {
     succeeds(TINY "--seed 3 --force");
     CHECK(ct_file_exists("run/seed-1/summary.json"));
     remove_tree("run");
+    /* beside the seeds of one: only what that one names goes, and not what someone trains */
+    int lock = -1;
+    succeeds(TINY "--seeds 1,2,3");
+    succeeds(TINY "--seed 7 --iterations 5 --checkpoint-every end --out run/seed-7");
+    REQUIRE(ct_dir_lock("run/seed-3", &lock));
+    succeeds(TINY "--seeds 1,4 --force");
+    CHECK(ct_file_exists("run/seed-7/summary.json") && ct_dir_exists("run/seed-7/checkpoint"));
+    CHECK(!ct_dir_exists("run/seed-2") && ct_file_exists("run/seed-3/summary.json"));
+    ct_dir_unlock(&lock);
+    /* what the new run goes on from stays as well */
+    succeeds("train --quiet --resume run/seed-7 --iterations 0 --out run --force");
+    CHECK(ct_file_exists("run/seed-7/summary.json") && !ct_dir_exists("run/seed-4"));
+    remove_tree("run");
 }
 
 static void without_out_several_seeds_are_named_after_the_first(void) {

@@ -98,11 +98,23 @@ static void a_shared_launch_that_is_in_work_is_not_touched(void) {
     leave_a_shared_launch("twice/shared-lambda-d_.1");
     REQUIRE(ct_dir_lock("twice/shared-lambda-d_.1", &lock));
     REFUSES(1, TWO "twice", "shared-lambda-d_.1 is being trained by another process");
-    REFUSES(1, TWO "twice --checkpoint-every 0 --force", "being trained by another process");
+    CHECK(ct_dir_exists("twice/shared-lambda-d_.1/checkpoint/20"));
+    succeeds("sweep " SHAPES "--algorithm ccl --lambda-m 0.5,0.25 --out twice"); /* other cells */
     CHECK(ct_dir_exists("twice/shared-lambda-d_.1/checkpoint/20"));
     ct_dir_unlock(&lock);
     succeeds(TWO "twice");
     CHECK(same_run("twice/lambda-d_.1", "whole2/lambda-d_.1"));
+}
+
+/* What is not asked for, or finished, need not be possible here. */
+static void only_what_is_to_be_run_is_checked(void) {
+    REFUSES(2, "sweep " SHAPES "--algorithm dsgdm --topology ring,dyck --out some", "dyck");
+    succeeds("sweep " SHAPES "--algorithm dsgdm --topology ring,dyck --out some --only ring");
+    CHECK(ct_file_exists("some/topology_ring/summary.json"));
+    put("edges.txt", "0 1\n1 2\n2 3\n");
+    succeeds("sweep " SHAPES "--algorithm dsgdm --topology file:edges.txt,ring --out some2");
+    CHECK(unlink("edges.txt") == 0);
+    succeeds("sweep " SHAPES "--algorithm dsgdm --topology file:edges.txt,ring --out some2");
 }
 
 /* Whatever the cells are asked for in, the launch that has them goes on. */
@@ -226,10 +238,12 @@ static void results_of_other_data_are_not_taken(void) {
     succeeds(PETS "--data-dir moved/cats --out all/pets");
     succeeds(PETS "--data-dir moved/cats-32 --out all/pets");
     succeeds(PETS "--table-only --out all/pets");
+    CHECK(symlink("pets/cats", "link") == 0);
+    succeeds(PETS "--data-dir link --out all/pets");
     REFUSES(2, PETS "--data-dir pets/dogs --out all/pets",
             "was run with --data-dir pets/cats, and here it is pets/dogs", "--force");
-    REFUSES(2, PETS "--data-dir other/cats --out all/pets", "which has other data");
-    REFUSES(2, PETS "--data-dir other/cats --out all/pets --table-only", "which has other data");
+    REFUSES(2, PETS "--data-dir other/cats --out all/pets", "which may be other data");
+    REFUSES(2, PETS "--data-dir other/cats --out all/pets --table-only", "which may be other data");
     succeeds(PETS "--data-dir other/cats --out all/more --reuse --dry-run");
     CHECK(strstr(said.out, "2 of 2 runs to do") != NULL);
     succeeds(PETS "--data-dir moved/cats --out all/more --reuse --dry-run");
@@ -265,6 +279,7 @@ int main(void) {
     TEST(a_shared_launch_goes_on_after_an_interruption);
     TEST(a_restart_that_fails_leaves_a_shared_launch_as_it_is);
     TEST(a_shared_launch_that_is_in_work_is_not_touched);
+    TEST(only_what_is_to_be_run_is_checked);
     TEST(a_shared_launch_goes_on_for_one_of_its_cells);
     TEST(finished_runs_of_a_shared_launch_are_put_away);
     TEST(a_shared_launch_with_other_options_is_left_alone);

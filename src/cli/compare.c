@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "run/run.h"
 #include "study/study.h"
+#include "transport/transport.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -303,9 +304,11 @@ static ct_status say_left(const comparison *c, ct_status status) {
     ct_clear_message();
     if (n_left == 0) return CT_OK;
     const char *are = n_left == 1 ? " is" : "s are";
+    const char *how = c->base.force ? " without --force" : "";
     if (status == CT_STOPPED)
-        return ct_fail(status, "stopped; %d method%s left: the same command goes on", n_left, are);
-    fprintf(stderr, "crosstalk: %d method%s left: the same command goes on\n", n_left, are);
+        return ct_fail(status, "stopped; %d method%s left: the same command%s goes on", n_left, are,
+                       how);
+    fprintf(stderr, "crosstalk: %d method%s left: the same command%s goes on\n", n_left, are, how);
     return CT_OK;
 }
 
@@ -339,6 +342,8 @@ static ct_status check_base(const ct_config *base) {
     if (base->lambdas[0] != '\0')
         return ct_fail(CT_INVAL, "--lambdas makes several runs of one; crosstalk sweep --lambda-m "
                                  "... compares them");
+    if (ct_transport_n_launched() > 1)
+        return ct_fail(CT_INVAL, "compare is for one process; start it without mpirun");
     if (base->resume[0] != '\0')
         return ct_fail(CT_INVAL, "--resume: an interrupted comparison goes on by itself");
     return CT_OK;

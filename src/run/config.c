@@ -241,6 +241,11 @@ ct_status ct_config_read(ct_config *config, const char *path) {
         status = read_line(&from_file, path, number, line, first_line);
         line = end != NULL ? end + 1 : NULL;
     }
+    /* who names one seed does not want those of the file */
+    if (config->given[CT_OPT_seed] && !config->given[CT_OPT_seeds]) {
+        from_file.seeds[0] = '\0';
+        from_file.given[CT_OPT_seeds] = false;
+    }
     if (status == CT_OK) *config = from_file;
     ct_blob_free(&blob);
     return status;

@@ -1,17 +1,16 @@
 /* The folders of a run: how they are called, whose they are, what an earlier run left in them. */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run/output_internal.h"
 #include "run/tensorboard.h"
 #include "util/file.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* ---- names ---- */
 
@@ -132,69 +131,65 @@ static ct_status claim_dir(const ct_config *c, const char *dir) {
                    dir, dir);
 }
 
-static bool is_seed_name(const char *name) {
-    size_t n = strlen("seed-");
-    return strncmp(name, "seed-", n) == 0 && name[n] != '\0' &&
-           name[n + strspn(name + n, "0123456789")] == '\0';
-}
+/* The run that was here before, of which the directories of seeds and pairs of lambdas are cleared:
+ * those that its config.txt names, for others are runs of their own. */
+typedef struct old_run {
+    const ct_run *run; /* the new one */
+    ct_config config;
+    char dir[CT_CONFIG_TEXT]; /* of the seeds */
+} old_run;
 
-/* "m0.1-d0.01" */
-static bool is_pair_name(const char *name) {
-    char *end = NULL;
-    if (name[0] != 'm') return false;
-    (void)strtod(name + 1, &end);
-    if (end == name + 1 || strncmp(end, "-d", 2) != 0) return false;
-    const char *second = end + 2;
-    (void)strtod(second, &end);
-    return end != second && *end == '\0';
-}
-
-static ct_status clear_worlds(const char *dir, bool is_pair);
-
-/* A folder's run, and those of its seeds; the folder goes if there was nothing else. */
-static ct_status clear_world(const char *dir, bool is_pair) {
-    struct stat info;
-    if (lstat(dir, &info) != 0 || !S_ISDIR(info.st_mode)) return CT_OK;
-    if (is_pair) CT_TRY(clear_worlds(dir, true));
-    if (ct_dir_has(dir, "config.txt") || ct_dir_has(dir, "metrics.jsonl"))
-        CT_TRY(each_file(dir, run_files, N_RUN_FILES, ct_output_delete));
+/* A run that goes on from there, or that someone trains, stays; the folder goes if it is empty. */
+static ct_status clear_folder(const ct_run *run, const char *dir) {
+    int lock = -1;
+    if (!ct_dir_exists(dir) || ct_dir_is_same(dir, run->config.resume)) return CT_OK;
+    if (!ct_dir_lock(dir, &lock)) return CT_OK;
+    ct_status status = each_file(dir, run_files, N_RUN_FILES, ct_output_delete);
+    if (status == CT_OK && ct_checkpoint_exists(dir)) status = ct_checkpoint_remove_all(dir);
+    ct_dir_unlock(&lock);
     rmdir(dir);
-    return CT_OK;
-}
-
-/* The runs of all worlds that a directory (of a pair: of all its seeds) has. */
-static ct_status clear_worlds(const char *dir, bool is_pair) {
-    DIR *d = opendir(dir);
-    ct_status status = CT_OK;
-    for (struct dirent *e; d != NULL && status == CT_OK && (e = readdir(d)) != NULL;) {
-        bool has_seeds = !is_pair && is_pair_name(e->d_name);
-        if (!has_seeds && !is_seed_name(e->d_name)) continue;
-        char *path = ct_path_join(dir, e->d_name);
-        status =
-            path != NULL ? clear_world(path, has_seeds) : ct_fail(CT_NOMEM, "no memory for a path");
-        ct_free(path);
-    }
-    if (d != NULL) closedir(d);
     return status;
 }
 
-/* The run that was here had several worlds. Where it did not, folders that are called like worlds
- * are runs of their own. */
-static bool had_worlds(const char *dir) {
-    ct_config old;
-    ct_config_init(&old);
-    char *path = ct_path_join(dir, "config.txt");
-    bool had = path != NULL && ct_file_exists(path) && ct_config_read(&old, path) == CT_OK &&
-               (old.seeds[0] != '\0' || old.lambdas[0] != '\0');
+static ct_status clear_seed(void *context, const char *seed) {
+    const old_run *old = context;
+    char dir[CT_CONFIG_TEXT + 32];
+    int64_t number = 0;
+    if (!ct_parse_i64(seed, &number)) return CT_OK;
+    snprintf(dir, sizeof dir, "%s/seed-%" PRId64, old->dir, number);
+    return clear_folder(old->run, dir);
+}
+
+static ct_status clear_pair(void *context, const char *field) {
+    const old_run *old = context;
+    old_run pair = *old;
+    char name[64];
+    double lambdas[2];
+    if (!ct_run_parse_pair(field, lambdas)) return CT_OK;
+    ct_output_pair_name(lambdas[0], lambdas[1], name, sizeof name);
+    int length = snprintf(pair.dir, sizeof pair.dir, "%s/%s", old->dir, name);
+    if (length < 0 || (size_t)length >= sizeof pair.dir) return CT_OK;
+    CT_TRY(ct_split(old->config.seeds, clear_seed, &pair));
+    return clear_folder(old->run, pair.dir);
+}
+
+static ct_status clear_old(const ct_run *run) {
+    old_run old = {.run = run};
+    ct_config_init(&old.config);
+    snprintf(old.dir, sizeof old.dir, "%s", run->config.out);
+    char *path = ct_path_join(old.dir, "config.txt");
+    bool is_known =
+        path != NULL && ct_file_exists(path) && ct_config_read(&old.config, path) == CT_OK;
     ct_clear_message();
     ct_free(path);
-    return had;
+    if (!is_known) return CT_OK;
+    if (old.config.lambdas[0] != '\0') return ct_split(old.config.lambdas, clear_pair, &old);
+    return ct_split(old.config.seeds, clear_seed, &old);
 }
 
 ct_status ct_output_claim(const ct_run *run) {
     /* before config.txt goes: were this cut short, the next one must still find them */
-    if (run->config.force && had_worlds(run->config.out))
-        CT_TRY(clear_worlds(run->config.out, false));
+    if (run->config.force) CT_TRY(clear_old(run));
     CT_TRY(claim_dir(&run->config, run->config.out));
     for (int k = 0; k < run->n_worlds && run->n_worlds > 1; k++)
         CT_TRY(claim_dir(&run->config, run->worlds[k].dir));

@@ -159,6 +159,8 @@ ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
  * their splits.
  */
 ct_status ct_run_create_worlds(ct_run *run);
+/* "m:d", one of --lambdas */
+bool ct_run_parse_pair(const char *field, double pair[2]);
 ct_status ct_run_split_data(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,

@@ -26,15 +26,12 @@ static ct_status add_seed(void *context, const char *field) {
     return CT_OK;
 }
 
-/* "m:d" */
-static ct_status parse_pair(const char *field, double *pair) {
+bool ct_run_parse_pair(const char *field, double pair[2]) {
     char m[64];
     size_t n = strcspn(field, ":");
     snprintf(m, sizeof m, "%.*s", n < sizeof m ? (int)n : 0, field);
-    bool ok = field[n] == ':' && ct_parse_double(m, &pair[0]) &&
-              ct_parse_double(field + n + 1, &pair[1]) && pair[0] >= 0 && pair[1] >= 0;
-    if (ok) return CT_OK;
-    return ct_fail(CT_INVAL, "--lambdas: '%s' is no pair of numbers such as 0.1:0.01", field);
+    return field[n] == ':' && ct_parse_double(m, &pair[0]) &&
+           ct_parse_double(field + n + 1, &pair[1]) && pair[0] >= 0 && pair[1] >= 0;
 }
 
 /* Another pair: the worlds of all seeds once more. */
@@ -42,7 +39,8 @@ static ct_status add_pair(void *context, const char *field) {
     ct_run *run = context;
     double pair[2];
     int first = run->lambdas[0] < 0 ? 0 : run->n_worlds; /* the seeds are there once already */
-    CT_TRY(parse_pair(field, pair));
+    if (!ct_run_parse_pair(field, pair))
+        return ct_fail(CT_INVAL, "--lambdas: '%s' is no pair of numbers such as 0.1:0.01", field);
     for (int k = 0; k < first; k++)
         if (run->lambdas[2 * k] == pair[0] && run->lambdas[2 * k + 1] == pair[1])
             return ct_fail(CT_INVAL, "--lambdas: %s is there twice", field);

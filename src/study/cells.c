@@ -197,11 +197,13 @@ static ct_status check_words(const ct_study *study, const ct_config *given,
                              const ct_study_request *request, const ct_cell *cell) {
     const ct_config *c = &cell->config;
     const char *option = "";
-    if (request->table_only) return CT_OK;
+    bool is_done = !c->force && ct_dir_has(c->out, "summary.json");
+    if (request->table_only || !cell->is_selected || is_done) return CT_OK;
     ct_status status = ct_config_check(c, &option);
     CT_TRY(place_option(study, given, cell, option, status));
     for (int k = 0; k < study->n_cells; k++) {
         const ct_config *before = &study->cells[k].config;
+        if (!study->cells[k].is_selected) continue;
         if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
     }
     return place_option(study, given, cell, "topology", ct_config_check_graph(c));
@@ -315,8 +317,8 @@ static ct_status add_cell(ct_study *study, const ct_config *given, const ct_stud
     *cell = (ct_cell){.row = row, .column = column, .data = &study->data};
     name_cell(study, is_row, cell);
     CT_TRY(check_name(study, cell));
-    CT_TRY(configure(study, given, request, cell));
     CT_TRY(select_cell(cell, request->only));
+    CT_TRY(configure(study, given, request, cell));
     *at = study->n_cells++;
     return CT_OK;
 }

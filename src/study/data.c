@@ -2,8 +2,9 @@
  * that results can be moved and kept beside the program; which they are does. Sets with a name of
  * their own (CIFAR-10) are the same everywhere. The others (any IDX files, a folder of pictures)
  * are told by what a run has written down: the last part of the path they came from, and the hash
- * of their split, which follows from the labels. A folder with another name is other data even if
- * its labels are alike: a refusal costs less than a table of something else. */
+ * of their split, which follows from the labels. A folder with another name may be other data even
+ * if its labels are alike (the same pictures, blurred): a refusal costs less than a table of
+ * something else. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "run/run.h"
 #include "study/study_internal.h"
+#include "util/file.h"
 
 static bool is_one_of(const char *name, const char *const *list) {
     while (*list != NULL && strcmp(*list, name) != 0) list++;
@@ -82,7 +84,8 @@ bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const c
     if (saved == NULL || saved->kind != CT_JSON_STRING || c->data_dir[0] == '\0') return false;
     *source = saved->string;
     if (!is_one_of(c->dataset, unnamed) || strstr(c->data_dir, "%r") != NULL) return false;
-    if (strcmp(saved->string, c->data_dir) == 0) return false;
+    if (strcmp(saved->string, c->data_dir) == 0 || ct_dir_is_same(saved->string, c->data_dir))
+        return false;
     last_part(saved->string, then, sizeof then);
     last_part(c->data_dir, now, sizeof now);
     if (then[0] != '\0' && now[0] != '\0' && !are_alike(then, now)) return true;

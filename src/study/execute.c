@@ -44,7 +44,7 @@ static ct_status find_difference(const ct_cell *cell, const ct_json *saved, char
                                      name, 64, ours, theirs));
     if (name[0] != '\0' || !ct_cell_has_other_data(cell, saved, &source)) return CT_OK;
     snprintf(name, 64, "data-dir");
-    ct_text_add(ours, "%s, which has other data", cell->config.data_dir);
+    ct_text_add(ours, "%s, which may be other data", cell->config.data_dir);
     ct_text_add(theirs, "%s", source);
     return CT_OK;
 }
@@ -90,6 +90,26 @@ static ct_status check_diverged(ct_cell *cell) {
     return status;
 }
 
+/* A run that has begun begins again if there is no checkpoint: it must be this one. */
+static ct_status check_begun(const ct_cell *cell) {
+    ct_config saved;
+    ct_text text = {0};
+    ct_json *options = NULL;
+    ct_config_init(&saved);
+    char *path = ct_path_join(cell->config.out, "config.txt");
+    ct_status status = path != NULL ? ct_config_read(&saved, path) : ct_fail(CT_NOMEM, "no memory");
+    ct_text_add(&text, "{\"options\": {");
+    ct_config_print_json(&saved, &text);
+    ct_text_add(&text, "}}");
+    if (status == CT_OK) status = ct_text_status(&text);
+    if (status == CT_OK) status = ct_json_parse(text.chars, text.n, path, &options);
+    if (status == CT_OK) status = check_options(cell, options);
+    ct_json_free(&options);
+    ct_text_free(&text);
+    ct_free(path);
+    return status;
+}
+
 ct_status ct_cell_inspect(ct_cell *cell) {
     const char *dir = cell->config.out;
     ct_json_free(&cell->summary);
@@ -102,8 +122,10 @@ ct_status ct_cell_inspect(ct_cell *cell) {
         return CT_OK;
     }
     if (ct_dir_has(dir, DIVERGED)) return check_diverged(cell);
-    if (ct_dir_has(dir, "config.txt") || ct_checkpoint_exists(dir)) cell->state = CT_CELL_BEGUN;
-    return CT_OK;
+    bool has_checkpoint = ct_checkpoint_exists(dir); /* whose options resuming compares */
+    if (!has_checkpoint && !ct_dir_has(dir, "config.txt")) return CT_OK;
+    cell->state = CT_CELL_BEGUN;
+    return has_checkpoint ? CT_OK : check_begun(cell);
 }
 
 ct_status ct_study_inspect(ct_study *study) {

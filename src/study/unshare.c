@@ -55,8 +55,10 @@ static ct_status is_of_pair(const ct_cell *cell, const char *pair, bool *out) {
 static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
     const char *to = cell->config.out;
     if (!keep) CT_TRY(ct_study_lighten(from, cell->name));
-    if (rename(from, to) != 0)
-        return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(errno));
+    int reason = rename(from, to) == 0 ? 0 : errno;
+    if (reason == ENOENT && ct_dir_exists(to))
+        return ct_cell_inspect(cell); /* the same sweep, begun twice, was faster */
+    if (reason != 0) return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
     CT_TRY(ct_cell_read_summary(cell));
     cell->state = CT_CELL_DONE;
     return CT_OK;
@@ -165,14 +167,11 @@ static ct_status find_waiting(launch *l, const char *pair) {
 /* One "m:d" of the checkpoint's lambdas. */
 static ct_status look_at_pair(void *context, const char *field) {
     launch *l = context;
-    char m[64], pair[64];
-    double lambda_m = 0, lambda_d = 0;
-    size_t n = strcspn(field, ":");
-    snprintf(m, sizeof m, "%.*s", n < sizeof m ? (int)n : 0, field);
-    if (field[n] != ':' || !ct_parse_double(m, &lambda_m) ||
-        !ct_parse_double(field + n + 1, &lambda_d))
+    char pair[64];
+    double lambdas[2];
+    if (!ct_run_parse_pair(field, lambdas))
         return ct_fail(CT_IO, "%s: '%s' are no lambdas", l->share.dir, field);
-    ct_output_pair_name(lambda_m, lambda_d, pair, sizeof pair);
+    ct_output_pair_name(lambdas[0], lambdas[1], pair, sizeof pair);
     char *path = ct_path_join(l->share.dir, pair);
     if (path == NULL) return no_memory();
     if (!ct_dir_exists(path))
@@ -183,10 +182,9 @@ static ct_status look_at_pair(void *context, const char *field) {
     return find_waiting(l, pair);
 }
 
-static ct_status read_options(launch *l, const ct_checkpoint *checkpoint) {
+/* The cells of a launch, whose options are l->saved. */
+static ct_status find_cells(launch *l) {
     ct_text text = {0};
-    ct_config_init(&l->saved);
-    CT_TRY(ct_checkpoint_options(checkpoint, &l->saved));
     ct_text_add(&text, "{");
     ct_config_print_json(&l->saved, &text);
     ct_text_add(&text, "}");
@@ -206,9 +204,9 @@ static ct_status look(launch *l) {
         ct_clear_message();
         return CT_OK;
     }
-    ct_status status = read_options(l, checkpoint);
+    ct_status status = ct_checkpoint_options(checkpoint, &l->saved);
     ct_checkpoint_free(&checkpoint);
-    return status;
+    return status == CT_OK ? find_cells(l) : status;
 }
 
 /* ---- both ---- */
@@ -244,17 +242,24 @@ static ct_status go_on(launch *l, bool keep, bool *is_stopped) {
     return ct_study_heed_signal(is_stopped);
 }
 
-/* Nobody trains in it now: it may go on, or go. Training itself locks it again. */
-static ct_status check_idle(const char *dir) {
+/* Somebody trains in it now. Training itself locks it again. */
+static bool is_busy(const char *dir) {
     int lock = -1;
-    if (!ct_dir_lock(dir, &lock))
-        return ct_fail(CT_BUSY, "%s is being trained by another process", dir);
+    bool is_free = ct_dir_lock(dir, &lock);
     ct_dir_unlock(&lock);
+    return !is_free;
+}
+
+/* Of another process, which may have cells of its own; ours must not be among them. */
+static ct_status leave_busy(launch *l, const ct_config *begun) {
+    l->saved = *begun;
+    CT_TRY(find_cells(l));
+    if (l->is_selected)
+        return ct_fail(CT_BUSY, "%s is being trained by another process", l->share.dir);
     return CT_OK;
 }
 
 static ct_status look_after(launch *l, bool keep, bool *is_stopped) {
-    CT_TRY(check_idle(l->share.dir));
     CT_TRY(look(l));
     if (!l->is_whole || !l->is_open) return empty_dir(l->study, l->share.dir, keep);
     if (l->is_other) {
@@ -270,13 +275,12 @@ static ct_status look_after(launch *l, bool keep, bool *is_stopped) {
 }
 
 /* It is a launch of several pairs of lambdas: somebody else's files are nothing to us. */
-static bool is_launch(const char *dir) {
-    ct_config config;
-    ct_config_init(&config);
+static bool is_launch(const char *dir, ct_config *config) {
+    ct_config_init(config);
     if (!ct_dir_has(dir, "config.txt")) return false;
     char *path = ct_path_join(dir, "config.txt");
     bool is_one =
-        path != NULL && ct_config_read(&config, path) == CT_OK && config.lambdas[0] != '\0';
+        path != NULL && ct_config_read(config, path) == CT_OK && config->lambdas[0] != '\0';
     ct_clear_message();
     ct_free(path);
     return is_one;
@@ -286,9 +290,13 @@ ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped) {
     char name[256] = "";
     while (!*is_stopped && next_name(study->out, CT_SHARED, name)) {
         launch l = {.study = study};
+        ct_config begun;
         int n = snprintf(l.share.dir, sizeof l.share.dir, "%s/%s", study->out, name);
-        if (n < 0 || (size_t)n + 64 > sizeof l.share.dir || !is_launch(l.share.dir)) continue;
-        ct_status status = look_after(&l, keep, is_stopped);
+        if (n < 0 || (size_t)n + 64 > sizeof l.share.dir) continue;
+        if (!is_launch(l.share.dir, &begun)) continue;
+        ct_config_init(&l.saved);
+        ct_status status =
+            is_busy(l.share.dir) ? leave_busy(&l, &begun) : look_after(&l, keep, is_stopped);
         ct_json_free(&l.options);
         CT_TRY(status);
     }
