@@ -24,11 +24,10 @@ void ct_cli_compare_help(FILE *out) {
         "train) and prints a table; --out gets a run directory for each, compare.md and\n"
         "compare.csv. A method is NAME[+ccl][:option=value]..., all stands for every algorithm:\n"
         "  crosstalk compare --algorithms dsgdm,ccl,gt+ccl,gt:lr=0.05:momentum=0 --seeds 1,2,3\n"
-        "One that diverges gets a row that says so, and the others go on. After an interruption "
-        "the\n"
-        "same command goes on: what is finished is kept. Methods may be added to a table; one "
-        "that\n"
-        "lacks a method of the table in --out replaces it only with --force. For one process.\n",
+        "One that diverges gets a row that says so, and the others go on. After an interruption\n"
+        "the same command goes on: what is finished is kept. Methods may be added to a table;\n"
+        "one that lacks a method of the table in --out replaces it only with --force. For one\n"
+        "process.\n",
         out);
 }
 

@@ -203,7 +203,7 @@ static char *trimmed(char *text) {
     return text;
 }
 
-/* first_line: where the file has named an option already, 0 for nowhere. */
+/* first_line[option]: the line that has named it; 0: none has. */
 static ct_status read_line(ct_config *config, const char *path, int number, char *line,
                            int *first_line) {
     char *text = trimmed(line);
