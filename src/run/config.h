@@ -67,11 +67,12 @@ ct_status ct_config_read(ct_config *config, const char *path);
 /* Fills in what is "auto" and checks that everything fits together. */
 ct_status ct_config_resolve(ct_config *config);
 
-/* `name = value` lines of every option, resolved; --force, --quiet and --resume are left
- * out. */
+/* `name = value` lines of every option (auto: still to be chosen); --force, --quiet and --resume
+ * are left out. */
 void ct_config_print(const ct_config *config, ct_text *out);
 /* The same as JSON members, without braces. */
 void ct_config_print_json(const ct_config *config, ct_text *out);
+ct_status ct_config_to_json(const ct_config *config, ct_json **out); /* free it */
 
 /* What was given, as on a command line: " --name value ...". */
 void ct_config_print_command(const ct_config *config, ct_text *out);

@@ -35,7 +35,7 @@ static bool is_same(const ct_json *a, const ct_json *b) {
     return a->kind == CT_JSON_STRING ? strcmp(a->string, b->string) == 0 : a->number == b->number;
 }
 
-static ct_status to_json(const ct_config *config, ct_json **out) {
+ct_status ct_config_to_json(const ct_config *config, ct_json **out) {
     ct_text text = {0};
     ct_text_add(&text, "{");
     ct_config_print_json(config, &text);
@@ -51,7 +51,7 @@ ct_status ct_config_find_difference(const ct_config *config, const ct_json *save
                                     ct_text *ours, ct_text *theirs) {
     ct_json *now = NULL;
     name[0] = '\0';
-    CT_TRY(to_json(config, &now));
+    CT_TRY(ct_config_to_json(config, &now));
     for (const ct_json *o = now->child; o != NULL && name[0] == '\0'; o = o->next) {
         const ct_json *then = saved != NULL ? ct_json_get(saved, o->key) : NULL;
         if (is_same(o, then)) continue;

@@ -64,20 +64,14 @@ static bool number_in(const ct_json *value, double *out) {
 
 /* The value that a cell's run has of an option. */
 static ct_status find_x(const ct_study *study, ct_cell *cell) {
-    ct_text text = {0};
     ct_json *options = NULL;
     ct_config resolved = cell->config;
     CT_TRY(ct_config_resolve(&resolved));
-    ct_text_add(&text, "{");
-    ct_config_print_json(&resolved, &text);
-    ct_text_add(&text, "}");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) status = ct_json_parse(text.chars, text.n, "options", &options);
+    ct_status status = ct_config_to_json(&resolved, &options);
     if (status == CT_OK && !number_in(ct_json_get(options, study->figure.x), &cell->x))
         status = ct_fail(CT_IO, "%s:%d: figure: %s has no number as its --%s", study->path,
                          study->figure.line, cell->name, study->figure.x);
     ct_json_free(&options);
-    ct_text_free(&text);
     return status;
 }
 

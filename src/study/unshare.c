@@ -184,15 +184,9 @@ static ct_status look_at_pair(void *context, const char *field) {
 
 /* The cells of a launch, whose options are l->saved. */
 static ct_status find_cells(launch *l) {
-    ct_text text = {0};
-    ct_text_add(&text, "{");
-    ct_config_print_json(&l->saved, &text);
-    ct_text_add(&text, "}");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) status = ct_json_parse(text.chars, text.n, l->share.dir, &l->options);
-    ct_text_free(&text);
+    CT_TRY(ct_config_to_json(&l->saved, &l->options));
     l->is_whole = true;
-    return status == CT_OK ? ct_split(l->saved.lambdas, look_at_pair, l) : status;
+    return ct_split(l->saved.lambdas, look_at_pair, l);
 }
 
 /* A damaged checkpoint is no reason to stop: what is not finished begins again. */
