@@ -11,6 +11,23 @@
 
 #include "util/status.h"
 
+/* What a test's calls say lies here between two clearings. */
+static ct_error test_error;
+static bool test_is_listening;
+
+static inline void ct_clear_message(void) {
+    if (!test_is_listening) ct_error_begin(&test_error);
+    test_is_listening = true;
+    test_error = (ct_error){.status = CT_OK};
+}
+
+/* As the command line would show it. */
+static inline const char *ct_message(void) {
+    static char text[2048];
+    ct_error_text(&test_error, "--", text, sizeof text);
+    return text;
+}
+
 static int test_n_passed, test_n_failed, test_n_skipped;
 static bool test_failed, test_skipped;
 

@@ -352,7 +352,6 @@ static void relays_cost_one_message_for_each_edge_of_the_tree(void) {
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
-    ct_log_quiet(true);
     TEST(the_fixtures_cover_every_algorithm_variant_distance_and_reduction);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_ref);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_cpu);

@@ -226,7 +226,6 @@ static void a_cpu_has_fp32_alone(void) {
 }
 
 int main(void) {
-    ct_log_quiet(true);
     TEST(a_cpu_has_fp32_alone);
     TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);

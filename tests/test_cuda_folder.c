@@ -126,7 +126,6 @@ static void a_small_device_is_told_what_would_fit(void) {
 }
 
 int main(void) {
-    ct_log_quiet(true);
     TEST(a_streamed_folder_trains_as_on_the_cpu);
     TEST(streamed_runs_repeat_to_the_bit);
     TEST(a_small_device_is_told_what_would_fit);

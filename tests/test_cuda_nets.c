@@ -431,7 +431,6 @@ static void large_models_in_bf16_are_near_for_odd_batch_sizes(void) {
 }
 
 int main(int argc, char **argv) {
-    ct_log_quiet(true);
     TEST_IF(convolutions_agree_with_ref);
     TEST_IF(stems_agree_with_ref);
     TEST_IF(separable_blocks_agree_with_ref);

@@ -204,7 +204,6 @@ static void a_damaged_pack_never_gives_other_pixels(void) {
 }
 
 int main(void) {
-    ct_log_quiet(true);
     TEST(a_damaged_pack_never_gives_other_pixels);
     if (!CT_WITH_JPEG || !CT_WITH_PNG) {
         printf("skip built without libjpeg or libpng\n");

@@ -143,7 +143,6 @@ static void damaged_partition_files_are_survived(void) {
 }
 
 int main(void) {
-    ct_log_quiet(true);
     TEST(damaged_jpegs_are_survived);
     TEST(damaged_pngs_are_survived);
     TEST(damaged_arrays_are_survived);

@@ -343,7 +343,6 @@ int main(void) {
         test_n_skipped++;
         return test_report();
     }
-    ct_log_quiet(true);
     unsetenv("http_proxy");
     TEST(a_file_is_downloaded_and_checked);
     TEST(a_cut_connection_goes_on_where_it_was_cut);

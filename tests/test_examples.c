@@ -109,7 +109,6 @@ static void the_example_data_set_has_its_classes(void) {
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
-    ct_log_quiet(true);
     TEST(the_example_algorithm_mixes_twice);
     TEST(the_example_algorithm_trains_and_counts_its_traffic);
     TEST(the_example_topology_is_a_wheel);

@@ -225,7 +225,6 @@ int main(void) {
         printf("skip built without libjpeg or libpng\n0 passed, 0 failed, 1 skipped\n");
         return 0;
     }
-    ct_log_quiet(true);
     TEST(a_folder_gives_sorted_classes_and_torchvisions_pixels);
     TEST(figures_of_an_unknown_folder_are_measured_once_and_kept);
     TEST(named_sets_have_imagenets_figures);

@@ -110,7 +110,6 @@ static void clear(const char *dir) {
 
 int main(void) {
     if (mkdtemp(folder) == NULL || chdir(folder) != 0) return 1;
-    ct_log_quiet(true);
     TEST(sixteen_agents_learn_fashion_mnist_in_five_epochs);
     TEST(so_they_do_with_quasi_global_momentum);
     TEST(two_threads_give_the_same_bits_as_one);

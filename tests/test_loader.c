@@ -318,7 +318,6 @@ int main(void) {
         test_n_skipped++;
         return test_report();
     }
-    ct_log_quiet(true);
     TEST(batches_do_not_depend_on_workers_memory_or_the_ring);
     TEST(iterations_can_be_asked_for_in_any_order);
     TEST(a_batch_is_what_its_draws_say);

@@ -298,7 +298,6 @@ static void d2_stays_at_the_optimum_when_the_rate_changes(void) {
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
-    ct_log_quiet(true);
     draw_problem();
     TEST(decentralized_sgd_stops_at_its_biased_point);
     TEST(decentralized_sgd_nears_the_optimum_as_the_rate_goes_to_zero);

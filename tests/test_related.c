@@ -445,7 +445,6 @@ static void a_step_takes_no_memory(void) {
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
-    ct_log_quiet(true);
     TEST(every_algorithm_has_an_independent_computation_with_ce_and_ccl);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_ref);
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_cpu);

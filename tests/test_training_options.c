@@ -329,7 +329,6 @@ static void data_sets_bring_their_defaults(void) {
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
-    ct_log_quiet(true);
     TEST(data_sets_bring_their_defaults);
     TEST(steps_decay_in_the_first_epoch_past_a_milestone);
     TEST(cosine_and_poly_fall_to_their_end);

@@ -15,7 +15,7 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     int n_edges = a->most.edges, n_rows = n_edges + a->neighbours.most_halo;
     if (a->running.n > 0)
         return ct_fail(CT_INVAL, "cross-gradients need a norm without running statistics, not "
-                                 "--norm batchnorm");
+                                 "@norm batchnorm");
     CT_TRY(ct_routes_create(a->neighbours.n_room, &out->routes));
     copy_routes(a, &out->routes);
     out->routes.most_own = a->neighbours.most_own;

@@ -55,7 +55,7 @@ static ct_status step(ct_agents *a, void *state) {
 const ct_algo ct_algo_gut = {
     .name = "gut",
     .graphs = CT_GRAPHS_FIXED, /* W y_prev is read off models mixed twice with the same W */
-    .text = "global update tracking (with momentum: QG-GUTm; --gut-mu); no more traffic than dsgd",
+    .text = "global update tracking (with momentum: QG-GUTm; @gut-mu); no more traffic than dsgd",
     .create = create,
     .step = step,
 };

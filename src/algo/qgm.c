@@ -36,8 +36,8 @@ static void warn_if_unstable(const ct_agents *a) {
     const double limit = 2 * (1 + beta) / (1 + beta + (a->hyper.nesterov ? beta * beta : beta));
     if (a->schedule != NULL || k < limit) return;
     ct_note(
-        "--variant wacv24 will diverge on this graph: gamma (1 - lambda_min) = %.3f must be below "
-        "%.3f; take --gamma %.2f",
+        "@variant wacv24 will diverge on this graph: gamma (1 - lambda_min) = %.3f must be below "
+        "%.3f; take @gamma %.2f",
         k, limit, floor(99 * limit / (1 - a->lambda_min)) / 100);
 }
 
@@ -118,7 +118,7 @@ static ct_status step(ct_agents *a, void *state) {
 
 const ct_algo ct_algo_qgm = {
     .name = "qg-dsgdm",
-    .text = "QG-DSGDm-N: quasi-global momentum (--variant paper|atc|wacv24)",
+    .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
     .create = create,
     .step = step,
 };

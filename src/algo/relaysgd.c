@@ -270,7 +270,7 @@ static ct_status step(ct_agents *a, void *opaque) {
 const ct_algo ct_algo_relaysgd = {
     .name = "relaysgd",
     .graphs = CT_GRAPHS_FIXED,
-    .text = "RelaySGD: models relayed along a spanning tree or two (--relay-fill init|self)",
+    .text = "RelaySGD: models relayed along a spanning tree or two (@relay-fill init|self)",
     .create = create,
     .step = step,
     .free = free_relays,

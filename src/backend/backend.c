@@ -46,20 +46,20 @@ ct_status ct_precision_parse(const char *name, ct_precision *out) {
 
 static ct_status check_precision(const char *name, const ct_backend_options *options) {
     if (options->precision <= CT_PRECISION_FP32 || strcmp(name, "cuda") == 0) return CT_OK;
-    return ct_fail(CT_INVAL, "--device %s computes in fp32; tf32 and bf16 need --device cuda",
-                   name);
+    return ct_refuse("device", "@device %s computes in fp32; tf32 and bf16 need @device cuda",
+                     name);
 }
 
 /* The first entry of the list that works; the last one tried says why nothing does. */
 static ct_status create_auto(const ct_backend_options *options, ct_backend **out) {
-    ct_status status = backends[0].create(options, out);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, backends[0].create(options, out));
     if (status == CT_OK) {
-        ct_note("--device auto: %s", backends[0].name);
+        ct_note("@device auto: %s", backends[0].name);
         return CT_OK;
     }
-    if (options->precision > CT_PRECISION_FP32) return status;
-    if (status != CT_NOTBUILT) ct_note("--device auto: %s, as %s", backends[1].name, ct_message());
-    ct_clear_message();
+    if (options->precision > CT_PRECISION_FP32) return ct_fail_again(&error);
+    if (status != CT_NOTBUILT) ct_note("@device auto: %s, as %s", backends[1].name, error.text);
     return backends[1].create(options, out);
 }
 

@@ -240,7 +240,7 @@ ct_status ct_cli_bench(int n_args, char **args) {
     ct_config_set(&config, "partition", "iid");
     CT_TRY(own_options(&n_args, args, &b));
     CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
-    ct_log_quiet(config.quiet || b.as_json);
+    ct_cli_quiet(config.quiet || b.as_json);
     b.ms = ct_new(double, (size_t)b.n_repeat);
     if (b.ms == NULL) return ct_fail(CT_NOMEM, "no memory for %lld times", (long long)b.n_repeat);
     ct_status status = ct_run_create(&config, &run);

@@ -23,6 +23,9 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
  * *value is set and *at moved to the last argument used. */
 ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name, const char **value);
 
+/* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */
+void ct_cli_quiet(bool quiet);
+
 /* Refuses a file that is there already, without --force. NULL and "" name none. */
 ct_status ct_cli_may_write(const char *path, bool force);
 

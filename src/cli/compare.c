@@ -300,7 +300,6 @@ static ct_status train_rows(comparison *c) {
 static ct_status say_left(const comparison *c, ct_status status) {
     int n_left = 0;
     for (int k = 0; k < c->n_rows; k++) n_left += !is_over(&c->rows[k]);
-    ct_clear_message();
     if (n_left == 0) return CT_OK;
     const char *are = n_left == 1 ? " is" : "s are";
     const char *how = c->base.force ? " without --force" : "";
@@ -356,8 +355,9 @@ static ct_status compare(comparison *c, const char *list) {
     CT_TRY(check_table(c));
     for (int k = 0; k < c->n_rows; k++) CT_TRY(ct_cell_inspect(&c->rows[k].cell));
     CT_TRY(ct_dir_create(c->base.out));
-    ct_status status = train_rows(c);
-    if (status != CT_OK && status != CT_STOPPED) return status;
+    ct_error error;
+    ct_status status = CT_CATCH(&error, train_rows(c));
+    if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
     CT_TRY(write_tables(c, true));
     return say_left(c, status);
 }
@@ -370,7 +370,7 @@ ct_status ct_cli_compare(int n_args, char **args) {
     CT_TRY(own_options(&n_args, args, &list));
     CT_TRY(ct_cli_options(n_args, args, &c.base, NULL, 0, &n_words));
     CT_TRY(ct_run_name_data(&c.base));
-    ct_log_quiet(c.base.quiet);
+    ct_cli_quiet(c.base.quiet);
     c.rows = ct_new(row, MAX_ROWS);
     if (c.rows == NULL) return ct_fail(CT_NOMEM, "no memory for %d methods", MAX_ROWS);
     ct_status status = compare(&c, list);

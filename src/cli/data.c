@@ -67,7 +67,7 @@ static ct_status parse(int n_args, char **args, data_args *out) {
     if (status == CT_OK)
         status = ct_cli_options(n_rest, rest, &out->config, out->words, 3, &out->n_words);
     ct_free(rest);
-    ct_log_quiet(out->config.quiet);
+    ct_cli_quiet(out->config.quiet);
     return status;
 }
 

@@ -42,7 +42,7 @@ ct_status ct_cli_eval(int n_args, char **args) {
     int n_words;
     ct_config_init(&config);
     CT_TRY(ct_cli_options(n_args, args, &config, &dir, 1, &n_words));
-    ct_log_quiet(config.quiet);
+    ct_cli_quiet(config.quiet);
     if (dir != NULL) CT_TRY(read_run(&config, dir));
     if (config.init[0] == '\0')
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");

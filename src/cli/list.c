@@ -45,8 +45,7 @@ static void print_model(void *context, const char *name, const char *text) {
     ct_graph g;
     ct_model_usual_input(name, &spec.input);
     if (table->side > 0) spec.input.h = spec.input.w = table->side;
-    if (ct_graph_create(&spec, &g) != CT_OK) {
-        ct_clear_message(); /* these images do not fit: a row without numbers */
+    if (CT_CATCH(NULL, ct_graph_create(&spec, &g)) != CT_OK) { /* these images do not fit */
         printf("  %-12s %dx%dx%d %39s  %s\n", name, spec.input.c, spec.input.h, spec.input.w,
                "does not fit", text);
         return;

@@ -2,9 +2,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "transport/transport.h"
+#include "util/log.h"
 #include "util/text.h"
 
 static const struct {
@@ -41,17 +43,49 @@ static ct_status run(int n_args, char **args) {
     return ct_fail(CT_INVAL, "no command '%s'; crosstalk help lists them", name);
 }
 
+/* ---- what the library says ---- */
+
+static bool is_quiet;
+static bool has_passing; /* a line that the next one replaces stands on the terminal */
+
+void ct_cli_quiet(bool quiet) {
+    is_quiet = quiet;
+}
+
+static void hear(void *context, ct_level level, const char *text) {
+    static const char *const starts[] = {"", "", "note: ", "crosstalk: "};
+    char line[4096];
+    (void)context;
+    if (is_quiet && level != CT_LOG_WARNING) return;
+    if (level == CT_LOG_PASSING && isatty(STDERR_FILENO) != 1) return;
+    ct_spell(text, "--", line, sizeof line);
+    fprintf(stderr, "%s%s%s%s", has_passing ? "\r\033[K" : "", starts[level], line,
+            level == CT_LOG_PASSING ? "" : "\n");
+    has_passing = level == CT_LOG_PASSING;
+}
+
+static void tell(void *context, int rank) {
+    char text[2048], who[32] = "";
+    ct_error_text(context, "--", text, sizeof text);
+    if (rank >= 0) snprintf(who, sizeof who, "rank %d: ", rank);
+    fprintf(stderr, "%scrosstalk: %s%s\n", has_passing ? "\r\033[K" : "", who, text);
+    fflush(stderr);
+}
+
 int main(int argc, char **argv) {
     /* A file beyond ulimit -f fails like one on a full disk, with a message and nothing
      * half-written left; it does not end the process. */
     signal(SIGXFSZ, SIG_IGN);
-    ct_status status = run(argc - 1, argv + 1);
+    static const ct_hooks hooks = {.log = hear};
+    ct_hooks_use(&hooks);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, run(argc - 1, argv + 1));
     if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
-        status = ct_fail(CT_IO, "cannot write to standard output");
+        status = CT_CATCH(&error, ct_fail(CT_IO, "cannot write to standard output"));
     if (status == CT_OK)
         ct_transport_end();
     else
-        ct_transport_abort(ct_exit_code(status));
-    if (status != CT_OK) fprintf(stderr, "crosstalk: %s\n", ct_message());
+        ct_transport_abort(ct_exit_code(status), tell, &error);
+    if (status != CT_OK) tell(&error, -1);
     return ct_exit_code(status);
 }

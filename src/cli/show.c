@@ -57,10 +57,10 @@ ct_status ct_cli_show(int n_args, char **args) {
     CT_TRY(check_names(n_args, args, &width));
     for (int i = 0; i < n_args; i++) {
         ct_json *summary = NULL;
-        if (ct_summary_read(args[i], &summary) != CT_OK) {
-            if (n_args == 1) return CT_IO;
-            ct_note("left out: %s", ct_message());
-            ct_clear_message();
+        ct_error error;
+        if (CT_CATCH(&error, ct_summary_read(args[i], &summary)) != CT_OK) {
+            if (n_args == 1) return ct_fail_again(&error);
+            ct_note("left out: %s", error.text);
             continue;
         }
         if (n_shown++ == 0)

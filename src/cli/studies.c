@@ -31,11 +31,11 @@ static ct_status set_quick(const char *value, ct_study_request *request) {
 
 static ct_status set_time_limit(const char *value, ct_study_request *request) {
     ct_interval interval = {0};
-    if (ct_interval_parse(value, &interval) == CT_OK && interval.every_s > 0) {
+    ct_status status = CT_CATCH(NULL, ct_interval_parse(value, &interval));
+    if (status == CT_OK && interval.every_s > 0) {
         request->time_limit_s = interval.every_s;
         return CT_OK;
     }
-    ct_clear_message();
     return ct_fail(CT_INVAL, "--time-limit: '%s' is no time such as 90s, 9m or 2h", value);
 }
 
@@ -80,7 +80,6 @@ ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *reque
 /* What was stopped is not lost; the message says how to go on. */
 static ct_status say_left(const ct_study *study, ct_status status, int n_left) {
     if (status == CT_STOPPED) {
-        ct_clear_message();
         if (n_left == 0) return CT_OK; /* it came while the last one was ending */
         return ct_fail(CT_STOPPED, "stopped; %d run%s left: the same command goes on", n_left,
                        n_left == 1 ? " is" : "s are");
@@ -99,8 +98,9 @@ static ct_status show(ct_study *study) {
 
 static ct_status run(ct_study *study, const ct_study_request *request) {
     int n_left = 0;
-    ct_status status = ct_study_run(study, request, &n_left);
-    if (status != CT_OK && status != CT_STOPPED) return status;
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_study_run(study, request, &n_left));
+    if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
     CT_TRY(show(study));
     return say_left(study, status, n_left);
 }
@@ -113,7 +113,7 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
                                  "mpirun, or each of their runs (--dry-run) with it");
     if (request->reuse && request->keep)
         return ct_fail(CT_INVAL, "--reuse copies what tables need, and --keep wants more of a run");
-    ct_log_quiet(given->quiet);
+    ct_cli_quiet(given->quiet);
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));
     CT_TRY(ct_study_inspect(study));

@@ -22,6 +22,6 @@ ct_status ct_cli_train(int n_args, char **args) {
     int n_words;
     ct_config_init(&config);
     CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
-    ct_log_quiet(config.quiet);
+    ct_cli_quiet(config.quiet);
     return ct_train(&config);
 }

@@ -168,11 +168,10 @@ ct_status ct_pictures_attach_cache(ct_pictures *p) {
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
     ct_status status = CT_IO;
     if (ct_file_exists(path)) {
-        status = open_pack(p, path);
-        if (status == CT_IO) {
-            ct_note("%s; making it anew", ct_message());
-            ct_clear_message();
-        }
+        ct_error error;
+        status = CT_CATCH(&error, open_pack(p, path));
+        if (status == CT_IO) ct_note("%s; making it anew", error.text);
+        if (status != CT_OK && status != CT_IO) ct_fail_again(&error);
     }
     if (status == CT_IO) {
         status = make_pack(p, path);

@@ -164,7 +164,7 @@ static ct_status find_archive(const ct_cifar_layout *layout, const char *asked, 
 
 static ct_status read_files(const char *asked, files *f, char **source) {
     char hint[192];
-    snprintf(hint, sizeof hint, "give the directory of %s and %s with --data-dir DIR",
+    snprintf(hint, sizeof hint, "give the directory of %s and %s with @data-dir DIR",
              f->layout->train[0], f->layout->test);
     CT_TRY(ct_data_inner(asked, f->layout->subdir, f->layout->train[0], source));
     if (ct_data_exists(*source, f->layout->train[0])) return read_dir(*source, hint, f);
@@ -181,7 +181,7 @@ ct_status ct_cifar_open(const ct_cifar_layout *layout, const ct_dataset_options 
     const char *asked;
     char *source = NULL;
     files f;
-    CT_TRY(ct_data_dir(out, options, NULL, "give its directory with --data-dir DIR", &asked));
+    CT_TRY(ct_data_dir(out, options, NULL, "give its directory with @data-dir DIR", &asked));
     files_init(layout, &f);
     ct_status status = read_files(asked, &f, &source);
     if (status == CT_OK) status = unpack(&f, 0, f.n_train - 1, &out->train);

@@ -34,7 +34,7 @@ bool ct_dataset_probe_never(const char *dir) {
 
 ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **name) {
     if (options->dir == NULL)
-        return ct_fail(CT_INVAL, "say which directory holds the data with --data-dir DIR");
+        return ct_fail(CT_INVAL, "say which directory holds the data with @data-dir DIR");
     char whole[64] = "";
     if (ct_part_looks_right(options->dir)) CT_TRY(ct_part_name(options->dir, whole));
     for (size_t k = 0; k < n_kinds; k++) {

@@ -17,9 +17,9 @@ DATASET(cifar100, "cifar100", cifar100,
         "CIFAR-100, 3x32x32, 100 fine or 20 coarse classes (binary version, or its .tar.gz)")
 DATASET(npy, "npy", npy, "NumPy arrays: {train,test}_{images,labels}.npy or {x,y}_{train,test}.npy")
 DATASET(imagenette, "imagenette", imagenette,
-        "Imagenette, 10 classes, folders of JPEG files (32 pixels; --image-size N)")
+        "Imagenette, 10 classes, folders of JPEG files (32 pixels; @image-size N)")
 DATASET(imagenet, "imagenet", imagenet,
-        "ImageNet, 1000 classes, folders of JPEG files (224 pixels; --image-size N)")
+        "ImageNet, 1000 classes, folders of JPEG files (224 pixels; @image-size N)")
 DATASET(folder, "folder", folder,
-        "JPEG and PNG files in train/<class>/ and val/<class>/ (32 pixels; --image-size N)")
+        "JPEG and PNG files in train/<class>/ and val/<class>/ (32 pixels; @image-size N)")
 DATASET(pack, "pack", pack, "pictures in one file, as crosstalk data import writes them")

@@ -7,7 +7,7 @@
 #include "util/memory.h"
 
 ct_status ct_dataset_open_fashion_mnist(const ct_dataset_options *options, ct_dataset *out) {
-    static const char hint[] = "apt install dataset-fashion-mnist or --data-dir DIR";
+    static const char hint[] = "apt install dataset-fashion-mnist or @data-dir DIR";
     static const char names[] = "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0"
                                 "bag\0ankle boot";
     const char *dir;

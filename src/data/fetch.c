@@ -45,7 +45,7 @@ static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t up_t
     if (!t->progress || second == t->shown || now == 0) return 0;
     t->shown = second;
     double done = (double)(t->begin + now) / 1e6, all = (double)(t->begin + total) / 1e6;
-    fprintf(stderr, "\r%s: %.1f of %.1f MB ", t->url, done, total > 0 ? all : done);
+    ct_log(CT_LOG_PASSING, "%s: %.1f of %.1f MB", t->url, done, total > 0 ? all : done);
     return 0;
 }
 

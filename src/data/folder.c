@@ -152,9 +152,9 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
                              ct_dataset *out) {
     const char *dir;
     ct_listing train = {0}, test = {0};
-    CT_TRY(ct_data_dir(
-        out, options, NULL,
-        "give the directory with train/<class>/ and val/<class>/ with --data-dir DIR", &dir));
+    CT_TRY(ct_data_dir(out, options, NULL,
+                       "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
+                       &dir));
     int size = options->image_size > 0 ? options->image_size : kind->size;
     ct_pictures_spec spec = {.size = size,
                              .side = (int)(kind->margin * size + 0.5),

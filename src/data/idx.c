@@ -115,7 +115,7 @@ ct_status ct_idx_open(const char *dir, const char *hint, int n_classes, ct_datas
 
 /* The data set `idx`: nothing is known about its pixels, so they are mapped to -1 .. 1. */
 ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out) {
-    static const char hint[] = "give the directory of the four IDX files with --data-dir DIR";
+    static const char hint[] = "give the directory of the four IDX files with @data-dir DIR";
     const char *dir;
     CT_TRY(ct_data_dir(out, options, NULL, hint, &dir));
     CT_TRY(ct_idx_open(dir, hint, 0, out));

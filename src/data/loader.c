@@ -3,13 +3,13 @@
 #include "data/cut.h"
 #include "data/dataset_internal.h"
 #include "data/pictures.h"
+#include "util/log.h"
 #include "util/memory.h"
 #include "util/threads.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #define RING_BYTES ((size_t)256 << 20)
 #define MIN_DEPTH  2
@@ -47,15 +47,10 @@ struct ct_loader {
     int *n_done;          /* [depth] batches done of the iteration in that place */
     int n_busy;           /* workers with a task in hand */
     bool stop;
-    ct_status status;
+    ct_error error; /* of the first worker that failed */
+    const ct_hooks *hooks;
     double waited_s;
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static size_t place_of(const ct_loader *l, long iteration, int agent) {
     size_t slot = (size_t)(iteration % l->depth) * (size_t)l->spec.n_agents + (size_t)agent;
@@ -66,7 +61,7 @@ static size_t place_of(const ct_loader *l, long iteration, int agent) {
 static bool take_task(worker *w, task *out) {
     ct_loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
-    while (!l->stop && (l->status != CT_OK || l->next.iteration >= l->base + l->depth))
+    while (!l->stop && (l->error.status != CT_OK || l->next.iteration >= l->base + l->depth))
         pthread_cond_wait(&l->work, &l->lock);
     bool goes_on = !l->stop;
     if (goes_on) {
@@ -109,9 +104,9 @@ static ct_status do_task(worker *w, const task *t) {
     return CT_OK;
 }
 
-static void finish_task(ct_loader *l, const task *t, ct_status status) {
+static void finish_task(ct_loader *l, const task *t, const ct_error *error) {
     pthread_mutex_lock(&l->lock);
-    if (status != CT_OK && l->status == CT_OK) l->status = status;
+    if (error->status != CT_OK && l->error.status == CT_OK) l->error = *error;
     l->n_done[t->iteration % l->depth]++;
     l->n_busy--;
     pthread_cond_broadcast(&l->ready);
@@ -121,7 +116,12 @@ static void finish_task(ct_loader *l, const task *t, ct_status status) {
 static void *worker_main(void *argument) {
     worker *w = argument;
     task t;
-    while (take_task(w, &t)) finish_task(w->loader, &t, do_task(w, &t));
+    ct_hooks_use(w->loader->hooks);
+    while (take_task(w, &t)) {
+        ct_error error;
+        (void)CT_CATCH(&error, do_task(w, &t));
+        finish_task(w->loader, &t, &error);
+    }
     return NULL;
 }
 
@@ -168,6 +168,7 @@ ct_status ct_loader_create(const ct_loader_spec *spec, ct_loader **out) {
     ct_loader *l = ct_new(ct_loader, 1);
     if (l == NULL) return ct_fail(CT_NOMEM, "no memory for a loader");
     l->spec = *spec;
+    l->hooks = ct_hooks_now();
     l->n_workers = spec->n_workers > 0 ? spec->n_workers : ct_cpu_count();
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->work, NULL);
@@ -226,21 +227,21 @@ static void await(ct_loader *l, long iteration) {
     }
     l->in_use = true;
     pthread_cond_broadcast(&l->work);
-    double began = now();
+    double began = ct_seconds();
     bool waits = false;
-    while (l->status == CT_OK && l->n_done[iteration % l->depth] < l->spec.n_agents) {
+    while (l->error.status == CT_OK && l->n_done[iteration % l->depth] < l->spec.n_agents) {
         waits = true;
         pthread_cond_wait(&l->ready, &l->lock);
     }
-    if (waits) l->waited_s += now() - began;
+    if (waits) l->waited_s += ct_seconds() - began;
 }
 
 ct_status ct_loader_batches(ct_loader *l, long iteration, ct_batch *out, size_t *first, size_t *n) {
     pthread_mutex_lock(&l->lock);
     await(l, iteration);
-    ct_status status = l->status;
+    ct_error error = l->error;
     pthread_mutex_unlock(&l->lock);
-    if (status != CT_OK) return status; /* the worker has left its message */
+    if (error.status != CT_OK) return ct_fail_again(&error);
     for (int a = 0; a < l->spec.n_agents; a++)
         out[a] =
             (ct_batch){.n = ct_order_batch_size(l->spec.order, l->spec.first_agent + a, iteration),

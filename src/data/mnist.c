@@ -5,7 +5,7 @@
 #include "data/idx_internal.h"
 
 ct_status ct_dataset_open_mnist(const ct_dataset_options *options, ct_dataset *out) {
-    static const char hint[] = "give the directory of its four IDX files with --data-dir DIR";
+    static const char hint[] = "give the directory of its four IDX files with @data-dir DIR";
     const char *dir;
     CT_TRY(ct_data_dir(out, options, NULL, hint, &dir));
     CT_TRY(ct_idx_open(dir, hint, 10, out));

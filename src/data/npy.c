@@ -233,7 +233,7 @@ static int naming_of(const char *dir) {
 
 ct_status ct_dataset_open_npy(const ct_dataset_options *options, ct_dataset *out) {
     static const char hint[] = "give the directory of train_images.npy, train_labels.npy, "
-                               "test_images.npy and test_labels.npy with --data-dir DIR";
+                               "test_images.npy and test_labels.npy with @data-dir DIR";
     const char *dir;
     CT_TRY(ct_data_dir(out, options, NULL, hint, &dir));
     int k = naming_of(dir);

@@ -49,7 +49,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
     if (status != CT_OK) return status;
     if (options->image_size > (int)facts->side)
         return ct_fail(CT_INVAL,
-                       "%s: its pictures have %u pixels, not the %d of --image-size; "
+                       "%s: its pictures have %u pixels, not the %d of @image-size; "
                        "import them again",
                        path, facts->side, options->image_size);
     if (options->image_size > 0) facts->size = (uint32_t)options->image_size;
@@ -64,7 +64,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
 ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *out) {
     const char *path;
     ct_pack_facts facts;
-    CT_TRY(ct_data_dir(out, options, NULL, "give the file with --data-dir FILE.ctpack", &path));
+    CT_TRY(ct_data_dir(out, options, NULL, "give the file with @data-dir FILE.ctpack", &path));
     CT_TRY(describe(path, options, &facts, out));
     size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
     if (n_train == 0 || n_test == 0)

@@ -277,7 +277,7 @@ static ct_status check_asked(const char *path, const char *name, const ct_datase
     if (strcmp(name, h->name) != 0)
         return ct_fail(CT_INVAL, "%s is a part of %s, not of %s", path, h->name, name);
     if (options->coarse_labels != (h->coarse_labels != 0))
-        return ct_fail(CT_INVAL, "%s was split with --labels %s", path,
+        return ct_fail(CT_INVAL, "%s was split with @labels %s", path,
                        h->coarse_labels != 0 ? "coarse" : "fine");
     return CT_OK;
 }

@@ -69,8 +69,8 @@ static ct_status report_broken(const sweep *s) {
         if (s->reason[i] == NULL) continue;
         const char *name = p->files.names + p->files.at[i];
         if (p->spec.strict)
-            return ct_fail(CT_IO, "%s/%s: %s (without --strict it is left out)", p->files.root,
-                           name, s->reason[i]);
+            return ct_fail(CT_IO, "%s/%s: %s (without @strict it is left out)", p->files.root, name,
+                           s->reason[i]);
         ct_note("  %s: %s", name, s->reason[i]);
         n_shown++;
     }

@@ -37,7 +37,7 @@ static size_t n_held_out(size_t n, double fraction) {
 ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double test_fraction,
                         uint64_t seed, bool *is_test) {
     if (!(test_fraction > 0 && test_fraction < 1))
-        return ct_fail(CT_INVAL, "there is no test part; hold one out with --test-fraction 0.1");
+        return ct_fail(CT_INVAL, "there is no test part; hold one out with @test-fraction 0.1");
     size_t *left = ct_new(size_t, (size_t)n_classes);
     uint32_t *order = ct_new(uint32_t, n);
     ct_status status = CT_OK;

@@ -127,7 +127,7 @@ static const struct curve_figure {
      "Accuracy against time on the simulated links",
      "time that messages take",
      "test accuracy",
-     "The consensus model's, over what --link-latency and --link-bandwidth make of the messages.",
+     "The consensus model's, over what the simulated links make of the messages.",
      {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
      CT_UNIT_SECONDS,
      CT_UNIT_SHARE},
@@ -418,7 +418,7 @@ static ct_status write_one(const ct_figure *figure, const char *dir, const char 
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
     ct_status status = CT_OK;
     if (only_look && !force && ct_file_exists(path))
-        status = ct_fail(CT_IO, "%s is there already; replace it with --force", path);
+        status = ct_fail(CT_IO, "%s is there already; replace it with @force", path);
     else if (!only_look && strcmp(suffix, "svg") == 0)
         status = ct_file_write(path, figure->svg.chars, figure->svg.n);
     else if (!only_look)

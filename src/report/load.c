@@ -57,13 +57,11 @@ static ct_status read_rows(const char *path, const char *text, ct_report_run *ru
         bool is_ended = at[n] == '\n';
         snprintf(where, sizeof where, "%.600s:%d", path, number);
         ct_epoch_row row;
-        ct_status status = n == 0 ? CT_OK : read_row(at, n, where, &row);
-        if (status == CT_IO && !is_ended) {
-            ct_clear_message();
-            return CT_OK;
-        }
-        if (status == CT_OK && n > 0) status = add_row(run, &row, where);
-        CT_TRY(status);
+        ct_error error;
+        ct_status status = n == 0 ? CT_OK : CT_CATCH(&error, read_row(at, n, where, &row));
+        if (status == CT_IO && !is_ended) return CT_OK;
+        if (status != CT_OK) return ct_fail_again(&error);
+        if (n > 0) CT_TRY(add_row(run, &row, where));
         at += n + is_ended;
     }
     return CT_OK;

@@ -123,7 +123,7 @@ static bool has_manifest(const char *dir, long iteration) {
 static void remove_old(const char *dir, long newest, long resumed_at) {
     long *found = NULL;
     int n = 0, n_kept = 0;
-    if (ct_checkpoint_list(dir, &found, &n) != CT_OK) ct_clear_message();
+    (void)CT_CATCH(NULL, ct_checkpoint_list(dir, &found, &n));
     for (int k = 0; k < n; k++) {
         bool is_ours =
             found[k] == newest || (found[k] < newest && (resumed_at < 0 || found[k] <= resumed_at));

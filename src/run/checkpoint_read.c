@@ -123,7 +123,7 @@ static ct_status fail_for_none(const char *dir) {
     if (ct_dir_has(dir, "summary.json"))
         return ct_fail(CT_IO,
                        "%s: this run is finished and kept no checkpoint to go on from; "
-                       "--checkpoint-every end would have",
+                       "@checkpoint-every end would have",
                        dir);
     return ct_fail(CT_IO, "%s: no checkpoint to resume from", dir);
 }
@@ -134,11 +134,15 @@ ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
     CT_TRY(ct_checkpoint_list(dir, &found, &n));
     ct_status status = CT_IO;
     for (; at < n && status != CT_OK; at++) {
-        status = open_one(dir, found[at], out);
-        if (status == CT_OK || at + 1 == n) break;
+        ct_error error;
+        status = CT_CATCH(&error, open_one(dir, found[at], out));
+        if (status == CT_OK) break;
+        if (at + 1 == n) {
+            ct_fail_again(&error);
+            break;
+        }
         ct_note("the checkpoint of iteration %ld is not whole (%s): looking at the one before",
-                found[at], ct_message());
-        ct_clear_message();
+                found[at], error.text);
     }
     ct_free(found);
     return n > 0 ? status : fail_for_none(dir);
@@ -175,7 +179,7 @@ static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
                                                  does_not_matter, name, sizeof name, &now, &then);
     if (status == CT_OK && name[0] != '\0')
         status = ct_fail(
-            CT_INVAL, "--%s %s contradicts the checkpoint of iteration %ld, which has %s", name,
+            CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s", name,
             now.n > 0 ? now.chars : "''", c->iteration, then.n > 0 ? then.chars : "none");
     ct_text_free(&now);
     ct_text_free(&then);
@@ -189,7 +193,7 @@ static ct_status read_world(const ct_checkpoint *c, const ct_run *run, int k, co
     if (hex(w, "partition") != run->worlds[k].partition_facts.hash)
         return ct_fail(CT_INVAL,
                        "the data is split otherwise than at the checkpoint of iteration %ld: it is "
-                       "other data, or another --partition-file",
+                       "other data, or another @partition-file",
                        c->iteration);
     if (!take_numbers(array(w, "sums", CT_LOSS_FIELDS), tally->sums)) return bad(c, "sums");
     if (!take_numbers(array(w, "last", CT_LOSS_FIELDS), tally->last)) return bad(c, "last");

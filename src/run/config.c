@@ -79,17 +79,15 @@ static ct_status unknown(const char *name) {
         nearest = options[id].name;
     }
     if (nearest != NULL)
-        return ct_fail(CT_INVAL, "unknown option --%s; did you mean --%s? (crosstalk help train)",
+        return ct_fail(CT_INVAL, "unknown option @%s; did you mean @%s? (crosstalk help train)",
                        name, nearest);
-    return ct_fail(CT_INVAL, "unknown option --%s; crosstalk help train lists the known ones",
-                   name);
+    return ct_fail(CT_INVAL, "unknown option @%s; crosstalk help train lists the known ones", name);
 }
 
 static ct_status set_text(const option *o, const char *value, char *field) {
     if (strlen(value) >= CT_CONFIG_TEXT)
-        return ct_fail(CT_INVAL, "--%s: a value has at most %d characters", o->name,
-                       CT_CONFIG_TEXT - 1);
-    if (strchr(value, '\n') != NULL) return ct_fail(CT_INVAL, "--%s: a value is one line", o->name);
+        return ct_refuse(o->name, "a value has at most %d characters", CT_CONFIG_TEXT - 1);
+    if (strchr(value, '\n') != NULL) return ct_refuse(o->name, "a value is one line");
     snprintf(field, CT_CONFIG_TEXT, "%s", value);
     return CT_OK;
 }
@@ -99,12 +97,12 @@ static ct_status set_number(const option *o, const char *value, void *field) {
     double real = 0;
     bool is_number = o->kind == WHOLE ? ct_parse_i64(value, &whole) : ct_parse_double(value, &real);
     if (!is_number)
-        return ct_fail(CT_INVAL, "--%s: '%s' is not a %s", o->name, value,
-                       o->kind == WHOLE ? "whole number" : "number");
+        return ct_refuse(o->name, "'%s' is not a %s", value,
+                         o->kind == WHOLE ? "whole number" : "number");
     if (o->kind == WHOLE) real = (double)whole;
     if (!(real >= o->lowest && real <= o->highest))
-        return ct_fail(CT_INVAL, "--%s: %s is out of range; it goes from %.9g to %.9g", o->name,
-                       value, o->lowest, o->highest);
+        return ct_refuse(o->name, "%s is out of range; it goes from %.9g to %.9g", value, o->lowest,
+                         o->highest);
     if (o->kind == WHOLE)
         *(int64_t *)field = whole;
     else
@@ -119,7 +117,7 @@ static ct_status set_value(const option *o, const char *value, void *field) {
     case REAL: return set_number(o, value, field);
     default:
         if (ct_parse_bool(value, field)) return CT_OK;
-        return ct_fail(CT_INVAL, "--%s: '%s' is neither on nor off", o->name, value);
+        return ct_refuse(o->name, "'%s' is neither on nor off", value);
     }
 }
 
@@ -219,12 +217,9 @@ static ct_status read_line(ct_config *config, const char *path, int number, char
                        first_line[id]);
     if (id >= 0 && config->given[id]) return CT_OK;
     if (id >= 0) first_line[id] = number;
-    ct_status status = ct_config_set(config, name, value);
-    if (status == CT_OK) return CT_OK;
-    char reason[CT_CONFIG_TEXT];
-    snprintf(reason, sizeof reason, "%s", ct_message());
-    ct_clear_message();
-    return ct_fail(status, "%s:%d: %s", path, number, reason);
+    ct_error error;
+    if (CT_CATCH(&error, ct_config_set(config, name, value)) == CT_OK) return CT_OK;
+    return ct_fail_in(&error, "%s:%d", path, number);
 }
 
 ct_status ct_config_read(ct_config *config, const char *path) {

@@ -31,13 +31,13 @@ ct_dataset_options ct_run_data_options(const ct_config *c) {
 ct_status ct_run_name_data(ct_config *c) {
     const char *name;
     if (strcmp(c->labels, "fine") != 0 && strcmp(c->labels, "coarse") != 0)
-        return ct_fail(CT_INVAL, "--labels: no '%s'; known: fine, coarse", c->labels);
+        return ct_refuse("labels", "no '%s'; known: fine, coarse", c->labels);
     if (strcmp(c->dataset, "auto") != 0) return CT_OK;
     if (strstr(c->data_dir, RANK) != NULL)
-        return ct_fail(CT_INVAL,
-                       "--data-dir %s is not looked into before there are ranks; name "
-                       "the data set with --dataset",
-                       c->data_dir);
+        return ct_refuse("data-dir",
+                         "@data-dir %s is not looked into before there are ranks; name "
+                         "the data set with @dataset",
+                         c->data_dir);
     ct_dataset_options options = ct_run_data_options(c);
     CT_TRY(ct_dataset_recognise(&options, &name));
     snprintf(c->dataset, sizeof c->dataset, "%s", name);

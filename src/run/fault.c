@@ -8,13 +8,12 @@
 
 static ct_status bad(const ct_faults *f, const char *field) {
     if (strncmp(field, "kill=", 5) == 0)
-        return ct_fail(CT_INVAL,
-                       "--fault: '%s' is not kill=AGENT@FROM[-BACK] with an agent from 0 to %d, "
-                       "FROM 2 or later and BACK after it",
-                       field, f->n_agents - 1);
-    return ct_fail(CT_INVAL,
-                   "--fault: '%s' is not drop=P, straggle=P:MS[:LIMIT] or kill=AGENT@FROM[-BACK]",
-                   field);
+        return ct_refuse("fault",
+                         "'%s' is not kill=AGENT@FROM[-BACK] with an agent from 0 to %d, "
+                         "FROM 2 or later and BACK after it",
+                         field, f->n_agents - 1);
+    return ct_refuse("fault", "'%s' is not drop=P, straggle=P:MS[:LIMIT] or kill=AGENT@FROM[-BACK]",
+                     field);
 }
 
 static bool probability(const char *text, double *out) {
@@ -72,13 +71,12 @@ static ct_status check_algorithm(const ct_config *c, const ct_faults *f) {
     static const char *const none[] = {"allreduce", "cga", "ngc"};
     for (int k = 0; k < 3; k++)
         if (strcmp(c->algorithm, none[k]) == 0)
-            return ct_fail(CT_INVAL, "--fault: %s cannot lose messages", c->algorithm);
+            return ct_refuse("fault", "%s cannot lose messages", c->algorithm);
     bool needs_all = strcmp(c->algorithm, "relaysgd") == 0 || strcmp(c->algorithm, "sgp") == 0;
     if (f->n_kills > 0 && needs_all)
-        return ct_fail(CT_INVAL, "--fault: %s cannot lose an agent (its %s would fall apart)",
-                       c->algorithm, strcmp(c->algorithm, "sgp") == 0 ? "weights" : "tree");
-    if (c->ccl_neighbours > 0)
-        return ct_fail(CT_INVAL, "--fault does not go with --ccl-neighbours");
+        return ct_refuse("fault", "%s cannot lose an agent (its %s would fall apart)", c->algorithm,
+                         strcmp(c->algorithm, "sgp") == 0 ? "weights" : "tree");
+    if (c->ccl_neighbours > 0) return ct_refuse("fault", "@fault does not go with @ccl-neighbours");
     return CT_OK;
 }
 

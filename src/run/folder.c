@@ -41,7 +41,7 @@ ct_status ct_output_pair_dir(const ct_run *run, const char *out, int world, char
     if (run->lambdas != NULL) ct_output_pair_name(w->lambda_m, w->lambda_d, pair, sizeof pair);
     int n = snprintf(dir, size, "%s%s%s", out, pair[0] != '\0' ? "/" : "", pair);
     if (n >= 0 && (size_t)n < size) return CT_OK;
-    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+    return ct_refuse("out", "the name is too long: %s", out);
 }
 
 ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, char *dir,
@@ -51,7 +51,7 @@ ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, cha
     size_t n = strlen(dir);
     int more = snprintf(dir + n, size - n, "/seed-%" PRIu64, run->seeds[world]);
     if (more >= 0 && (size_t)more < size - n) return CT_OK;
-    return ct_fail(CT_INVAL, "--out: the name is too long: %s", out);
+    return ct_refuse("out", "the name is too long: %s", out);
 }
 
 ct_status ct_output_name(ct_run *run) {
@@ -73,8 +73,7 @@ enum { N_RUN_FILES = sizeof run_files / sizeof *run_files };
 
 static ct_status refuse(const char *path) {
     if (!ct_file_exists(path)) return CT_OK;
-    return ct_fail(CT_IO, "%s is there already; name another --out or replace it with --force",
-                   path);
+    return ct_fail(CT_IO, "%s is there already; name another @out or replace it with @force", path);
 }
 
 ct_status ct_output_delete(const char *path) {
@@ -126,8 +125,8 @@ static ct_status claim_dir(const ct_config *c, const char *dir) {
     if (!ct_checkpoint_exists(dir)) return CT_OK;
     if (c->force) return ct_checkpoint_remove_all(dir);
     return ct_fail(CT_IO,
-                   "%s has checkpoints already; go on with --resume %s, name another --out or "
-                   "replace it with --force",
+                   "%s has checkpoints already; go on with @resume %s, name another @out or "
+                   "replace it with @force",
                    dir, dir);
 }
 
@@ -178,9 +177,8 @@ static ct_status clear_old(const ct_run *run) {
     ct_config_init(&old.config);
     snprintf(old.dir, sizeof old.dir, "%s", run->config.out);
     char *path = ct_path_join(old.dir, "config.txt");
-    bool is_known =
-        path != NULL && ct_file_exists(path) && ct_config_read(&old.config, path) == CT_OK;
-    ct_clear_message();
+    bool is_known = path != NULL && ct_file_exists(path) &&
+                    CT_CATCH(NULL, ct_config_read(&old.config, path)) == CT_OK;
     ct_free(path);
     if (!is_known) return CT_OK;
     if (old.config.lambdas[0] != '\0') return ct_split(old.config.lambdas, clear_pair, &old);

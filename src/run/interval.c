@@ -21,10 +21,10 @@ ct_status ct_interval_parse(const char *text, ct_interval *out) {
     const char *unit = n > 1 ? strchr(units, text[n - 1]) : NULL;
     snprintf(head, sizeof head, "%.*s", (int)(n > 0 ? n - 1 : 0), text);
     if (unit == NULL || n >= sizeof head || !ct_parse_double(head, &value) || !(value > 0))
-        return ct_fail(CT_INVAL,
-                       "--checkpoint-every: '%s' is neither a number of epochs (5) nor a time "
-                       "(90s, 10m, 2h), nor end or 0",
-                       text);
+        return ct_refuse("checkpoint-every",
+                         "'%s' is neither a number of epochs (5) nor a time "
+                         "(90s, 10m, 2h), nor end or 0",
+                         text);
     out->every_s = value * seconds[unit - units];
     return CT_OK;
 }

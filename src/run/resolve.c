@@ -79,25 +79,25 @@ static ct_status choose_loss(ct_config *c) {
     bool has_lambda = (c->given[CT_OPT_lambda_m] && c->lambda_m > 0) ||
                       (c->given[CT_OPT_lambda_d] && c->lambda_d > 0);
     if (c->ccl_adaptive > 0 && has_lambda)
-        return ct_fail(CT_INVAL, "--ccl-adaptive chooses the lambdas; leave --lambda-m and "
-                                 "--lambda-d out");
+        return ct_refuse("ccl-adaptive", "@ccl-adaptive chooses the lambdas; leave @lambda-m and "
+                                         "@lambda-d out");
     if (c->lambdas[0] != '\0' && (has_lambda || c->ccl_adaptive > 0))
-        return ct_fail(CT_INVAL, "--lambdas names them all; leave --lambda-m, --lambda-d and "
-                                 "--ccl-adaptive out");
+        return ct_refuse("lambdas", "@lambdas names them all; leave @lambda-m, @lambda-d and "
+                                    "@ccl-adaptive out");
     has_lambda = has_lambda || c->ccl_adaptive > 0 || c->lambdas[0] != '\0';
     CT_TRY(one_of("loss", c->loss, "auto, ce, ccl"));
     if (strcmp(c->algorithm, "ccl") == 0) {
         if (c->given[CT_OPT_loss] && strcmp(c->loss, "ce") == 0)
-            return ct_fail(CT_INVAL, "--algorithm ccl is qg-dsgdm with --loss ccl; for --loss ce "
-                                     "use --algorithm qg-dsgdm");
+            return ct_refuse("algorithm", "@algorithm ccl is qg-dsgdm with @loss ccl; for @loss ce "
+                                          "use @algorithm qg-dsgdm");
         snprintf(c->algorithm, sizeof c->algorithm, "qg-dsgdm");
         snprintf(c->loss, sizeof c->loss, "ccl");
     }
     if (strcmp(c->loss, "auto") == 0)
         snprintf(c->loss, sizeof c->loss, "%s", has_lambda ? "ccl" : "ce");
     if (strcmp(c->loss, "ce") == 0 && has_lambda)
-        return ct_fail(CT_INVAL, "--lambda-m, --lambda-d, --lambdas and --ccl-adaptive need --loss "
-                                 "ccl, not --loss ce");
+        return ct_refuse("lambda-m", "@lambda-m, @lambda-d, @lambdas and @ccl-adaptive need @loss "
+                                     "ccl, not @loss ce");
     choose(c, CT_OPT_loss);
     return CT_OK;
 }
@@ -109,7 +109,7 @@ static ct_status check_names(const ct_config *c) {
     CT_TRY(one_of("ccl-reduction", c->ccl_reduction, "mean, sum"));
     CT_TRY(one_of("norm", c->norm, "evonorm, evonorm-s0, groupnorm, batchnorm, none"));
     if (strcmp(c->norm, "batchnorm") == 0 && c->batch_size == 1)
-        return ct_fail(CT_INVAL, "--norm batchnorm needs --batch-size 2 or more");
+        return ct_refuse("norm", "@norm batchnorm needs @batch-size 2 or more");
     return CT_OK;
 }
 

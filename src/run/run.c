@@ -174,15 +174,15 @@ static ct_status create_transport(ct_run *run) {
                                     .link_bytes_per_s = 1e6 / 8 * c->link_bandwidth,
                                     .n_worlds = run->n_worlds};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
-    if (!ct_run_leads(run)) ct_log_quiet(true);
+    if (!ct_run_leads(run)) ct_hooks_use(NULL);
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
 
 static ct_status create_faults(ct_run *run) {
     if (run->config.fault[0] == '\0') return CT_OK;
     if (run->schedule.n > 0)
-        return ct_fail(CT_INVAL, "--fault needs a graph that stays; '%s' changes from step to step",
-                       run->schedule.name);
+        return ct_refuse("fault", "@fault needs a graph that stays; '%s' changes from step to step",
+                         run->schedule.name);
     return ct_fault_parse(&run->config, run->seeds, &run->faults);
 }
 

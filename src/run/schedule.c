@@ -7,10 +7,9 @@ static ct_status add_milestone(void *context, const char *field) {
     ct_lr_schedule *s = context;
     double milestone = 0;
     if (!ct_parse_double(field, &milestone) || milestone < 0 || milestone > 1)
-        return ct_fail(CT_INVAL, "--lr-milestones: '%s' is not a part of all epochs from 0 to 1",
-                       field);
+        return ct_refuse("lr-milestones", "'%s' is not a part of all epochs from 0 to 1", field);
     if (s->n_milestones == CT_MAX_MILESTONES)
-        return ct_fail(CT_INVAL, "--lr-milestones: at most %d of them", CT_MAX_MILESTONES);
+        return ct_refuse("lr-milestones", "at most %d of them", CT_MAX_MILESTONES);
     s->milestones[s->n_milestones++] = milestone;
     return CT_OK;
 }
@@ -22,7 +21,7 @@ static ct_status read_kind(const char *name, ct_lr_schedule *s) {
         s->kind = k;
         return CT_OK;
     }
-    return ct_fail(CT_INVAL, "--lr-schedule: no '%s'; known: step, cosine, poly, constant", name);
+    return ct_refuse("lr-schedule", "no '%s'; known: step, cosine, poly, constant", name);
 }
 
 ct_status ct_lr_schedule_create(const ct_config *c, ct_lr_schedule *out) {
@@ -36,10 +35,10 @@ ct_status ct_lr_schedule_create(const ct_config *c, ct_lr_schedule *out) {
     if (strcmp(c->lr_milestones, "none") != 0)
         CT_TRY(ct_split(c->lr_milestones, add_milestone, &s));
     if (s.warmup_epochs > s.epochs)
-        return ct_fail(CT_INVAL, "--warmup-epochs %g is more than the run's %g epochs",
-                       s.warmup_epochs, s.epochs);
+        return ct_refuse("warmup-epochs", "@warmup-epochs %g is more than the run's %g epochs",
+                         s.warmup_epochs, s.epochs);
     if (s.lr_end > s.lr)
-        return ct_fail(CT_INVAL, "--lr-end %g is more than --lr %g", s.lr_end, s.lr);
+        return ct_refuse("lr-end", "@lr-end %g is more than @lr %g", s.lr_end, s.lr);
     *out = s;
     return CT_OK;
 }

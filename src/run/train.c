@@ -17,7 +17,6 @@
 #define RANK_POLL 16 /* iterations between the ranks' talks about anything but rows */
 
 typedef struct progress {
-    bool is_quiet, is_terminal;
     double started, shown;
     double before;     /* seconds of the parts of this run that came before */
     long first;        /* iteration that this part began with */
@@ -66,7 +65,7 @@ static ct_status diverged(const ct_run *run, int row, long iteration, const floa
     return ct_fail(
         CT_DIVERGED,
         "agent %d%s diverged at iteration %ld (ce %g, mv %g, dv %g); the last good means "
-        "over all agents were ce %.4g, mv %.4g, dv %.4g: lower --lr (%g)",
+        "over all agents were ce %.4g, mv %.4g, dv %.4g: lower @lr (%g)",
         row % n, world, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
         (double)fields[CT_LOSS_DV], last_good[CT_LOSS_CE], last_good[CT_LOSS_MV],
         last_good[CT_LOSS_DV], run->agents.lr);
@@ -136,33 +135,36 @@ static ct_status read_until(training *t, long iteration) {
     return CT_OK;
 }
 
+/* "  mv 0.01  dv 0.002" of a run that contrasts, else "". */
+static void name_terms(const ct_run *run, double mv, double dv, char *out, size_t size) {
+    out[0] = '\0';
+    if (run->agents.loss.ccl) snprintf(out, size, "  mv %.4g  dv %.4g", mv, dv);
+}
+
 static void show(progress *p, const ct_run *run, long iteration, const double *mean) {
+    char terms[64];
     double t = now();
-    if (p->is_quiet || !p->is_terminal || t - p->shown < 0.25) return;
+    if (t - p->shown < 0.25) return;
     double rate = (double)(iteration + 1 - p->first) / (t - p->started);
     double left = (double)(p->n_iterations - iteration - 1) / rate;
-    fprintf(stderr, "\repoch %ld/%lld  iteration %ld/%ld  %.1f it/s  %dm%02ds left  ce %.4f",
-            iteration / run->epoch_iterations + 1, (long long)run->config.epochs, iteration + 1,
-            p->n_iterations, rate, (int)(left / 60), (int)left % 60, mean[CT_LOSS_CE]);
-    if (run->agents.loss.ccl) fprintf(stderr, "  mv %.4g  dv %.4g", mean[1], mean[2]);
-    fputs("  ", stderr);
+    name_terms(run, mean[CT_LOSS_MV], mean[CT_LOSS_DV], terms, sizeof terms);
+    ct_log(CT_LOG_PASSING, "epoch %ld/%lld  iteration %ld/%ld  %.1f it/s  %dm%02ds left  ce %.4f%s",
+           iteration / run->epoch_iterations + 1, (long long)run->config.epochs, iteration + 1,
+           p->n_iterations, rate, (int)(left / 60), (int)left % 60, mean[CT_LOSS_CE], terms);
     p->shown = t;
 }
 
-static void show_epoch(const progress *p, const ct_run *run, int world, const ct_epoch *e) {
-    char name[128];
-    if (p->is_quiet) return;
+static void show_epoch(const ct_run *run, int world, const ct_epoch *e) {
+    char name[128], terms[64], scores[96] = "";
     name_world(run, world, "", name, sizeof name);
-    if (p->is_terminal) fputs("\r\033[K", stderr);
-    if (name[0] != '\0') fprintf(stderr, "%s  ", name);
-    fprintf(stderr, "epoch %ld/%lld  iteration %ld  %.1f s  ce %.4f", e->epoch,
-            (long long)run->config.epochs, e->iteration, e->seconds, e->losses.ce);
-    if (run->agents.loss.ccl) fprintf(stderr, "  mv %.4g  dv %.4g", e->losses.mv, e->losses.dv);
+    name_terms(run, e->losses.mv, e->losses.dv, terms, sizeof terms);
     if (e->is_evaluated)
-        fprintf(stderr, "  consensus %.2f %%  local %.2f %% (%.2f-%.2f)",
-                100 * e->evaluation.consensus_accuracy, 100 * e->evaluation.local_accuracy_mean,
-                100 * e->evaluation.local_accuracy_min, 100 * e->evaluation.local_accuracy_max);
-    fputc('\n', stderr);
+        snprintf(scores, sizeof scores, "  consensus %.2f %%  local %.2f %% (%.2f-%.2f)",
+                 100 * e->evaluation.consensus_accuracy, 100 * e->evaluation.local_accuracy_mean,
+                 100 * e->evaluation.local_accuracy_min, 100 * e->evaluation.local_accuracy_max);
+    ct_log(CT_LOG_LINE, "%s%sepoch %ld/%lld  iteration %ld  %.1f s  ce %.4f%s%s", name,
+           name[0] != '\0' ? "  " : "", e->epoch, (long long)run->config.epochs, e->iteration,
+           e->seconds, e->losses.ce, terms, scores);
 }
 
 static double bytes_sent(const ct_run *run, int world) {
@@ -190,7 +192,7 @@ static ct_epoch summarise(const training *t, int world, long iteration) {
 
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     CT_TRY(ct_output_epoch(t->run, world, e));
-    show_epoch(&t->progress, t->run, world, e);
+    show_epoch(t->run, world, e);
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
     tally->samples = 0;
@@ -199,12 +201,12 @@ static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     if (e->evaluation.diverged >= 0)
         return ct_fail(CT_DIVERGED,
                        "agent %d diverged by iteration %ld (the epoch's mean losses were ce %.4g, "
-                       "mv %.4g, dv %.4g): lower --lr (%g)",
+                       "mv %.4g, dv %.4g): lower @lr (%g)",
                        e->evaluation.diverged, e->iteration, e->losses.ce, e->losses.mv,
                        e->losses.dv, t->run->agents.lr);
     return ct_fail(CT_DIVERGED,
                    "the consensus model of seed %llu diverged by iteration %ld (last training ce "
-                   "%.4g): lower --lr (%g)",
+                   "%.4g): lower @lr (%g)",
                    (unsigned long long)t->run->seeds[world], e->iteration, e->losses.ce,
                    t->run->agents.lr);
 }
@@ -238,12 +240,13 @@ static ct_status save(training *t, long done, bool must) {
     CT_TRY(read_until(t, done - 1));
     t->at.iteration = done;
     t->at.seconds = seconds_so_far(t);
-    ct_status status = ct_checkpoint_write(run, &t->at);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_checkpoint_write(run, &t->at));
     t->saved_s = now();
     if (status == CT_OK) t->schedule.has_written = true;
-    if (status == CT_OK || must || run->config.checkpoint_strict) return status;
-    ct_note("no checkpoint at iteration %ld, training goes on: %s", done, ct_message());
-    ct_clear_message();
+    if (status == CT_OK) return CT_OK;
+    if (must || run->config.checkpoint_strict) return ct_fail_again(&error);
+    ct_note("no checkpoint at iteration %ld, training goes on: %s", done, error.text);
     return CT_OK;
 }
 
@@ -278,23 +281,24 @@ static ct_status iterate(training *t) {
     return end_epoch(t, last, true);
 }
 
-static void introduce(const progress *p, const ct_run *run) {
+static void introduce(const ct_run *run) {
     const ct_config *c = &run->config;
     const ct_world *w = &run->worlds[0];
-    if (p->is_quiet) return;
+    char ranks[32] = "";
     if (ct_transport_n_ranks(run->transport) > 1)
-        fprintf(stderr, "%d ranks, ", ct_transport_n_ranks(run->transport));
-    fprintf(stderr,
-            "%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights\n"
-            "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s in %s on %d thread%s "
-            "-> %s\n",
-            c->algorithm, c->dataset, run->agents.n_agents, run->topology.name,
-            w->topology_facts.diameter, w->topology_facts.spectral_gap, c->loss, c->weights,
-            c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
-            (long long)c->batch_size, c->device, ct_precision_name(run->backend->precision),
-            run->backend->n_threads, run->backend->n_threads == 1 ? "" : "s", c->out);
-    if (run->n_seeds > 1) fprintf(stderr, "%d seeds at once: %s\n", run->n_seeds, c->seeds);
-    if (run->lambdas != NULL) fprintf(stderr, "lambdas at once: %s\n", c->lambdas);
+        snprintf(ranks, sizeof ranks, "%d ranks, ", ct_transport_n_ranks(run->transport));
+    ct_log(CT_LOG_LINE,
+           "%s%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights",
+           ranks, c->algorithm, c->dataset, run->agents.n_agents, run->topology.name,
+           w->topology_facts.diameter, w->topology_facts.spectral_gap, c->loss, c->weights);
+    ct_log(CT_LOG_LINE,
+           "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s in %s on %d thread%s "
+           "-> %s",
+           c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
+           (long long)c->batch_size, c->device, ct_precision_name(run->backend->precision),
+           run->backend->n_threads, run->backend->n_threads == 1 ? "" : "s", c->out);
+    if (run->n_seeds > 1) ct_log(CT_LOG_LINE, "%d seeds at once: %s", run->n_seeds, c->seeds);
+    if (run->lambdas != NULL) ct_log(CT_LOG_LINE, "lambdas at once: %s", c->lambdas);
 }
 
 static ct_status take_memory(training *t) {
@@ -331,7 +335,7 @@ static ct_status restore(training *t, const ct_checkpoint *checkpoint) {
     long done = t->at.iteration, wanted = t->progress.n_iterations;
     bool is_open = t->at.tallies[0].samples > 0;
     if (done > wanted || (done == wanted && !is_open))
-        return ct_fail(CT_INVAL, "the checkpoint is at iteration %ld already; --iterations %ld",
+        return ct_fail(CT_INVAL, "the checkpoint is at iteration %ld already; @iterations %ld",
                        done, wanted);
     t->next = t->progress.first = done;
     t->progress.before = t->at.seconds;
@@ -373,7 +377,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(restore(t, checkpoint));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
-    introduce(&t->progress, run);
+    introduce(run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
     CT_TRY(iterate(t));
     if (t->stopped_by == 0) {
@@ -381,7 +385,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
         return ct_output_end(run, t->epochs);
     }
     return ct_fail(CT_STOPPED,
-                   "stopped after iteration %ld; go on with: crosstalk train --resume %s",
+                   "stopped after iteration %ld; go on with: crosstalk train @resume %s",
                    t->at.iteration, run->config.out);
 }
 
@@ -392,22 +396,21 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     training t = {.run = &run,
                   .saved_s = now(),
                   .lock = -1,
-                  .progress = {.is_quiet = run.config.quiet || !ct_run_leads(&run),
-                               .is_terminal = isatty(STDERR_FILENO) == 1,
-                               .started = now(),
+                  .progress = {.started = now(),
                                .n_iterations = (long)run.config.epochs * run.epoch_iterations}};
     if (run.config.iterations > 0 && run.config.iterations < t.progress.n_iterations)
         t.progress.n_iterations = (long)run.config.iterations;
     ct_signals_catch();
-    ct_status status = train(&t, checkpoint);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, train(&t, checkpoint));
     ct_dir_unlock(&t.lock);
     ct_signals_restore();
     /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */
-    if (status == CT_STOPPED && (t.stopped_by == SIGTERM || !ct_run_leads(&run))) {
-        if (ct_run_leads(&run)) fprintf(stderr, "crosstalk: %s\n", ct_message());
-        ct_clear_message();
-        status = t.stopped_by == SIGTERM ? CT_OK : status;
+    if (status == CT_STOPPED && t.stopped_by == SIGTERM) {
+        ct_log(CT_LOG_WARNING, "%s", error.text);
+        status = CT_OK;
     }
+    if (status != CT_OK) ct_fail_again(&error);
     free_memory(&t);
     ct_run_free(&run);
     return status;
@@ -417,7 +420,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
 static ct_status find_checkpoint(ct_config *config, ct_checkpoint **out) {
     bool is_alone = strcmp(config->resume, "on") == 0;
     if (is_alone && config->out[0] == '\0')
-        return ct_fail(CT_INVAL, "--resume needs a run directory: --resume DIR, or --out DIR");
+        return ct_refuse("resume", "@resume needs a run directory: @resume DIR, or @out DIR");
     if (is_alone) memcpy(config->resume, config->out, sizeof config->resume);
     if (config->out[0] == '\0') memcpy(config->out, config->resume, sizeof config->out);
     CT_TRY(ct_checkpoint_open(config->resume, out));

@@ -16,12 +16,10 @@ static ct_status add_seed(void *context, const char *field) {
     ct_run *run = context;
     int64_t seed = 0;
     if (!ct_parse_i64(field, &seed) || seed < 0 || seed > MAX_SEED)
-        return ct_fail(CT_INVAL, "--seeds: '%s' is not a whole number from 0 to 9e15", field);
+        return ct_refuse("seeds", "'%s' is not a whole number from 0 to 9e15", field);
     for (int k = 0; k < run->n_worlds; k++)
-        if (run->seeds[k] == (uint64_t)seed)
-            return ct_fail(CT_INVAL, "--seeds: %s is there twice", field);
-    if (run->n_worlds == MAX_WORLDS)
-        return ct_fail(CT_INVAL, "--seeds: at most %d seeds", MAX_WORLDS);
+        if (run->seeds[k] == (uint64_t)seed) return ct_refuse("seeds", "%s is there twice", field);
+    if (run->n_worlds == MAX_WORLDS) return ct_refuse("seeds", "at most %d seeds", MAX_WORLDS);
     run->seeds[run->n_worlds++] = (uint64_t)seed;
     return CT_OK;
 }
@@ -40,12 +38,12 @@ static ct_status add_pair(void *context, const char *field) {
     double pair[2];
     int first = run->lambdas[0] < 0 ? 0 : run->n_worlds; /* the seeds are there once already */
     if (!ct_run_parse_pair(field, pair))
-        return ct_fail(CT_INVAL, "--lambdas: '%s' is no pair of numbers such as 0.1:0.01", field);
+        return ct_refuse("lambdas", "'%s' is no pair of numbers such as 0.1:0.01", field);
     for (int k = 0; k < first; k++)
         if (run->lambdas[2 * k] == pair[0] && run->lambdas[2 * k + 1] == pair[1])
-            return ct_fail(CT_INVAL, "--lambdas: %s is there twice", field);
+            return ct_refuse("lambdas", "%s is there twice", field);
     if (first + run->n_seeds > MAX_WORLDS)
-        return ct_fail(CT_INVAL, "--lambdas and --seeds: at most %d of both together", MAX_WORLDS);
+        return ct_refuse("lambdas", "@lambdas and @seeds: at most %d of both together", MAX_WORLDS);
     for (int k = first; k < first + run->n_seeds; k++) {
         run->seeds[k] = run->seeds[k - first];
         memcpy(run->lambdas + 2 * k, pair, sizeof pair);
@@ -80,8 +78,8 @@ static ct_status create_schedule(ct_run *run) {
     const ct_config *c = &run->config;
     if (!ct_schedule_is_known(c->topology)) return CT_OK;
     if (strcmp(c->weights, "auto") != 0)
-        return ct_fail(CT_INVAL, "--weights %s: '%s' brings its own weights", c->weights,
-                       c->topology);
+        return ct_refuse("weights", "@weights %s: '%s' brings its own weights", c->weights,
+                         c->topology);
     return ct_schedule_create(c->topology, (int)c->agents, run->seeds, run->n_worlds,
                               &run->schedule);
 }
@@ -110,7 +108,7 @@ ct_status ct_run_create_worlds(ct_run *run) {
         CT_TRY(ct_split(c->seeds, add_seed, run));
     else
         run->seeds[run->n_worlds++] = (uint64_t)c->seed;
-    if (run->n_worlds == 0) return ct_fail(CT_INVAL, "--seeds names no seed");
+    if (run->n_worlds == 0) return ct_refuse("seeds", "@seeds names no seed");
     CT_TRY(add_pairs(run));
     if (c->agents * run->n_worlds > CT_MAX_AGENTS)
         return ct_fail(CT_INVAL, "%d times %lld agents are more than %d rows", run->n_worlds,
@@ -138,7 +136,7 @@ static ct_status partition_part(const ct_partition_spec *spec, const ct_dataset 
     if (spec->n_agents > 1)
         return ct_fail(CT_INVAL,
                        "%s is a part of the data; say which agent has which sample with "
-                       "--partition-file, as crosstalk data split wrote it",
+                       "@partition-file, as crosstalk data split wrote it",
                        d->source);
     CT_TRY(ct_partition_create(spec, d->train.labels, d->train.n, d->n_classes, out));
     for (size_t k = 0; k < out->begin[1]; k++) out->index[k] = d->train_numbers[out->index[k]];
@@ -161,10 +159,10 @@ ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t see
 static ct_status check_batch(const ct_run *run, const ct_world *world) {
     int64_t batch = run->config.batch_size;
     if ((size_t)batch <= world->partition_facts.min_size) return CT_OK;
-    return ct_fail(CT_INVAL,
-                   "--batch-size %lld is more than the %zu samples of the smallest agent; take a "
-                   "smaller batch or fewer agents",
-                   (long long)batch, world->partition_facts.min_size);
+    return ct_refuse("batch-size",
+                     "@batch-size %lld is more than the %zu samples of the smallest agent; take a "
+                     "smaller batch or fewer agents",
+                     (long long)batch, world->partition_facts.min_size);
 }
 
 static ct_status join_partitions(ct_run *run) {

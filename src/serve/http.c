@@ -157,8 +157,7 @@ static ct_status open_socket(const char *address, int port, int *out) {
     char digits[16];
     snprintf(digits, sizeof digits, "%d", port);
     if (getaddrinfo(address, digits, &hints, &found) != 0)
-        return ct_fail(CT_INVAL, "--bind: not an address: %s (like 127.0.0.1, ::1 or 0.0.0.0)",
-                       address);
+        return ct_refuse("bind", "not an address: %s (like 127.0.0.1, ::1 or 0.0.0.0)", address);
     ct_status status = listen_at(found, address, port, out);
     freeaddrinfo(found);
     return status;

@@ -194,11 +194,12 @@ static ct_status load_readable(const ct_name_list *runs, ct_report *out, ct_text
     for (int k = 0; k < runs->n && status == CT_OK; k++) {
         ct_report one = {0};
         const char *name = runs->name[k];
-        if (ct_report_load(&name, 1, &one) == CT_OK) {
+        ct_error error;
+        if (CT_CATCH(&error, ct_report_load(&name, 1, &one)) == CT_OK) {
             status = ct_name_list_add(&good, name);
         } else {
             ct_text_add(complaints, "<p class=\"note\">");
-            ct_markup_text(complaints, ct_message());
+            ct_markup_text(complaints, error.text);
             ct_text_add(complaints, "</p>\n");
         }
         ct_report_free(&one);
@@ -233,7 +234,7 @@ static ct_status make_list(const ct_site *site, ct_text *out) {
     ct_report report = {0};
     ct_text complaints = {0};
     /* A directory without a run is not wrong: one may begin any time. */
-    if (find_runs(site, &runs) != CT_OK) ct_clear_message();
+    (void)CT_CATCH(NULL, find_runs(site, &runs));
     ct_status status = load_readable(&runs, &report, &complaints);
     if (status == CT_OK) add_list(site, &report, &complaints, out);
     if (complaints.failed) out->failed = true;
@@ -283,9 +284,9 @@ static void answer_failed(ct_http_answer *answer, const char *words) {
 static void handle(void *context, const ct_http_request *request, ct_http_answer *answer) {
     for (size_t k = 0; k < sizeof pages / sizeof *pages; k++) {
         if (strcmp(pages[k].path, request->path) != 0) continue;
-        ct_clear_message();
-        if (pages[k].show(context, request, pages[k].is_whole, &answer->body) != CT_OK)
-            answer_failed(answer, ct_message());
+        ct_error error;
+        if (CT_CATCH(&error, pages[k].show(context, request, pages[k].is_whole, &answer->body)))
+            answer_failed(answer, error.text);
         return;
     }
     answer_failed(answer, "there is no such page");

@@ -14,13 +14,17 @@
 
 #define QUICK_PART 20 /* --quick takes this part of the epochs */
 
-static ct_status placed(const ct_study *study, int line, ct_status status) {
-    if (status == CT_OK || status == CT_NOMEM || line == 0) return status;
-    char text[1024];
-    snprintf(text, sizeof text, "%s", ct_message());
-    ct_clear_message();
-    return ct_fail(CT_IO, "%s:%d: %s", study->path, line, text);
+/* Says again what was caught, with the line of the file in front. */
+static ct_status placed(const ct_study *study, int line, ct_error *error) {
+    if (error->status == CT_NOMEM || line == 0) return ct_fail_again(error);
+    error->status = CT_IO;
+    return ct_fail_in(error, "%s:%d", study->path, line);
 }
+#define TRY_AT(study, line, call)                                                                  \
+    do {                                                                                           \
+        ct_error error_;                                                                           \
+        if (CT_CATCH(&error_, call) != CT_OK) return placed(study, line, &error_);                 \
+    } while (0)
 
 /* ---- values with an entry for every column ---- */
 
@@ -35,9 +39,9 @@ static ct_status entry_of(const ct_study *study, const char *value, int line, in
                           size_t size) {
     int n = count_entries(value);
     if (n > 1 && n != study->n_columns)
-        return placed(study, line,
-                      ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
-                              study->n_columns == 1 ? "" : "s"));
+        TRY_AT(study, line,
+               ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
+                       study->n_columns == 1 ? "" : "s"));
     for (int skipped = 0; n > 1 && skipped < k; skipped++) value = strchr(value, '|') + 1;
     value += strspn(value, " \t");
     size_t length = strcspn(value, "|");
@@ -52,7 +56,7 @@ static ct_status apply(const ct_study *study, const ct_settings *settings, int c
     for (int k = 0; k < settings->n; k++) {
         const ct_setting *s = &settings->items[k];
         CT_TRY(entry_of(study, s->value, s->line, column, value, sizeof value));
-        CT_TRY(placed(study, s->line, ct_config_set(config, s->name, value)));
+        TRY_AT(study, s->line, ct_config_set(config, s->name, value));
     }
     return CT_OK;
 }
@@ -148,10 +152,9 @@ static void choose_data_dir(ct_config *config) {
         memcpy(config->data_dir, inside, sizeof inside);
     } else if (has_place) {
         ct_dataset_options options = ct_run_data_options(config);
-        bool is_known = ct_dataset_recognise(&options, &name) == CT_OK;
+        bool is_known = CT_CATCH(NULL, ct_dataset_recognise(&options, &name)) == CT_OK;
         bool is_it = is_known && (strcmp(name, config->dataset) == 0 || strcmp(name, "idx") == 0);
         if (!is_it) config->data_dir[0] = '\0';
-        ct_clear_message();
     }
 }
 
@@ -160,7 +163,7 @@ static ct_status set_dir(const ct_study *study, ct_cell *cell) {
     int n = snprintf(c->out, sizeof c->out, "%s/%s", study->out, cell->name);
     c->given[CT_OPT_out] = true;
     if (n > 0 && (size_t)n < sizeof c->out) return CT_OK;
-    return ct_fail(CT_INVAL, "--out: the name is too long: %s", study->out);
+    return ct_refuse("out", "the name is too long: %s", study->out);
 }
 
 /* Where the option's value of a cell was written; 0: on the command line, or nowhere. */
@@ -179,16 +182,11 @@ static int line_of(const ct_study *study, const ct_config *given, const ct_cell 
     return row->line;
 }
 
-/* An option that the message begins with ("--lr-milestones: ...") says more than `option`. */
+/* An option that the error is about says more than `option`. */
 static ct_status place_option(const ct_study *study, const ct_config *given, const ct_cell *cell,
-                              const char *option, ct_status status) {
-    char name[64];
-    if (status == CT_OK) return CT_OK;
-    snprintf(name, sizeof name, "%s", option);
-    const char *text = ct_message();
-    if (strncmp(text, "--", 2) == 0)
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, " :"), text + 2);
-    return placed(study, line_of(study, given, cell, name), status);
+                              const char *option, ct_error *error) {
+    const char *name = error->about[0] != '\0' ? error->about : option;
+    return placed(study, line_of(study, given, cell, name), error);
 }
 
 /* A typing error costs no time: it is found before the first run begins. Tables of what is there
@@ -199,14 +197,16 @@ static ct_status check_words(const ct_study *study, const ct_config *given,
     const char *option = "";
     bool is_done = !c->force && ct_dir_has(c->out, "summary.json");
     if (request->table_only || !cell->is_selected || is_done) return CT_OK;
-    ct_status status = ct_config_check(c, &option);
-    CT_TRY(place_option(study, given, cell, option, status));
+    ct_error error;
+    if (CT_CATCH(&error, ct_config_check(c, &option)) != CT_OK)
+        return place_option(study, given, cell, option, &error);
     for (int k = 0; k < study->n_cells; k++) {
         const ct_config *before = &study->cells[k].config;
         if (!study->cells[k].is_selected) continue;
         if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
     }
-    return place_option(study, given, cell, "topology", ct_config_check_graph(c));
+    if (CT_CATCH(&error, ct_config_check_graph(c)) == CT_OK) return CT_OK;
+    return place_option(study, given, cell, "topology", &error);
 }
 
 static ct_status configure(const ct_study *study, const ct_config *given,
@@ -223,12 +223,13 @@ static ct_status configure(const ct_study *study, const ct_config *given,
     CT_TRY(ct_run_name_data(c));
     CT_TRY(set_dir(study, cell));
     ct_config resolved = *c;
-    CT_TRY(placed(study, row->line, ct_config_resolve(&resolved)));
+    TRY_AT(study, row->line, ct_config_resolve(&resolved));
     CT_TRY(count_epochs(request, &resolved, cell));
     CT_TRY(check_words(study, given, request, cell));
     char text[CT_CONFIG_TEXT];
     CT_TRY(entry_of(study, row->paper, row->paper_line, cell->column, text, sizeof text));
-    return placed(study, row->paper_line, parse_estimate(text, &cell->paper));
+    TRY_AT(study, row->paper_line, parse_estimate(text, &cell->paper));
+    return CT_OK;
 }
 
 /* ---- all of them ---- */
@@ -264,14 +265,12 @@ static bool is_usable(const char *name) {
 
 static ct_status check_name(const ct_study *study, const ct_cell *cell) {
     if (!is_usable(cell->name))
-        return placed(
-            study, study->rows[cell->row].line,
-            ct_fail(CT_IO, "a run cannot lie in '%s'; give the row another label", cell->name));
+        TRY_AT(study, study->rows[cell->row].line,
+               ct_fail(CT_IO, "a run cannot lie in '%s'; give the row another label", cell->name));
     for (int k = 0; k < study->n_cells; k++)
         if (strcmp(study->cells[k].name, cell->name) == 0)
-            return placed(
-                study, study->rows[cell->row].line,
-                ct_fail(CT_IO, "the runs of two rows would both be called '%s'", cell->name));
+            TRY_AT(study, study->rows[cell->row].line,
+                   ct_fail(CT_IO, "the runs of two rows would both be called '%s'", cell->name));
     return CT_OK;
 }
 
@@ -283,11 +282,11 @@ static ct_status kind_of(const ct_study *study, int row, int column, char *out) 
         CT_TRY(entry_of(study, l->cells, l->cells_line, column, text, sizeof text));
     bool ok = strlen(text) == 1 && strchr("+-<", text[0]) != NULL && (column > 0 || *text != '<');
     if (!ok)
-        return placed(study, l->cells_line,
-                      ct_fail(CT_IO,
-                              "cells: '%s' is none of + (a run), - (none), < (the run of the "
-                              "cell before)",
-                              text));
+        TRY_AT(study, l->cells_line,
+               ct_fail(CT_IO,
+                       "cells: '%s' is none of + (a run), - (none), < (the run of the "
+                       "cell before)",
+                       text));
     *out = text[0];
     return CT_OK;
 }
@@ -376,6 +375,6 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
     CT_TRY(ct_figure_place_cells(study));
     for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;
     if (is_any) return CT_OK;
-    return ct_fail(CT_INVAL, "--only '%s' fits none of the runs; --dry-run names them",
-                   request->only != NULL ? request->only : "");
+    return ct_refuse("only", "@only '%s' fits none of the runs; @dry-run names them",
+                     request->only != NULL ? request->only : "");
 }

@@ -24,13 +24,11 @@ static ct_status bad(const reader *r, const char *format, ...) {
     return ct_fail(CT_IO, "%s:%d: %s", r->path, r->line, text);
 }
 
-/* The message of what failed below, with the place in front. */
-static ct_status placed(const reader *r, ct_status status) {
-    if (status == CT_OK || status == CT_NOMEM) return status;
-    char text[1024];
-    snprintf(text, sizeof text, "%s", ct_message());
-    ct_clear_message();
-    return bad(r, "%s", text);
+/* What failed below is said with the place in front. */
+static ct_status placed(const reader *r, ct_error *error) {
+    if (error->status == CT_OK) return CT_OK;
+    if (error->status != CT_NOMEM) error->status = CT_IO;
+    return ct_fail_in(error, "%s:%d", r->path, r->line);
 }
 
 ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line) {
@@ -91,6 +89,7 @@ static ct_status set_heads(ct_study *study, char *value) {
 
 static ct_status set_property(reader *r, const char *name, char *value) {
     ct_study *s = r->study;
+    ct_error error;
     if (strcmp(name, "title") == 0) {
         if (strlen(value) >= sizeof s->title)
             return bad(r, "a title has at most %zu characters", sizeof s->title - 1);
@@ -104,13 +103,16 @@ static ct_status set_property(reader *r, const char *name, char *value) {
         snprintf(s->note + n, sizeof s->note - n, "%s%s", n > 0 ? " " : "", value);
         return CT_OK;
     }
-    if (strcmp(name, "rows") == 0) return placed(r, set_heads(s, value));
+    if (strcmp(name, "rows") == 0)
+        return (void)CT_CATCH(&error, set_heads(s, value)), placed(r, &error);
     metric_list shown = {s->shown, &s->n_shown}, curves = {s->curves, &s->n_curves};
-    if (strcmp(name, "show") == 0) return placed(r, ct_split(value, add_metric, &shown));
-    if (strcmp(name, "curves") == 0) return placed(r, ct_split(value, add_metric, &curves));
+    if (strcmp(name, "show") == 0)
+        return (void)CT_CATCH(&error, ct_split(value, add_metric, &shown)), placed(r, &error);
+    if (strcmp(name, "curves") == 0)
+        return (void)CT_CATCH(&error, ct_split(value, add_metric, &curves)), placed(r, &error);
     if (strcmp(name, "figure") == 0) {
         s->figure.line = r->line;
-        return placed(r, ct_figure_parse(value, &s->figure));
+        return (void)CT_CATCH(&error, ct_figure_parse(value, &s->figure)), placed(r, &error);
     }
     return bad(r,
                "'%s' is none of title, note, rows, show, curves, figure; options stand below "

@@ -45,8 +45,7 @@ static bool open_data(const ct_cell *cell, ct_study_data *data) {
     if (strcmp(key, data->key) == 0) return data->is_open;
     ct_study_data_free(data);
     memcpy(data->key, key, sizeof key);
-    data->is_open = ct_run_open_data(c, 0, &data->set) == CT_OK;
-    ct_clear_message();
+    data->is_open = CT_CATCH(NULL, ct_run_open_data(c, 0, &data->set)) == CT_OK;
     return data->is_open;
 }
 
@@ -66,10 +65,7 @@ static bool is_split_otherwise(const ct_cell *cell, const ct_json *summary) {
     if (!open_data(cell, cell->data)) return false;
     const ct_dataset *set = &cell->data->set;
     uint64_t seed = c->seeds[0] != '\0' ? strtoull(c->seeds, NULL, 10) : (uint64_t)c->seed;
-    if (ct_run_partition(c, set, seed, &split) != CT_OK) {
-        ct_clear_message();
-        return false;
-    }
+    if (CT_CATCH(NULL, ct_run_partition(c, set, seed, &split)) != CT_OK) return false;
     ct_partition_measure(&split, set->train.labels, set->n_classes, NULL, &facts);
     ct_partition_free(&split);
     return strtoull(saved->string, NULL, 16) != facts.hash;

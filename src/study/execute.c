@@ -64,12 +64,11 @@ static ct_status check_options(const ct_cell *cell, const ct_json *saved) {
     char name[64] = "";
     ct_status status = find_difference(cell, saved, name, &ours, &theirs);
     if (status == CT_OK && name[0] != '\0')
-        status =
-            ct_fail(CT_INVAL,
-                    "%s was run with --%s %s, and here it is %s; name another --out, or run it "
-                    "again with --force",
-                    cell->config.out, name, theirs.n > 0 ? theirs.chars : "''",
-                    ours.n > 0 ? ours.chars : "''");
+        status = ct_fail(CT_INVAL,
+                         "%s was run with @%s %s, and here it is %s; name another @out, or run it "
+                         "again with @force",
+                         cell->config.out, name, theirs.n > 0 ? theirs.chars : "''",
+                         ours.n > 0 ? ours.chars : "''");
     ct_text_free(&ours);
     ct_text_free(&theirs);
     return status;
@@ -141,13 +140,12 @@ static void remove_file(const char *dir, const char *name) {
     ct_free(path);
 }
 
-static ct_status write_diverged(const ct_cell *cell) {
+static ct_status write_diverged(const ct_cell *cell, const char *message) {
     ct_text text = {0};
     ct_config resolved = cell->config;
     CT_TRY(ct_config_resolve(&resolved));
     ct_text_add(&text, "{\"message\": ");
-    ct_json_add_string(&text, ct_message());
-    ct_clear_message();
+    ct_json_add_string(&text, message);
     ct_text_add(&text, ", \"options\": {");
     ct_config_print_json(&resolved, &text);
     ct_text_add(&text, "\n}}\n");
@@ -163,9 +161,9 @@ static ct_status write_diverged(const ct_cell *cell) {
 static bool can_resume(const ct_cell *cell) {
     ct_checkpoint *checkpoint = NULL;
     if (!ct_checkpoint_exists(cell->config.out)) return false;
-    bool can = ct_checkpoint_open(cell->config.out, &checkpoint) == CT_OK;
-    if (!can) ct_note("%s begins again: %s", cell->name, ct_message());
-    ct_clear_message();
+    ct_error error;
+    bool can = CT_CATCH(&error, ct_checkpoint_open(cell->config.out, &checkpoint)) == CT_OK;
+    if (!can) ct_note("%s begins again: %s", cell->name, error.text);
     ct_checkpoint_free(&checkpoint);
     return can;
 }
@@ -183,24 +181,20 @@ static ct_status train_cell(const ct_cell *cell) {
 }
 
 ct_status ct_cell_run(ct_cell *cell, bool keep, bool *is_stopped) {
-    char text[1024];
-    ct_status status = train_cell(cell);
+    ct_error ended;
+    ct_status status = CT_CATCH(&ended, train_cell(cell));
     bool was_stopped = ct_signals_seen() != 0;
     if (status == CT_DIVERGED) {
-        ct_note("%s: %s", cell->name, ct_message());
-        CT_TRY(write_diverged(cell));
+        ct_note("%s: %s", cell->name, ended.text);
+        CT_TRY(write_diverged(cell, ended.text));
         cell->state = CT_CELL_DIVERGED;
         return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
     }
-    if (status != CT_OK && status != CT_STOPPED) {
-        snprintf(text, sizeof text, "%s", ct_message());
-        ct_clear_message();
-        return ct_fail(status, "%s: %s%s", cell->name, text,
-                       strstr(text, "contradicts") != NULL
-                           ? "; name another --out, or begin again with --force"
-                           : "");
-    }
-    CT_TRY(status);
+    if (status == CT_DIFFERS)
+        return ct_fail(status, "%s: %s; name another @out, or begin again with @force", cell->name,
+                       ended.text);
+    if (status == CT_STOPPED) return ct_fail_again(&ended);
+    if (status != CT_OK) return ct_fail_in(&ended, "%s", cell->name);
     *is_stopped = was_stopped && !ct_dir_has(cell->config.out, "summary.json");
     if (*is_stopped) {
         cell->state = CT_CELL_BEGUN;

@@ -92,10 +92,7 @@ ct_status ct_figure_place_cells(ct_study *study) {
 /* ---- files ---- */
 
 static ct_status write_png(const ct_study *study, const char *name, const ct_text *svg) {
-    if (ct_raster_check() != CT_OK) {
-        ct_clear_message(); /* the SVG is all that this build can draw */
-        return CT_OK;
-    }
+    if (CT_CATCH(NULL, ct_raster_check()) != CT_OK) return CT_OK; /* this build draws SVG alone */
     char *path = ct_path_join(study->out, name);
     if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
     ct_status status = ct_raster_write(path, svg, PNG_SCALE);

@@ -52,10 +52,7 @@ static ct_status offer_run(const char *dir, void *what) {
     ct_study *study = what;
     ct_json *summary = NULL;
     if (!ct_dir_has(dir, "summary.json")) return CT_OK;
-    if (ct_summary_read(dir, &summary) != CT_OK) { /* somebody else's, or damaged */
-        ct_clear_message();
-        return CT_OK;
-    }
+    if (CT_CATCH(NULL, ct_summary_read(dir, &summary)) != CT_OK) return CT_OK; /* not ours */
     ct_status status = CT_OK;
     for (int k = 0; k < study->n_cells && status == CT_OK; k++) {
         ct_cell *cell = &study->cells[k];

@@ -29,7 +29,7 @@ static ct_status common_text(const ct_cell *cell, ct_text *out) {
 static bool may_share(const ct_cell *cell) {
     ct_config config = cell->config;
     if (!cell->is_selected || cell->is_alone || !ct_cell_is_free(cell)) return false;
-    if (ct_config_resolve(&config) != CT_OK) ct_clear_message();
+    (void)CT_CATCH(NULL, ct_config_resolve(&config));
     return strcmp(config.loss, "ccl") == 0 && config.ccl_adaptive == 0 && config.lambdas[0] == '\0';
 }
 
@@ -75,7 +75,7 @@ static ct_status name_dir(const ct_study *study, const ct_cell *cell, ct_share *
         int n = snprintf(out->dir, sizeof out->dir, "%s/" CT_SHARED "%s%s", study->out, cell->name,
                          ending);
         if (n < 0 || (size_t)n + 64 > sizeof out->dir)
-            return ct_fail(CT_INVAL, "--out: the name is too long: %s", study->out);
+            return ct_refuse("out", "the name is too long: %s", study->out);
         if (!ct_dir_exists(out->dir)) return CT_OK;
     }
     return ct_fail(CT_IO, "%s has %d directories " CT_SHARED "%s...; remove them", study->out,
@@ -112,5 +112,7 @@ ct_status ct_share_run(ct_study *study, ct_share *share, bool keep, bool *is_sto
     ct_status status = ct_share_config(share->cells[0], share->lambdas.chars, share->dir, &config);
     ct_text_free(&share->lambdas);
     CT_TRY(status);
-    return ct_share_finish(study, share, ct_train(&config), keep, is_stopped);
+    ct_error ended;
+    (void)CT_CATCH(&ended, ct_train(&config));
+    return ct_share_finish(study, share, &ended, keep, is_stopped);
 }

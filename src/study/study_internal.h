@@ -26,7 +26,7 @@ ct_status ct_share_config(const ct_cell *cell, const char *lambdas, const char *
 
 /* After a launch ended with `status`: finished runs go to their cells and the directory is removed;
  * one that was stopped stays as it is. */
-ct_status ct_share_finish(ct_study *study, const ct_share *share, ct_status status, bool keep,
+ct_status ct_share_finish(ct_study *study, const ct_share *share, const ct_error *ended, bool keep,
                           bool *is_stopped);
 /* Looks after all of them before anything else is run: what is finished goes to its cell, what was
  * interrupted goes on. */

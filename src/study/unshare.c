@@ -193,9 +193,9 @@ static ct_status find_cells(launch *l) {
 static ct_status look(launch *l) {
     ct_checkpoint *checkpoint = NULL;
     if (!ct_checkpoint_exists(l->share.dir)) return CT_OK;
-    if (ct_checkpoint_open(l->share.dir, &checkpoint) != CT_OK) {
-        ct_note("%s begins again: %s", l->share.dir, ct_message());
-        ct_clear_message();
+    ct_error error;
+    if (CT_CATCH(&error, ct_checkpoint_open(l->share.dir, &checkpoint)) != CT_OK) {
+        ct_note("%s begins again: %s", l->share.dir, error.text);
         return CT_OK;
     }
     ct_status status = ct_checkpoint_options(checkpoint, &l->saved);
@@ -205,16 +205,15 @@ static ct_status look(launch *l) {
 
 /* ---- both ---- */
 
-ct_status ct_share_finish(ct_study *study, const ct_share *share, ct_status status, bool keep,
+ct_status ct_share_finish(ct_study *study, const ct_share *share, const ct_error *ended, bool keep,
                           bool *is_stopped) {
-    if (status == CT_DIVERGED) {
-        ct_note("%s; each is run alone", ct_message());
-        ct_clear_message();
+    if (ended->status == CT_DIVERGED) {
+        ct_note("%s; each is run alone", ended->text);
         for (int k = 0; k < share->n; k++) share->cells[k]->is_alone = true;
         ct_study_remove_dir(share->dir, MAX_DEPTH);
         return CT_OK;
     }
-    CT_TRY(status);
+    if (ended->status != CT_OK) return ct_fail_again(ended);
     bool is_finished = false;
     char pair[256] = "";
     while (!is_finished && next_name(share->dir, PAIR, pair)) {
@@ -232,7 +231,9 @@ static ct_status go_on(launch *l, bool keep, bool *is_stopped) {
     CT_TRY(ct_share_config(l->share.cells[0], l->saved.lambdas, l->share.dir, &config));
     memcpy(config.resume, l->share.dir, sizeof config.resume);
     ct_note("--- %s goes on (interrupted before)", l->share.dir);
-    CT_TRY(ct_share_finish(l->study, &l->share, ct_train(&config), keep, is_stopped));
+    ct_error ended;
+    (void)CT_CATCH(&ended, ct_train(&config));
+    CT_TRY(ct_share_finish(l->study, &l->share, &ended, keep, is_stopped));
     return ct_study_heed_signal(is_stopped);
 }
 
@@ -273,9 +274,8 @@ static bool is_launch(const char *dir, ct_config *config) {
     ct_config_init(config);
     if (!ct_dir_has(dir, "config.txt")) return false;
     char *path = ct_path_join(dir, "config.txt");
-    bool is_one =
-        path != NULL && ct_config_read(config, path) == CT_OK && config->lambdas[0] != '\0';
-    ct_clear_message();
+    bool is_one = path != NULL && CT_CATCH(NULL, ct_config_read(config, path)) == CT_OK &&
+                  config->lambdas[0] != '\0';
     ct_free(path);
     return is_one;
 }

@@ -95,14 +95,13 @@ void ct_mpi_end(void) {
 }
 
 /* A mistake that every rank makes is told by rank 0 alone: the others give it the time to. */
-void ct_mpi_abort(int code) {
+void ct_mpi_abort(int code, void (*tell)(void *context, int rank), void *context) {
     if (job_size == 1) {
         ct_mpi_end();
         return;
     }
     if (my_rank > 0) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-    fprintf(stderr, "crosstalk: rank %d: %s\n", my_rank, ct_message());
-    fflush(stderr);
+    tell(context, my_rank);
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
@@ -112,7 +111,7 @@ static ct_status too_late(const ct_transport *t, int rank) {
     ct_span rows = ct_transport_rows(t, rank);
     return ct_fail(CT_IO,
                    "rank %d waited %g s for rank %d (agents %d to %d) and gave up; its machine may "
-                   "be gone, or --timeout too short",
+                   "be gone, or @timeout too short",
                    t->rank, t->timeout_s, rank, rows.first, rows.first + rows.n - 1);
 }
 
@@ -432,7 +431,7 @@ ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
 static ct_status not_built(void) {
     return ct_fail(CT_NOTBUILT,
                    "this crosstalk was built without MPI; install an MPI library (Debian: "
-                   "libopenmpi-dev openmpi-bin) and build again, or run it with --transport local");
+                   "libopenmpi-dev openmpi-bin) and build again, or run it with @transport local");
 }
 
 ct_status ct_mpi_join(int *rank, int *n_ranks) {

@@ -27,14 +27,14 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
     *n_ranks = 1;
     bool is_auto = strcmp(kind, "auto") == 0, is_mpi = strcmp(kind, "mpi") == 0;
     if (!is_auto && !is_mpi && strcmp(kind, "local") != 0)
-        return ct_fail(CT_INVAL, "--transport: no '%s'; known: auto, local, mpi", kind);
+        return ct_refuse("transport", "no '%s'; known: auto, local, mpi", kind);
     int64_t n = ct_transport_n_launched();
     if (!is_mpi && !(is_auto && n > 1)) return CT_OK;
     CT_TRY(ct_mpi_join(rank, n_ranks));
     if (*n_ranks == 1 && n > 1)
         return ct_fail(CT_INVAL,
                        "this is one of %lld processes, but its MPI knows of no other: use that "
-                       "library's mpirun, srun --mpi=pmix, or --transport local",
+                       "library's mpirun, srun --mpi=pmix, or @transport local",
                        (long long)n);
     if (*n_ranks <= n_rows) return CT_OK;
     return ct_fail(CT_INVAL, "%d ranks for %d agents: every rank needs one; start fewer ranks",
@@ -336,8 +336,8 @@ ct_status ct_transport_vote(ct_transport *t, int mine, int *most) {
     return t->n_ranks > 1 ? ct_mpi_vote(t, mine, most) : CT_OK;
 }
 
-void ct_transport_abort(int code) {
-    if (ct_mpi_is_active()) ct_mpi_abort(code);
+void ct_transport_abort(int code, void (*tell)(void *context, int rank), void *context) {
+    if (ct_mpi_is_active()) ct_mpi_abort(code, tell, context);
 }
 
 void ct_transport_end(void) {

@@ -119,9 +119,9 @@ ct_status ct_transport_collect(ct_transport *transport, const ct_bank *bank, ct_
 /* The largest of the ranks' values; a barrier too. */
 ct_status ct_transport_vote(ct_transport *transport, int mine, int *most);
 
-/* Ends a job of several ranks after a failure on this one: its message is printed last, and every
- * rank ends with `code`. Returns where there is only one. */
-void ct_transport_abort(int code);
+/* Ends a job of several ranks after a failure on this one: tell() is called when it is this
+ * rank's turn to say why, and every rank ends with `code`. Returns where there is only one. */
+void ct_transport_abort(int code, void (*tell)(void *context, int rank), void *context);
 /* Lets the launcher know that this rank is done; nothing in one process. */
 void ct_transport_end(void);
 

@@ -27,7 +27,7 @@ int ct_sort_unique(int *numbers, int n);
 /* MPI, or CT_NOTBUILT. `join` starts it and tells who we are. */
 ct_status ct_mpi_join(int *rank, int *n_ranks);
 bool ct_mpi_is_active(void);
-void ct_mpi_abort(int code);
+void ct_mpi_abort(int code, void (*tell)(void *context, int rank), void *context);
 void ct_mpi_end(void);
 /* Room for the most messages; then those of now. */
 ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *routes);

@@ -366,3 +366,11 @@ uint32_t ct_crc32(uint32_t crc, const void *bytes, size_t n) {
     if (n == 0) return crc; /* zlib starts anew on NULL */
     return (uint32_t)crc32_z(crc, bytes, n);
 }
+
+ct_path ct_path_in(const char *dir, const char *name) {
+    ct_path path;
+    size_t n = strlen(dir);
+    const char *slash = n == 0 || dir[n - 1] == '/' ? "" : "/";
+    snprintf(path.text, sizeof path.text, "%s%s%s", dir, slash, name);
+    return path;
+}

@@ -55,6 +55,11 @@ bool ct_dir_lock(const char *path, int *lock);
 void ct_dir_unlock(int *lock);
 /* dir + "/" + name; ct_free() it. NULL without memory. */
 char *ct_path_join(const char *dir, const char *name);
+/* The same in place. One that is longer than the system allows stays so, and is refused by it. */
+typedef struct ct_path {
+    char text[4104];
+} ct_path;
+ct_path ct_path_in(const char *dir, const char *name);
 
 /* CRC-32 (the zlib and PNG one), continued from `crc`; start with 0. */
 uint32_t ct_crc32(uint32_t crc, const void *bytes, size_t n);

@@ -3,18 +3,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static bool is_quiet;
+static _Thread_local const ct_hooks *hooks;
 
-void ct_log_quiet(bool quiet) {
-    is_quiet = quiet;
+void ct_hooks_use(const ct_hooks *given) {
+    hooks = given;
 }
 
-void ct_note(const char *format, ...) {
-    if (is_quiet) return;
+const ct_hooks *ct_hooks_now(void) {
+    return hooks;
+}
+
+void ct_log(ct_level level, const char *format, ...) {
+    char text[2048];
     va_list args;
+    if (hooks == NULL || hooks->log == NULL) return;
     va_start(args, format);
-    fputs("note: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    hooks->log(hooks->context, level, text);
 }

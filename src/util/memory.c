@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #define HUGE_PAGE   ((size_t)2 << 20)
 #define LARGE_BLOCK (2 * HUGE_PAGE)
@@ -61,4 +62,10 @@ size_t ct_peak_bytes(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
     return (size_t)usage.ru_maxrss * 1024; /* Linux counts in KiB */
+}
+
+double ct_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

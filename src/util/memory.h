@@ -21,6 +21,9 @@ void *ct_grow(void *block, size_t n_old, size_t n_new, size_t size);
 
 void ct_free(void *block);
 
+/* Seconds on a clock that only goes forward. */
+double ct_seconds(void);
+
 /* Calls of ct_alloc, ct_grow and ct_strdup so far, and the largest resident size of the process. */
 uint64_t ct_alloc_count(void);
 size_t ct_peak_bytes(void);

@@ -1,9 +1,15 @@
-/* Outcomes and messages.
- * Every function that can fail returns ct_status. The first one that knows the reason calls
- * ct_fail(), which keeps one line; everyone above passes the status on. The command line prints
- * the line once and turns the status into an exit code. */
+/* Outcomes and errors.
+ * Every function that can fail returns ct_status. The first one that knows the reason says it with
+ * ct_fail() or ct_refuse(), once; everyone above passes the status on. What was said goes into the
+ * ct_error of the innermost CT_CATCH around the call, on the same thread (a pool's tasks count as
+ * their caller's): it is in the caller's hands, and two threads with two runs never meet.
+ *
+ * A text is one sentence in lower case. It names options as @name; whoever shows it spells them
+ * (ct_error_text): --name on a command line, a keyword in a binding. */
 #ifndef CT_UTIL_STATUS_H
 #define CT_UTIL_STATUS_H
+
+#include <stddef.h>
 
 typedef enum ct_status {
     CT_OK = 0,
@@ -14,7 +20,14 @@ typedef enum ct_status {
     CT_DIVERGED, /* NaN or Inf during training (exit 1) */
     CT_BUSY,     /* another process is at it (exit 1) */
     CT_STOPPED,  /* the user pressed Ctrl-C; what was done is saved (exit 130) */
+    CT_DIFFERS,  /* a saved run has other options or data than asked for (exit 2) */
 } ct_status;
+
+typedef struct ct_error {
+    ct_status status;
+    char about[64]; /* the option it is about, or "" */
+    char text[1024];
+} ct_error;
 
 #if defined(__GNUC__)
 #define CT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -22,15 +35,34 @@ typedef enum ct_status {
 #define CT_PRINTF(fmt, args)
 #endif
 
-/* Keeps the message (the first one until ct_clear_message) and returns `status`. */
+/* Says why, unless something was said before, and returns `status`. */
 ct_status ct_fail(ct_status status, const char *format, ...) CT_PRINTF(2, 3);
+/* The same about an option; CT_INVAL. */
+ct_status ct_refuse(const char *option, const char *format, ...) CT_PRINTF(2, 3);
+/* There is no memory for `what`; CT_NOMEM. */
+ct_status ct_no_memory(const char *what);
 
-/* The message of the first failure since ct_clear_message(); "" if there was none. */
-const char *ct_message(void);
-void ct_clear_message(void);
+/* The status of a call; what it says goes to *error, empty if it says nothing. NULL: nobody wants
+ * to know. */
+#define CT_CATCH(error, call) (ct_error_begin(error), ct_error_end(error, (call)))
+/* Says again what was caught, and the same with a place in front: "file:12: @lr: ...". */
+ct_status ct_fail_again(const ct_error *error);
+ct_status ct_fail_in(const ct_error *error, const char *place, ...) CT_PRINTF(2, 3);
+
+/* The whole sentence, options spelled with `dashes` in front. */
+void ct_error_text(const ct_error *error, const char *dashes, char *out, size_t size);
+/* Text with every @name spelled like that. */
+void ct_spell(const char *text, const char *dashes, char *out, size_t size);
 
 /* 0, 1, 2 or 130, as the command line promises. */
 int ct_exit_code(ct_status status);
+
+/* For CT_CATCH. */
+void ct_error_begin(ct_error *error);
+ct_status ct_error_end(ct_error *error, ct_status status);
+/* For threads that work for another one: where its errors go now; and to adopt that. */
+ct_error *ct_error_place(void);
+void ct_error_adopt(ct_error *place);
 
 #define CT_TRY(expression)                                                                         \
     do {                                                                                           \

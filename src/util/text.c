@@ -165,3 +165,10 @@ size_t ct_edit_distance(const char *a, const char *b) {
     ct_free(row);
     return distance;
 }
+
+char *ct_trim(char *text) {
+    text += strspn(text, " \t");
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r", text[n - 1]) != NULL) text[--n] = '\0';
+    return text;
+}

@@ -32,6 +32,9 @@ bool ct_parse_bool(const char *text, bool *out);
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context);
 
+/* The text without blanks around it; its end is cut off in place. */
+char *ct_trim(char *text);
+
 /* The distance of two words in single-character edits, for "did you mean". */
 size_t ct_edit_distance(const char *a, const char *b);
 

@@ -26,6 +26,7 @@ typedef struct job {
     void *context;
     uint32_t n_tasks;
     uint32_t number; /* counts the jobs; tells a late worker that its tasks are gone */
+    ct_error *error; /* the caller's */
 } job;
 
 typedef struct worker {
@@ -118,13 +119,16 @@ static bool next_job(ct_pool *pool, uint32_t seen, job *out) {
 static void *worker_main(void *argument) {
     const worker *self = argument;
     job j = {0};
-    while (next_job(self->pool, j.number, &j)) work_on(self->pool, &j, self->index);
+    while (next_job(self->pool, j.number, &j)) {
+        ct_error_adopt(j.error);
+        work_on(self->pool, &j, self->index);
+    }
     return NULL;
 }
 
 static void publish(ct_pool *pool, int n_tasks, ct_task task, void *context, job *out) {
     pthread_mutex_lock(&pool->lock);
-    pool->job = (job){task, context, (uint32_t)n_tasks, pool->job.number + 1};
+    pool->job = (job){task, context, (uint32_t)n_tasks, pool->job.number + 1, ct_error_place()};
     *out = pool->job;
     atomic_store(&pool->n_done, 0);
     atomic_store(&pool->claim, (uint64_t)pool->job.number << 32);

@@ -14,6 +14,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
             if (d.train.labels[i] < 0 || d.train.labels[i] >= d.n_classes) abort();
         ct_dataset_free(&d);
     }
-    ct_clear_message();
     return 0;
 }

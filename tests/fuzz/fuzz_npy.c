@@ -18,6 +18,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (images.labels != NULL) ct_npy_labels("fuzz", &blob, &images);
     ct_images_free(&images);
     ct_blob_free(&blob);
-    ct_clear_message();
     return 0;
 }

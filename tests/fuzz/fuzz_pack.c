@@ -13,6 +13,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         for (uint64_t i = 0; i < n_read; i++) ct_pack_read(pack, (size_t)i, decoder, &p);
         ct_pack_close(&pack);
     }
-    ct_clear_message();
     return 0;
 }

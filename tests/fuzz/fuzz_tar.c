@@ -15,6 +15,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (e.size > 0 && ct_tar_read(tar, &byte, 1) != CT_OK) break;
     }
     ct_tar_close(&tar);
-    ct_clear_message();
     return 0;
 }
