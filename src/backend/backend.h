@@ -124,8 +124,7 @@ typedef struct ct_objective {
     double weight_decay;       /* so much of the parameters is added; then job.model is job.out */
 } ct_objective;
 
-/* One job's losses in a loss bank: CT_LOSS_FIELDS columns from `column` on. */
-enum { CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV, CT_LOSS_CORRECT, CT_LOSS_FIELDS };
+/* One job's losses in a loss bank (loss.h): CT_LOSS_FIELDS columns from `column` on. */
 
 /* Result of evaluating one job. */
 typedef struct ct_score {

@@ -11,6 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* One job's losses in a loss bank: every term, then the number of samples that were right. */
+enum {
+#define TERM(id, name, axis, digits) CT_LOSS_##id,
+#include "loss/term_list.h"
+#undef TERM
+    CT_N_TERMS,
+    CT_LOSS_CORRECT = CT_N_TERMS,
+    CT_LOSS_FIELDS,
+};
+
+typedef struct ct_loss_term {
+    const char *name, *axis;
+    int digits;
+} ct_loss_term;
+extern const ct_loss_term ct_loss_terms[CT_N_TERMS];
+
 typedef enum ct_distance { CT_MSE, CT_L1, CT_COSINE } ct_distance;
 /* mean: over batch and features (the authors' code, whose lambdas are the published ones);
  * sum: over the features, mean over the batch (the paper's equation to the letter). */

@@ -2,9 +2,9 @@
 METRIC(EPOCH, "epoch")
 METRIC(ITERATION, "iteration")
 METRIC(LR, "lr")
-METRIC(CE, "ce")
-METRIC(MV, "mv")
-METRIC(DV, "dv")
+#define TERM(id, name, axis, digits) METRIC(id, name)
+#include "loss/term_list.h"
+#undef TERM
 METRIC(TRAIN_ACCURACY, "train_accuracy")
 METRIC(CONSENSUS_ACCURACY, "consensus_accuracy")
 METRIC(CONSENSUS_LOSS, "consensus_loss")

@@ -141,9 +141,8 @@ static void add_evaluation(ct_text *text, const ct_epoch *e) {
 
 static void add_losses(ct_text *text, const ct_epoch *e) {
     add_number(text, "lr", e->lr);
-    add_number(text, "ce", e->losses.ce);
-    add_number(text, "mv", e->losses.mv);
-    add_number(text, "dv", e->losses.dv);
+    for (int k = 0; k < CT_N_TERMS; k++)
+        add_number(text, ct_loss_terms[k].name, e->losses.terms[k]);
     add_number(text, "train_accuracy", e->losses.train_accuracy);
 }
 
@@ -281,9 +280,9 @@ static const struct {
     const char *name;
     size_t offset;
 } spread[] = {
-    {"ce", offsetof(ct_epoch, losses.ce)},
-    {"mv", offsetof(ct_epoch, losses.mv)},
-    {"dv", offsetof(ct_epoch, losses.dv)},
+#define TERM(id, name, axis, digits) {name, offsetof(ct_epoch, losses.terms[CT_LOSS_##id])},
+#include "loss/term_list.h"
+#undef TERM
     {"train_accuracy", offsetof(ct_epoch, losses.train_accuracy)},
     {"consensus_accuracy", offsetof(ct_epoch, evaluation.consensus_accuracy)},
     {"consensus_loss", offsetof(ct_epoch, evaluation.consensus_loss)},

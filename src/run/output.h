@@ -7,7 +7,8 @@
 
 /* Means over an epoch's iterations and agents, weighted by samples. */
 typedef struct ct_epoch_losses {
-    double ce, mv, dv, train_accuracy;
+    double terms[CT_N_TERMS];
+    double train_accuracy;
 } ct_epoch_losses;
 
 typedef struct ct_epoch {

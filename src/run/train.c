@@ -2,8 +2,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "run/checkpoint.h"
 #include "run/interval.h"
@@ -22,12 +20,6 @@ typedef struct progress {
     long first;        /* iteration that this part began with */
     long n_iterations; /* of the whole run */
 } progress;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct training {
     ct_run *run;
@@ -57,18 +49,36 @@ static void name_world(const ct_run *run, int world, const char *before, char *o
     snprintf(out, size, "%s%s%s", is_one ? "" : before, seed, lambdas);
 }
 
-static ct_status diverged(const ct_run *run, int row, long iteration, const float *fields,
+/* "ce 0.4, mv 0.01, dv 0.002", or the terms from `first` on with other words before each. */
+static void name_terms(const double *terms, int first, const char *before, char *out, size_t size) {
+    size_t n = 0;
+    out[0] = '\0';
+    for (int k = first; k < CT_N_TERMS && n < size; k++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s %.4g", k == 0 ? "" : before,
+                              ct_loss_terms[k].name, terms[k]);
+}
+
+static ct_status diverged(const ct_run *run, int row, long iteration, const double *terms,
                           const double *last_good) {
-    char world[128];
+    char world[128], now_text[128], good_text[128];
     int n = run->agents.n_agents;
     name_world(run, row / n, " of ", world, sizeof world);
-    return ct_fail(
-        CT_DIVERGED,
-        "agent %d%s diverged at iteration %ld (ce %g, mv %g, dv %g); the last good means "
-        "over all agents were ce %.4g, mv %.4g, dv %.4g: lower @lr (%g)",
-        row % n, world, iteration + 1, (double)fields[CT_LOSS_CE], (double)fields[CT_LOSS_MV],
-        (double)fields[CT_LOSS_DV], last_good[CT_LOSS_CE], last_good[CT_LOSS_MV],
-        last_good[CT_LOSS_DV], run->agents.lr);
+    name_terms(terms, 0, ", ", now_text, sizeof now_text);
+    name_terms(last_good, 0, ", ", good_text, sizeof good_text);
+    return ct_fail(CT_DIVERGED,
+                   "agent %d%s diverged at iteration %ld (%s); the last good means over all agents "
+                   "were %s: lower @lr (%g)",
+                   row % n, world, iteration + 1, now_text, good_text, run->agents.lr);
+}
+
+/* False: a term is NaN or Inf. */
+static bool widen(const float *fields, double *terms) {
+    bool is_finite = true;
+    for (int k = 0; k < CT_N_TERMS; k++) {
+        terms[k] = (double)fields[k];
+        is_finite = is_finite && isfinite(fields[k]);
+    }
+    return is_finite;
 }
 
 /* Adds one world's losses of one iteration; NaN or Inf in an agent's ends the run.
@@ -85,8 +95,8 @@ static ct_status read_world(const training *t, int world, long iteration, const 
         if (!ct_run_is_alive(run, row, iteration)) continue;
         const float *fields = losses + (size_t)row * stride;
         double n = ct_order_batch_size(run->order, row, iteration);
-        if (!isfinite(fields[CT_LOSS_CE] + fields[CT_LOSS_MV] + fields[CT_LOSS_DV]))
-            return diverged(run, row, iteration, fields, tally->last);
+        double terms[CT_N_TERMS];
+        if (!widen(fields, terms)) return diverged(run, row, iteration, terms, tally->last);
         for (int f = 0; f < CT_LOSS_FIELDS; f++) {
             tally->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
             mean[f] += (double)fields[f] / n_alive;
@@ -99,7 +109,7 @@ static ct_status read_world(const training *t, int world, long iteration, const 
 
 static bool is_due(const training *t, long done, bool ends_epoch) {
     const ct_interval *s = &t->schedule;
-    if (s->every_s > 0) return ct_run_leads(t->run) && now() - t->saved_s >= s->every_s;
+    if (s->every_s > 0) return ct_run_leads(t->run) && ct_seconds() - t->saved_s >= s->every_s;
     return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
 }
 
@@ -135,36 +145,37 @@ static ct_status read_until(training *t, long iteration) {
     return CT_OK;
 }
 
-/* "  mv 0.01  dv 0.002" of a run that contrasts, else "". */
-static void name_terms(const ct_run *run, double mv, double dv, char *out, size_t size) {
-    out[0] = '\0';
-    if (run->agents.loss.ccl) snprintf(out, size, "  mv %.4g  dv %.4g", mv, dv);
+/* "ce 0.4123", and the other terms of a run that has some. */
+static void name_losses(const ct_run *run, const double *terms, char *out, size_t size) {
+    char more[96] = "";
+    if (run->agents.loss.ccl) name_terms(terms, 1, "  ", more, sizeof more);
+    snprintf(out, size, "%s %.4f%s", ct_loss_terms[0].name, terms[0], more);
 }
 
 static void show(progress *p, const ct_run *run, long iteration, const double *mean) {
-    char terms[64];
-    double t = now();
+    char losses[128];
+    double t = ct_seconds();
     if (t - p->shown < 0.25) return;
     double rate = (double)(iteration + 1 - p->first) / (t - p->started);
     double left = (double)(p->n_iterations - iteration - 1) / rate;
-    name_terms(run, mean[CT_LOSS_MV], mean[CT_LOSS_DV], terms, sizeof terms);
-    ct_log(CT_LOG_PASSING, "epoch %ld/%lld  iteration %ld/%ld  %.1f it/s  %dm%02ds left  ce %.4f%s",
+    name_losses(run, mean, losses, sizeof losses);
+    ct_log(CT_LOG_PASSING, "epoch %ld/%lld  iteration %ld/%ld  %.1f it/s  %dm%02ds left  %s",
            iteration / run->epoch_iterations + 1, (long long)run->config.epochs, iteration + 1,
-           p->n_iterations, rate, (int)(left / 60), (int)left % 60, mean[CT_LOSS_CE], terms);
+           p->n_iterations, rate, (int)(left / 60), (int)left % 60, losses);
     p->shown = t;
 }
 
 static void show_epoch(const ct_run *run, int world, const ct_epoch *e) {
-    char name[128], terms[64], scores[96] = "";
+    char name[128], losses[128], scores[96] = "";
     name_world(run, world, "", name, sizeof name);
-    name_terms(run, e->losses.mv, e->losses.dv, terms, sizeof terms);
+    name_losses(run, e->losses.terms, losses, sizeof losses);
     if (e->is_evaluated)
         snprintf(scores, sizeof scores, "  consensus %.2f %%  local %.2f %% (%.2f-%.2f)",
                  100 * e->evaluation.consensus_accuracy, 100 * e->evaluation.local_accuracy_mean,
                  100 * e->evaluation.local_accuracy_min, 100 * e->evaluation.local_accuracy_max);
-    ct_log(CT_LOG_LINE, "%s%sepoch %ld/%lld  iteration %ld  %.1f s  ce %.4f%s%s", name,
+    ct_log(CT_LOG_LINE, "%s%sepoch %ld/%lld  iteration %ld  %.1f s  %s%s", name,
            name[0] != '\0' ? "  " : "", e->epoch, (long long)run->config.epochs, e->iteration,
-           e->seconds, e->losses.ce, terms, scores);
+           e->seconds, losses, scores);
 }
 
 static double bytes_sent(const ct_run *run, int world) {
@@ -179,15 +190,14 @@ static double bytes_sent(const ct_run *run, int world) {
 static ct_epoch summarise(const training *t, int world, long iteration) {
     const ct_run *run = t->run;
     const ct_tally *sums = &t->at.tallies[world];
-    return (ct_epoch){.epoch = iteration / run->epoch_iterations + 1,
-                      .iteration = iteration + 1,
-                      .lr = run->agents.lr,
-                      .losses = {sums->sums[CT_LOSS_CE] / sums->samples,
-                                 sums->sums[CT_LOSS_MV] / sums->samples,
-                                 sums->sums[CT_LOSS_DV] / sums->samples,
-                                 sums->sums[CT_LOSS_CORRECT] / sums->samples},
-                      .bytes_sent_per_agent = bytes_sent(run, world),
-                      .link_seconds = ct_ledger_link_seconds(run->transport)[world]};
+    ct_epoch e = {.epoch = iteration / run->epoch_iterations + 1,
+                  .iteration = iteration + 1,
+                  .lr = run->agents.lr,
+                  .bytes_sent_per_agent = bytes_sent(run, world),
+                  .link_seconds = ct_ledger_link_seconds(run->transport)[world]};
+    for (int k = 0; k < CT_N_TERMS; k++) e.losses.terms[k] = sums->sums[k] / sums->samples;
+    e.losses.train_accuracy = sums->sums[CT_LOSS_CORRECT] / sums->samples;
+    return e;
 }
 
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
@@ -198,21 +208,20 @@ static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     tally->samples = 0;
     double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
     if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
+    char who[64], losses[128];
+    name_terms(e->losses.terms, 0, ", ", losses, sizeof losses);
     if (e->evaluation.diverged >= 0)
-        return ct_fail(CT_DIVERGED,
-                       "agent %d diverged by iteration %ld (the epoch's mean losses were ce %.4g, "
-                       "mv %.4g, dv %.4g): lower @lr (%g)",
-                       e->evaluation.diverged, e->iteration, e->losses.ce, e->losses.mv,
-                       e->losses.dv, t->run->agents.lr);
+        snprintf(who, sizeof who, "agent %d", e->evaluation.diverged);
+    else
+        snprintf(who, sizeof who, "the consensus model of seed %llu",
+                 (unsigned long long)t->run->seeds[world]);
     return ct_fail(CT_DIVERGED,
-                   "the consensus model of seed %llu diverged by iteration %ld (last training ce "
-                   "%.4g): lower @lr (%g)",
-                   (unsigned long long)t->run->seeds[world], e->iteration, e->losses.ce,
-                   t->run->agents.lr);
+                   "%s diverged by iteration %ld (the epoch's mean losses were %s): lower @lr (%g)",
+                   who, e->iteration, losses, t->run->agents.lr);
 }
 
 static double seconds_so_far(const training *t) {
-    return t->progress.before + now() - t->progress.started;
+    return t->progress.before + ct_seconds() - t->progress.started;
 }
 
 static ct_status end_epoch(training *t, long iteration, bool is_last) {
@@ -242,7 +251,7 @@ static ct_status save(training *t, long done, bool must) {
     t->at.seconds = seconds_so_far(t);
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_checkpoint_write(run, &t->at));
-    t->saved_s = now();
+    t->saved_s = ct_seconds();
     if (status == CT_OK) t->schedule.has_written = true;
     if (status == CT_OK) return CT_OK;
     if (must || run->config.checkpoint_strict) return ct_fail_again(&error);
@@ -394,9 +403,9 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     CT_TRY(ct_run_create(config, &run));
     ct_transport_reset_wait(run.transport); /* the clock of the training starts now */
     training t = {.run = &run,
-                  .saved_s = now(),
+                  .saved_s = ct_seconds(),
                   .lock = -1,
-                  .progress = {.started = now(),
+                  .progress = {.started = ct_seconds(),
                                .n_iterations = (long)run.config.epochs * run.epoch_iterations}};
     if (run.config.iterations > 0 && run.config.iterations < t.progress.n_iterations)
         t.progress.n_iterations = (long)run.config.iterations;

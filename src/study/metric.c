@@ -23,9 +23,9 @@ const ct_metric ct_metrics[] = {
      "consensus_loss_std", 1, 4},
     {"distance", "distance", "squared distance to the mean model", "consensus_distance",
      "consensus_distance_std", 1, 4},
-    {"ce", "ce", "L_ce", "ce", "ce_std", 1, 4},
-    {"mv", "mv", "L_mv", "mv", "mv_std", 1, 6},
-    {"dv", "dv", "L_dv", "dv", "dv_std", 1, 6},
+#define TERM(id, name, axis, digits) {name, name, axis, name, name "_std", 1, digits},
+#include "loss/term_list.h"
+#undef TERM
     {"mib-iteration", "MiB/iteration", "MiB sent by an agent in an iteration",
      "mib_per_agent_per_iteration", NULL, 1, 3},
     {"mib", "MiB", "MiB sent by an agent", "bytes_sent_per_agent", NULL, 1.0 / (1 << 20), 1},
