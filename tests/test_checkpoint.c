@@ -1,7 +1,7 @@
 /* Checkpoints: what is resumed ends as if nothing had happened, and what is damaged is refused. */
 #include "resume.h"
 
-#include "run/interval.h"
+#include "schema/interval.h"
 #include "util/json.h"
 
 /* ---- resuming ---- */

@@ -35,7 +35,7 @@ static void the_help_of_train_names_every_option(void) {
     static const char *const options[] = {
 #define GROUP(name)
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help) "--" name " ",
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
     };
@@ -102,7 +102,7 @@ static const numeric numerics[] = {
 #define GROUP(name)
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help)                           \
     {NAME_##kind(name), IS_##kind, lowest, highest},
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
 };

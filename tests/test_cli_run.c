@@ -76,7 +76,7 @@ static void the_summary_tells_results_costs_and_options(void) {
     static const char *const options[] = {
 #define GROUP(name)
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help) name,
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
     };

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "run/config.h"
+#include "schema/config.h"
 #include "util/status.h"
 
 #define COMMAND(id, name, text)                                                                    \

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "run/interval.h"
+#include "schema/interval.h"
 #include "transport/transport.h"
 #include "util/log.h"
 

@@ -1,7 +1,7 @@
 #include "topology/topology.h"
 
 #include "cli/cli.h"
-#include "run/config.h"
+#include "schema/config.h"
 #include "topology/schedule.h"
 
 void ct_cli_topology_help(FILE *out) {

@@ -4,7 +4,7 @@
 
 #include "report/markup.h"
 #include "report/report_internal.h"
-#include "run/config.h"
+#include "schema/config.h"
 #include "util/memory.h"
 
 static const ct_report_run *first_run(const ct_report *r, int group) {

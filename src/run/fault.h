@@ -3,7 +3,7 @@
 #define CT_RUN_FAULT_H
 
 #include "algo/faults.h"
-#include "run/config.h"
+#include "schema/config.h"
 
 /* seeds: of the run, kept alive by the caller. CT_INVAL for words that say nothing, and for
  * algorithms that cannot live with what they say. */

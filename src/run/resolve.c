@@ -1,6 +1,6 @@
 /* Defaults that depend on the experiment: the paper's hyper-parameters (its section 5 and
  * appendix), and checks of options against each other. */
-#include "run/config.h"
+#include "schema/config.h"
 
 #include <math.h>
 #include <string.h>

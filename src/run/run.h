@@ -7,7 +7,7 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/partition.h"
-#include "run/config.h"
+#include "schema/config.h"
 #include "run/schedule.h"
 
 /* What belongs to one seed and one pair of lambdas. The worlds of several are trained at once as

@@ -2,7 +2,7 @@
 #ifndef CT_RUN_SCHEDULE_H
 #define CT_RUN_SCHEDULE_H
 
-#include "run/config.h"
+#include "schema/config.h"
 
 #define CT_MAX_MILESTONES 64
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "run/checkpoint.h"
-#include "run/interval.h"
+#include "schema/interval.h"
 #include "run/output.h"
 #include "run/run.h"
 #include "run/signals.h"

@@ -7,7 +7,7 @@
 #include "data/partition.h"
 #include "nn/graph.h"
 #include "run/fault.h"
-#include "run/interval.h"
+#include "schema/interval.h"
 #include "run/schedule.h"
 #include "study/study_internal.h"
 #include "topology/schedule.h"

@@ -29,7 +29,7 @@
 #include <stdio.h>
 
 #include "data/dataset.h"
-#include "run/config.h"
+#include "schema/config.h"
 #include "study/metric.h"
 
 #define CT_STUDY_LABEL 128

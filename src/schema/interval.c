@@ -1,4 +1,4 @@
-#include "run/interval.h"
+#include "schema/interval.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* When checkpoints are written: --checkpoint-every. */
-#ifndef CT_RUN_INTERVAL_H
-#define CT_RUN_INTERVAL_H
+#ifndef CT_SCHEMA_INTERVAL_H
+#define CT_SCHEMA_INTERVAL_H
 
 #include <stdbool.h>
 

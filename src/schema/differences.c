@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "run/config.h"
+#include "schema/config.h"
 #include "util/json.h"
 
 bool ct_config_is_local(const char *name) {

@@ -1,4 +1,4 @@
-#include "run/config.h"
+#include "schema/config.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +28,7 @@ static const option options[] = {
      .offset = offsetof(ct_config, field),                                                         \
      .lowest = lowest_,                                                                            \
      .highest = highest_},
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
 };
@@ -39,7 +39,7 @@ static const char *group_before(int wanted) {
     const char *group = NULL;
 #define GROUP(name)                                                      group = id == wanted ? name : group;
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help) id++;
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
     return group;

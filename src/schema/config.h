@@ -1,7 +1,7 @@
 /* What is run: the options of `crosstalk train`, from the command line or a file of
  * `name = value` lines, with defaults filled in. The list of options is options_list.h. */
-#ifndef CT_RUN_CONFIG_H
-#define CT_RUN_CONFIG_H
+#ifndef CT_SCHEMA_CONFIG_H
+#define CT_SCHEMA_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 typedef enum ct_option_id {
 #define GROUP(name)
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help) CT_OPT_##field,
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
     CT_N_OPTIONS,
@@ -31,7 +31,7 @@ typedef enum ct_option_id {
 typedef struct ct_config {
 #define GROUP(name)
 #define OPTION(kind, field, name, aliases, value, lowest, highest, help) CT_FIELD_##kind(field)
-#include "run/options_list.h"
+#include "schema/options_list.h"
 #undef OPTION
 #undef GROUP
     bool given[CT_N_OPTIONS];   /* named on the command line or in the config file */
