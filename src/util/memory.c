@@ -69,3 +69,16 @@ double ct_seconds(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+void ct_free_scoped(void *pointer) {
+    void *block;
+    memcpy(&block, pointer, sizeof block);
+    ct_free(block);
+}
+
+void *ct_take(void *pointer) {
+    void *block, *none = NULL;
+    memcpy(&block, pointer, sizeof block);
+    memcpy(pointer, &none, sizeof none);
+    return block;
+}

@@ -21,6 +21,19 @@ void *ct_grow(void *block, size_t n_old, size_t n_new, size_t size);
 
 void ct_free(void *block);
 
+/* What a function owns until it returns, whichever way it does: freed at the end of the scope, in
+ * reverse order. A struct must be zeroed and a pointer NULL before anything can fail; what is given
+ * to the caller is taken out (ct_take, or the struct copied and zeroed).
+ *   CT_SCOPED(ct_text) text = {0};           ct_text_free(&text)
+ *   CT_SCOPED_HANDLE(ct_json) json = NULL;   ct_json_free(&json)
+ *   CT_SCOPED_BLOCK(float) row = NULL;       ct_free(row) */
+#define CT_SCOPED(type)        __attribute__((cleanup(type##_free))) type
+#define CT_SCOPED_HANDLE(type) __attribute__((cleanup(type##_free))) type *
+#define CT_SCOPED_BLOCK(type)  __attribute__((cleanup(ct_free_scoped))) type *
+void ct_free_scoped(void *pointer); /* the address of a pointer to a block */
+/* The block that *pointer has, which forgets it. */
+void *ct_take(void *pointer);
+
 /* Seconds on a clock that only goes forward. */
 double ct_seconds(void);
 
