@@ -10,11 +10,12 @@
 typedef struct entry {
     const char *name;
     const char *text;
+    bool is_denser;
     ct_status (*make)(const ct_topology_request *request, ct_topology *out);
 } entry;
 
 static const entry entries[] = {
-#define TOPOLOGY(id, name, text) {name, text, ct_topology_make_##id},
+#define TOPOLOGY(id, name, is_denser, text) {name, text, is_denser, ct_topology_make_##id},
 #include "topology/topology_list.h"
 #undef TOPOLOGY
 };
@@ -31,6 +32,11 @@ static const entry *find_entry(const char *spec) {
     for (size_t i = 0; i < N_ENTRIES; i++)
         if (ct_spec_is(spec, entries[i].name)) return &entries[i];
     return NULL;
+}
+
+bool ct_topology_is_denser(const char *spec) {
+    const entry *found = find_entry(spec);
+    return found != NULL && found->is_denser;
 }
 
 /* Graphs that change are asked for in the same place. */

@@ -27,6 +27,8 @@ typedef struct ct_topology {
  * "a b" or "a,b" a line, # begins a comment). Unknown names and impossible sizes are CT_INVAL; a
  * bad edge file is CT_IO. The graph is checked to be connected. */
 ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology *out);
+/* One of the paper's denser graphs (its Table 3), for which it has hyper-parameters of their own. */
+bool ct_topology_is_denser(const char *spec);
 void ct_topology_free(ct_topology *topology);
 
 static inline int ct_topology_degree(const ct_topology *t, int i) {

@@ -16,7 +16,7 @@ typedef struct ct_topology_request {
 } ct_topology_request;
 
 /* Each graph of topology_list.h is one such function; it fills all of *out but the name. */
-#define TOPOLOGY(id, name, text)                                                                   \
+#define TOPOLOGY(id, name, is_denser, text)                                                        \
     ct_status ct_topology_make_##id(const ct_topology_request *request, ct_topology *out);
 #include "topology/topology_list.h"
 #undef TOPOLOGY

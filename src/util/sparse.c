@@ -19,6 +19,16 @@ ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out
     return CT_OK;
 }
 
+ct_status ct_sparse_diagonal(int n, ct_sparse *out) {
+    CT_TRY(ct_sparse_create(n, n, n, out));
+    for (int i = 0; i < n; i++) {
+        out->column[i] = i;
+        out->value[i] = 1;
+        out->begin[i + 1] = i + 1;
+    }
+    return CT_OK;
+}
+
 void ct_sparse_free(ct_sparse *matrix) {
     ct_free(matrix->value);
     ct_free(matrix->column);
@@ -46,7 +56,7 @@ ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out) {
         n_cols += parts[p].n_cols;
         n_entries += parts[p].begin[parts[p].n_rows];
     }
-    ct_sparse joined;
+    ct_sparse joined = {0};
     CT_TRY(ct_sparse_create(n_rows, n_cols, n_entries, &joined));
     int row = 0, col = 0, entry = 0;
     for (int p = 0; p < n_parts; p++) {

@@ -15,6 +15,8 @@ typedef struct ct_sparse {
 
 /* Room for n_entries entries; the caller fills begin, column and value. */
 ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out);
+/* 1 on the diagonal, [n x n]; its values may be set. */
+ct_status ct_sparse_diagonal(int n, ct_sparse *out);
 void ct_sparse_free(ct_sparse *matrix);
 /* The parts along the diagonal of one matrix, zero elsewhere. */
 ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out);
