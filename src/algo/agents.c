@@ -10,8 +10,7 @@
 #include "util/memory.h"
 
 static ct_status create_clip(ct_agents *a) {
-    a->clip.row = ct_new(float, a->g.n);
-    if (a->clip.row == NULL) return ct_no_memory("a gradient");
+    CT_TRY(ct_make(&a->clip.row, a->g.n, "a gradient"));
     return ct_sparse_diagonal(a->n, &a->clip.scale);
 }
 
@@ -30,8 +29,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     if (graph->n_buffer_values > 0)
         CT_TRY(ct_bank_create(a->backend, a->n, a->links.models.most_halo, graph->n_buffer_values,
                               &a->running));
-    a->own_jobs = ct_new(ct_job, (size_t)a->n);
-    if (a->own_jobs == NULL) return ct_fail(CT_NOMEM, "no memory for %d agents", a->n);
+    CT_TRY(ct_make(&a->own_jobs, (size_t)a->n, "the agents"));
     for (int i = 0; i < a->n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
     if (a->faults != NULL) CT_TRY(ct_faults_create(a));
     if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
@@ -41,10 +39,8 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
 
 ct_status ct_agents_start(ct_agents *a, const ct_algo *algo) {
     a->algo = algo;
-    if (algo->state_size > 0) {
-        a->state = ct_alloc(1, algo->state_size);
-        if (a->state == NULL) return ct_no_memory(algo->name);
-    }
+    if (algo->state_size > 0)
+        CT_TRY(ct_make_block(&a->state, 1, algo->state_size, "the algorithm's state"));
     for (int k = 0; k < CT_MAX_BUFFERS && algo->buffers[k] != NULL; k++)
         CT_TRY(ct_agents_add_buffer(a, algo->buffers[k], NULL));
     if (algo->create != NULL) CT_TRY(algo->create(a));
@@ -88,6 +84,13 @@ double ct_own_number(const ct_agents *a, const char *name) {
 const char *ct_own_word(const ct_agents *a, const char *name) {
     assert(ct_algo_has_option(a->algo, name));
     return a->options.word(a->options.context, name);
+}
+
+ct_status ct_agents_seeds(const ct_agents *a, ct_sparse *out) {
+    CT_TRY(ct_sparse_diagonal(a->n, out));
+    out->n_cols = a->n_seeds;
+    for (int i = 0; i < a->n; i++) out->column[i] = (a->first + i) / a->n_agents;
+    return CT_OK;
 }
 
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {

@@ -127,6 +127,9 @@ void ct_agents_combine_and_adapt(ct_agents *a, ct_update *u, const ct_bank *g, c
 ct_status ct_agents_adapt(ct_agents *a, ct_bank *m);
 ct_status ct_agents_combine(ct_agents *a);
 
+/* [n x seeds] 1 at a row's seed: spreads what all agents of a seed share. */
+ct_status ct_agents_seeds(const ct_agents *a, ct_sparse *out);
+
 /* ---- the run's ---- */
 
 /* Takes all memory of the training steps. The caller has filled in what is given. */

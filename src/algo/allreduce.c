@@ -16,22 +16,6 @@ typedef struct reduce_state {
     ct_sparse spread; /* [n x seeds] 1 at a row's seed */
 } reduce_state;
 
-static ct_status create_matrices(reduce_state *reduce, const ct_agents *a) {
-    CT_TRY(ct_sparse_create(a->n_seeds, a->n_rows, a->n_rows, &reduce->gather));
-    CT_TRY(ct_sparse_create(a->n, a->n_seeds, a->n, &reduce->spread));
-    for (int row = 0; row < a->n_rows; row++) {
-        reduce->gather.column[row] = row;
-        reduce->gather.value[row] = 1.0 / a->n_agents;
-    }
-    for (int i = 0; i < a->n; i++) {
-        reduce->spread.column[i] = (a->first + i) / a->n_agents;
-        reduce->spread.value[i] = 1.0;
-        reduce->spread.begin[i + 1] = i + 1;
-    }
-    for (int k = 0; k < a->n_seeds; k++) reduce->gather.begin[k + 1] = (k + 1) * a->n_agents;
-    return CT_OK;
-}
-
 /* bank = the mean over each seed's agents, in every row. */
 static ct_status average(ct_agents *a, ct_bank *bank) {
     reduce_state *reduce = a->state;
@@ -51,7 +35,8 @@ static void count_bytes(const ct_agents *a) {
 
 static ct_status create(ct_agents *a) {
     reduce_state *reduce = a->state;
-    CT_TRY(create_matrices(reduce, a));
+    CT_TRY(ct_sparse_means(a->n_seeds, a->n_agents, &reduce->gather));
+    CT_TRY(ct_agents_seeds(a, &reduce->spread));
     CT_TRY(ct_bank_create(a->backend, a->n_seeds, 0, a->x.n, &reduce->mean));
     if (ct_transport_n_ranks(a->transport) > 1)
         CT_TRY(ct_bank_create(a->backend, a->n_rows, 0, a->x.n, &reduce->everyone));

@@ -41,11 +41,9 @@ static int most_rows(const ct_agents *a) {
 static ct_status create(ct_agents *a) {
     cga_state *cga = a->state;
     size_t most = (size_t)most_rows(a);
-    cga->m = ct_new(float, most * a->x.n);
-    cga->gram = ct_new(double, most *most);
-    cga->v = ct_new(double, most);
-    if (cga->m == NULL || cga->gram == NULL || cga->v == NULL)
-        return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
+    CT_TRY(ct_make(&cga->m, most * a->x.n, "the gradients of an agent's neighbours"));
+    CT_TRY(ct_make(&cga->gram, most * most, "their products"));
+    CT_TRY(ct_make(&cga->v, most, "their multipliers"));
     CT_TRY(ct_cross_gradients_create(a, &cga->cross));
     return ct_sparse_create(a->n, cga->cross.taken.n_cols, a->links.most.arrivals, &cga->others);
 }

@@ -20,17 +20,10 @@ static ct_status give_lambdas(ct_agents *a) {
 
 static ct_status create_economy(ct_agents *a) {
     ct_cross_features *c = &a->ccl;
-    if (c->economy.neighbours > 0) {
-        c->contrast = (ct_topology){.n = a->n_rows};
-        c->contrast.begin = ct_new(int, (size_t)a->n_rows + 1);
-        c->contrast.neighbour = ct_new(int, (size_t)a->links.topology->begin[a->n_rows]);
-        if (c->contrast.begin == NULL || c->contrast.neighbour == NULL)
-            return ct_no_memory("the neighbours to contrast with");
-    }
-    if (c->economy.min_class_count > 1) {
-        c->class_row = ct_new(float, a->links.neighbours.n_columns);
-        if (c->class_row == NULL) return ct_no_memory("class sums");
-    }
+    if (c->economy.neighbours > 0)
+        CT_TRY(ct_topology_alloc(a->n_rows, a->links.topology->begin[a->n_rows], &c->contrast));
+    if (c->economy.min_class_count > 1)
+        CT_TRY(ct_make(&c->class_row, a->links.neighbours.n_columns, "class sums"));
     if (c->economy.adaptive_share == 0 && c->world_lambdas == NULL) return CT_OK;
     CT_TRY(ct_bank_create(a->backend, a->n, 0, 2, &c->lambdas));
     return c->world_lambdas != NULL ? give_lambdas(a) : CT_OK;
@@ -41,11 +34,9 @@ ct_status ct_cross_features_create(ct_agents *a) {
     const ct_routes *answers = &a->links.neighbours;
     int n_edges = a->links.most.edges, n_far = ct_links_far_rows(a, answers);
     size_t width = (size_t)a->max_batch * ct_graph_n_features(a->plan->graph);
-    c->jobs = ct_new(ct_job, (size_t)n_edges);
-    c->begin = ct_new(int, (size_t)a->n + 1);
-    c->batches = ct_new(ct_batch, (size_t)a->n);
-    if (c->jobs == NULL || c->begin == NULL || c->batches == NULL)
-        return ct_fail(CT_NOMEM, "no memory for the cross-features of %d edges", n_edges);
+    CT_TRY(ct_make(&c->jobs, (size_t)n_edges, "the cross-features"));
+    CT_TRY(ct_make(&c->begin, (size_t)a->n + 1, "the cross-features"));
+    CT_TRY(ct_make(&c->batches, (size_t)a->n, "the cross-features' batches"));
     CT_TRY(ct_sparse_create(a->n, n_edges + n_far, a->links.most.arrivals, &c->gather));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &c->features));
     CT_TRY(ct_bank_create(a->backend, n_edges, n_far, answers->n_columns, &c->edge_sums));

@@ -28,8 +28,7 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     CT_TRY(ct_sparse_create(n_edges, a->n + a->links.models.most_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
     CT_TRY(ct_sparse_diagonal(a->n, &out->own));
-    out->jobs = ct_new(ct_job, (size_t)n_edges);
-    return out->jobs != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
+    return ct_make(&out->jobs, (size_t)n_edges, "cross-gradients");
 }
 
 void ct_cross_gradients_free(ct_cross_gradients *cross) {

@@ -63,11 +63,8 @@ ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank) {
 ct_status ct_faults_create(ct_agents *a) {
     size_t width = a->x.n > a->links.neighbours.n_columns ? a->x.n : a->links.neighbours.n_columns;
     size_t n_frozen = (size_t)(CT_MAX_BUFFERS + 1) * a->x.n * (size_t)a->faults->n_kills;
-    a->fault_room.row = ct_new(float, width);
-    a->fault_room.frozen = ct_new(float, n_frozen *(size_t)a->n_seeds);
-    if (a->fault_room.row == NULL || a->fault_room.frozen == NULL)
-        return ct_fail(CT_NOMEM, "no memory for agents that fail");
-    return CT_OK;
+    CT_TRY(ct_make(&a->fault_room.row, width, "what arrives"));
+    return ct_make(&a->fault_room.frozen, n_frozen * (size_t)a->n_seeds, "agents that are gone");
 }
 
 void ct_faults_free(ct_agents *a) {

@@ -73,8 +73,7 @@ static ct_status create_routes(relay *r, ct_agents *a) {
     const ct_topology *t = &r->tree;
     int n_edges = t->begin[t->n];
     CT_TRY(ct_routes_create(n_edges, &r->routes));
-    r->back = ct_new(int, (size_t)n_edges);
-    if (r->back == NULL) return ct_fail(CT_NOMEM, "no memory for %d relays", n_edges);
+    CT_TRY(ct_make(&r->back, (size_t)n_edges, "the relays"));
     for (int i = 0; i < t->n; i++) {
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
             r->routes.from[e] = i;
@@ -149,8 +148,8 @@ static ct_status find_tree(const relay_state *state, const ct_topology *graph, i
 }
 
 static ct_status create_tree(relay_state *state, const ct_agents *a, int k) {
-    ct_topology *trees = ct_new(ct_topology, (size_t)a->n_seeds);
-    if (trees == NULL) return ct_fail(CT_NOMEM, "no memory for %d trees", a->n_seeds);
+    ct_topology *trees;
+    CT_TRY(ct_make(&trees, (size_t)a->n_seeds, "the trees"));
     ct_status status = CT_OK;
     for (int s = 0; s < a->n_seeds && status == CT_OK; s++)
         status = find_tree(state, &a->links.graphs[s], k, &trees[s]);
@@ -171,8 +170,7 @@ static void divide_columns(relay_state *state, size_t n) {
 static ct_status create_counts(relay_state *state) {
     for (int k = 0; k < state->n_relays; k++)
         state->n_counts += 2 * (size_t)state->relays[k].routes.n;
-    state->counts = ct_new(double, state->n_counts);
-    if (state->counts == NULL) return ct_fail(CT_NOMEM, "no memory for relay counts");
+    CT_TRY(ct_make(&state->counts, state->n_counts, "relay counts"));
     state->relays[0].count = state->counts;
     state->relays[1].count = state->counts + 2 * (size_t)state->relays[0].routes.n;
     return CT_OK;

@@ -27,10 +27,8 @@ const double *ct_sgp_weights(const void *state) {
 
 static ct_status create(ct_agents *a) {
     sgp_state *sgp = a->state;
-    sgp->weight = ct_new(double, (size_t)a->n_rows);
-    sgp->next = ct_new(double, (size_t)a->n_rows);
-    if (sgp->weight == NULL || sgp->next == NULL)
-        return ct_fail(CT_NOMEM, "no memory for the weights of %d agents", a->n_rows);
+    CT_TRY(ct_make(&sgp->weight, (size_t)a->n_rows, "the agents' weights"));
+    CT_TRY(ct_make(&sgp->next, (size_t)a->n_rows, "the agents' weights"));
     for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     CT_TRY(ct_sparse_diagonal(a->n, &sgp->scale));
     return ct_sparse_create(a->n, a->w->n_cols, a->links.most.weights, &sgp->mix);

@@ -63,8 +63,7 @@ static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
     bool changes = run->schedule.n > 0;
     const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
-    run->batches = ct_new(ct_batch, (size_t)ct_transport_own(run->transport).n);
-    if (run->batches == NULL) return ct_fail(CT_NOMEM, "no memory for the batches");
+    CT_TRY(ct_make(&run->batches, (size_t)ct_transport_own(run->transport).n, "the batches"));
     run->agents = (ct_agents){.backend = run->backend,
                               .transport = run->transport,
                               .plan = run->plan,
@@ -138,20 +137,13 @@ static ct_status create_details(ct_run *run) {
 }
 
 static ct_status create_consensus(ct_run *run) {
-    int n_rows = run->topology.n, n = n_rows / run->n_worlds;
     CT_TRY(create_all_rows(run));
     CT_TRY(create_details(run));
     CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_weights, &run->consensus));
     if (run->graph.n_buffer_values > 0)
         CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_buffer_values,
                               &run->consensus_running));
-    CT_TRY(ct_sparse_create(run->n_worlds, n_rows, n_rows, &run->mean));
-    for (int k = 0; k <= run->n_worlds; k++) run->mean.begin[k] = k * n;
-    for (int row = 0; row < n_rows; row++) {
-        run->mean.column[row] = row;
-        run->mean.value[row] = 1.0 / n;
-    }
-    return CT_OK;
+    return ct_sparse_means(run->n_worlds, run->topology.n / run->n_worlds, &run->mean);
 }
 
 static ct_status create_transport(ct_run *run) {

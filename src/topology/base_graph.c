@@ -130,7 +130,7 @@ static int smooth_part(int n, int base) {
     return p;
 }
 
-ct_status ct_schedule_make_base(const ct_schedule_request *request, ct_arrows *out) {
+ct_status ct_schedule_make_base(const ct_topology_request *request, ct_arrows *out) {
     int64_t base = 2;
     int n = request->n;
     if (request->argument != NULL &&

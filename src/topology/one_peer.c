@@ -3,9 +3,8 @@
  * 1/2. Where n is a power of 2 a period ends in the exact average. */
 #include "topology/schedule_internal.h"
 
-ct_status ct_schedule_make_one_peer(const ct_schedule_request *request, ct_arrows *out) {
-    if (request->argument != NULL)
-        return ct_fail(CT_INVAL, "schedule '%s' takes no argument", request->name);
+ct_status ct_schedule_make_one_peer(const ct_topology_request *request, ct_arrows *out) {
+    CT_TRY(ct_request_no_argument(request));
     int step = 0;
     for (int hop = 1; hop < request->n; hop *= 2, step++)
         for (int i = 0; i < request->n; i++)

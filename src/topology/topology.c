@@ -57,18 +57,21 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
         .name = found->name, .argument = colon == NULL ? NULL : colon + 1, .n = n, .seed = seed};
     ct_topology t = {0};
     CT_TRY(found->make(&request, &t));
-    int unreached = -1;
-    ct_status status = ct_topology_walk(&t, NULL, &unreached);
-    if (status == CT_OK && unreached >= 0)
-        status = ct_fail(CT_INVAL, "topology '%.100s' of %d agents: agent %d cannot reach agent 0",
-                         spec, n, unreached);
-    if (status != CT_OK) {
-        ct_topology_free(&t);
-        return status;
-    }
+    CT_TRY(ct_topology_connected(CT_INVAL, spec, &t));
     snprintf(t.name, sizeof t.name, "%.*s", (int)sizeof t.name - 1, spec);
     *out = t;
     return CT_OK;
+}
+
+ct_status ct_topology_alloc(int n, int n_entries, ct_topology *out) {
+    ct_topology t = {.n = n};
+    ct_status status = ct_make(&t.begin, (size_t)n + 1, "a graph's agents");
+    if (status == CT_OK) status = ct_make(&t.neighbour, (size_t)n_entries, "a graph's edges");
+    if (status == CT_OK)
+        *out = t;
+    else
+        ct_topology_free(&t);
+    return status;
 }
 
 void ct_topology_free(ct_topology *topology) {
@@ -78,15 +81,5 @@ void ct_topology_free(ct_topology *topology) {
 }
 
 bool ct_topology_has_edge(const ct_topology *t, int i, int j) {
-    int low = t->begin[i], high = t->begin[i + 1];
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (t->neighbour[middle] == j) return true;
-        if (t->neighbour[middle] < j) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return ct_sorted_find(t->neighbour + t->begin[i], ct_topology_degree(t, i), j) >= 0;
 }
