@@ -24,7 +24,6 @@ typedef struct cga_state {
     ct_cross_gradients cross;
     float *m;         /* [most][P], most: rows of the largest M */
     double *gram, *v; /* [most][most], [most] */
-    ct_sparse others; /* [n x edges] v of the data-variant ones */
 } cga_state;
 
 /* More senders than anyone has in any step: on one-way edges they are counted nowhere before. */
@@ -44,8 +43,7 @@ static ct_status create(ct_agents *a) {
     CT_TRY(ct_make(&cga->m, most * a->x.n, "the gradients of an agent's neighbours"));
     CT_TRY(ct_make(&cga->gram, most * most, "their products"));
     CT_TRY(ct_make(&cga->v, most, "their multipliers"));
-    CT_TRY(ct_cross_gradients_create(a, &cga->cross));
-    return ct_sparse_create(a->n, cga->cross.taken.n_cols, a->links.most.arrivals, &cga->others);
+    return ct_cross_gradients_create(a, &cga->cross);
 }
 
 static double dot(const float *x, const float *y, size_t n) {
@@ -68,7 +66,7 @@ static ct_status read_rows(cga_state *cga, const ct_agents *a, int i, int *out) 
 
 /* The multipliers of agent i, into row i of both matrices. */
 static ct_status project(cga_state *cga, const ct_agents *a, int i) {
-    const ct_sparse *taken = &cga->cross.taken;
+    ct_sparse *taken = &cga->cross.taken;
     size_t n = a->x.n;
     int rows = 0;
     CT_TRY(read_rows(cga, a, i, &rows));
@@ -78,12 +76,7 @@ static ct_status project(cga_state *cga, const ct_agents *a, int i) {
                 dot(cga->m + (size_t)r * n, cga->m + (size_t)s * n, n);
     ct_dual_solve(cga->gram, rows, ct_own_number(a, "cga-margin"), cga->v);
     cga->cross.own.value[i] = 1 + cga->v[0];
-    for (int r = 1; r < rows; r++) {
-        int e = taken->begin[i] + r - 1;
-        cga->others.column[e] = taken->column[e];
-        cga->others.value[e] = cga->v[r];
-    }
-    cga->others.begin[i + 1] = taken->begin[i + 1];
+    for (int r = 1; r < rows; r++) taken->value[taken->begin[i] + r - 1] = cga->v[r];
     return CT_OK;
 }
 
@@ -97,7 +90,7 @@ static ct_status step(ct_agents *a) {
     for (int i = 0; i < a->n; i++) CT_TRY(project(cga, a, i));
 
     ct_update u = ct_agents_update(a);
-    SET(&u, &gt, {1, &a->g, &cga->cross.own}, {1, &cga->cross.rows, &cga->others});
+    SET(&u, &gt, {1, &a->g, &cga->cross.own}, {1, &cga->cross.rows, &cga->cross.taken});
     ct_agents_combine_and_adapt(a, &u, &gt, ct_own_buffer(a, MOMENTUM), &d, &r);
     return ct_agents_apply(a, &u);
 }
@@ -107,7 +100,6 @@ static void free_cga(void *state) {
     ct_free(cga->m);
     ct_free(cga->gram);
     ct_free(cga->v);
-    ct_sparse_free(&cga->others);
     ct_cross_gradients_free(&cga->cross);
 }
 

@@ -31,7 +31,8 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     return ct_make(&out->jobs, (size_t)n_edges, "cross-gradients");
 }
 
-void ct_cross_gradients_free(ct_cross_gradients *cross) {
+void ct_cross_gradients_free(void *state) {
+    ct_cross_gradients *cross = state;
     ct_routes_free(&cross->routes);
     ct_bank_free(&cross->rows);
     ct_sparse_free(&cross->sent);

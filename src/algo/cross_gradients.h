@@ -23,9 +23,10 @@ typedef struct ct_cross_gradients {
 /* Room for the edges that the agents were created with. Refuses batchnorm, whose running statistics
  * would mix agents. */
 ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out);
-void ct_cross_gradients_free(ct_cross_gradients *cross);
+void ct_cross_gradients_free(void *cross);
 
-/* Computes rows at the models x, which have been exchanged, along this step's edges. */
+/* Computes rows at the models x, which have been exchanged, along this step's edges; sent, taken
+ * and models are those of the step, and their values may be set. */
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a);
 /* Sends every row back to the agent whose model it is about. */
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a);

@@ -1,5 +1,5 @@
 /* RelaySGD (Vogels et al., NeurIPS 2021) on a spanning tree. Every agent takes a local momentum
- * step to x_half (as dsgdm's); messages carry sums of models along tree edges, one hop an iteration,
+ * step to x_half, as dsgdm's; messages carry sums of models along tree edges, one hop an iteration,
  * with the number c of models inside (k in N_i without j; m and c on the right of the iteration
  * before):                                                    x, m(i->j) [P], c(i->j) a number
  *   m(i->j) = x_half_i + sum_k m(k->i)
