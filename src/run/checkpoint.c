@@ -200,7 +200,7 @@ static void add_state(ct_text *text, ct_run *run) {
     ct_text_add(text, "],\n\"algorithm\": ");
     size_t n = 0;
     double *state = NULL;
-    if (run->algo->host_state != NULL) state = run->algo->host_state(run->algo_state, &n);
+    if (run->algo->host_state != NULL) state = run->algo->host_state(run->agents.state, &n);
     add_numbers(text, state, n);
 }
 

@@ -78,8 +78,8 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     ct_agents *a = &run->agents;
     int n = 0;
     add_section(s, p, &n, "x", &a->x, own_row, 1);
-    add_mail(run, own_row, &a->models, "x", &a->x, s, p, &n);
-    add_mail(run, own_row, &a->neighbours, "sums", &a->edge_sums, s, p, &n);
+    add_mail(run, own_row, &a->links.models, "x", &a->x, s, p, &n);
+    add_mail(run, own_row, &a->links.neighbours, "sums", &a->ccl.edge_sums, s, p, &n);
     if (a->running.n > 0) add_section(s, p, &n, "running", &a->running, own_row, 1);
     for (int b = 0; b < a->n_buffers; b++) {
         ct_buffer *buffer = &a->buffers[b];
@@ -87,7 +87,8 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
         int first = own_row, n_rows = 1;
         if (r != NULL) find_messages(r, a->first + own_row, &first, &n_rows);
         add_section(s, p, &n, buffer->name, &buffer->bank, first, n_rows);
-        add_mail(run, own_row, r != NULL ? r : &a->models, buffer->name, &buffer->bank, s, p, &n);
+        add_mail(run, own_row, r != NULL ? r : &a->links.models, buffer->name, &buffer->bank, s, p,
+                 &n);
     }
     return n;
 }

@@ -234,7 +234,7 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
     for (const ct_json *item = list->child; item != NULL; item = item->next, b++) {
         ct_bank *bank = b < 0 ? &a->x : &a->buffers[b].bank;
         ct_routes *routes =
-            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->models;
+            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->links.models;
         if (item->number != 0) CT_TRY(ct_transport_refresh(run->transport, routes, bank));
     }
     return CT_OK;
@@ -243,7 +243,7 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
 static ct_status read_algorithm(const ct_checkpoint *c, ct_run *run) {
     size_t n = 0;
     double *state = NULL;
-    if (run->algo->host_state != NULL) state = run->algo->host_state(run->algo_state, &n);
+    if (run->algo->host_state != NULL) state = run->algo->host_state(run->agents.state, &n);
     return take_numbers(array(c->manifest, "algorithm", n), state) ? CT_OK : bad(c, "algorithm");
 }
 
