@@ -2,26 +2,19 @@
  * share among all samples handed out, total variation = mean_a 1/2 sum_c |p_a(c) - p(c)|. */
 #include "data/partition.h"
 
+#include "util/hash.h"
 #include "util/memory.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FNV_START 0xcbf29ce484222325u
-#define FNV_PRIME 0x100000001b3u
-
-/* FNV-1a over the eight bytes of a number, lowest first. */
-static uint64_t hash_add(uint64_t hash, uint64_t number) {
-    for (int k = 0; k < 8; k++) hash = (hash ^ (number >> 8 * k & 255u)) * FNV_PRIME;
-    return hash;
-}
-
 /* Number of agents, then each list: its length and its samples. */
 static uint64_t hash_of(const ct_partition *p) {
-    uint64_t hash = hash_add(FNV_START, (uint64_t)p->n_agents);
+    uint64_t hash = ct_hash_number(CT_HASH_START, (uint64_t)p->n_agents);
     for (int a = 0; a < p->n_agents; a++) {
-        hash = hash_add(hash, ct_partition_size(p, a));
-        for (size_t i = p->begin[a]; i < p->begin[a + 1]; i++) hash = hash_add(hash, p->index[i]);
+        hash = ct_hash_number(hash, ct_partition_size(p, a));
+        for (size_t i = p->begin[a]; i < p->begin[a + 1]; i++)
+            hash = ct_hash_number(hash, p->index[i]);
     }
     return hash;
 }
