@@ -4,6 +4,7 @@
 #include "data/pictures_internal.h"
 
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/memory.h"
 #include "util/threads.h"
@@ -16,26 +17,18 @@
 
 #define CHUNK 512 /* pictures decoded before they are written */
 
-static uint64_t add_number(uint64_t hash, uint64_t number) {
-    for (int k = 0; k < 8; k++) hash = (hash ^ (number >> 8 * k & 255u)) * 0x100000001b3u;
-    return hash;
-}
-
 /* Names, labels, sizes and times of the files. */
-static ct_status hash_files(const ct_listing *files, uint64_t *out) {
+static uint64_t hash_files(const ct_listing *files) {
     uint64_t hash = ct_listing_hash(files);
     for (size_t i = 0; i < files->n; i++) {
         struct stat info;
-        char *path = ct_listing_path(files, i);
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-        bool there = stat(path, &info) == 0;
-        ct_free(path);
-        hash = add_number(hash, there ? (uint64_t)info.st_size : UINT64_MAX);
-        hash = add_number(hash, there ? (uint64_t)info.st_mtim.tv_sec : 0);
-        hash = add_number(hash, there ? (uint64_t)info.st_mtim.tv_nsec : 0);
+        ct_path path = ct_listing_path(files, i);
+        bool there = stat(path.text, &info) == 0;
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_size : UINT64_MAX);
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_mtim.tv_sec : 0);
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_mtim.tv_nsec : 0);
     }
-    *out = hash;
-    return CT_OK;
+    return hash;
 }
 
 /* ---- making a pack ---- */
@@ -91,11 +84,11 @@ static ct_status write_chunk(chunk *c, int n, ct_pack_writer *writer) {
 }
 
 static ct_status write_all(ct_pictures *p, ct_pool *pool, ct_pack_writer *writer) {
-    chunk *c = ct_new(chunk, 1);
+    chunk *c = NULL;
     int n_workers = ct_pool_size(pool);
-    ct_decoder **decoder = ct_new(ct_decoder *, (size_t)n_workers);
-    ct_status status =
-        c != NULL && decoder != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for the cache");
+    ct_decoder **decoder = NULL;
+    ct_status status = ct_make(&c, 1, "the cache");
+    if (status == CT_OK) status = ct_make(&decoder, (size_t)n_workers, "the cache");
     for (int k = 0; k < n_workers && status == CT_OK; k++) status = ct_decoder_create(&decoder[k]);
     for (size_t first = 0; first < p->files.n && status == CT_OK; first += CHUNK) {
         int n = p->files.n - first < CHUNK ? (int)(p->files.n - first) : CHUNK;
@@ -136,8 +129,8 @@ static ct_status make_pack(ct_pictures *p, const char *path) {
 static ct_status use_pack(ct_pictures *p, const char *path) {
     const ct_pack_facts *facts = ct_pack_facts_of(p->pack);
     const ct_pack_entry *entries = ct_pack_entries(p->pack);
-    bool *keep = ct_new(bool, p->files.n);
-    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for the cache");
+    bool *keep = NULL;
+    CT_TRY(ct_make(&keep, p->files.n, "the cache"));
     bool fits = facts->side == (uint32_t)p->spec.side && facts->n <= p->files.n;
     for (uint64_t i = 0; i < facts->n && fits; i++) {
         uint32_t source = entries[i].source;
@@ -158,25 +151,18 @@ static ct_status open_pack(ct_pictures *p, const char *path) {
 }
 
 ct_status ct_pictures_attach_cache(ct_pictures *p) {
-    uint64_t hash = 0;
     char name[64];
+    ct_error error;
     CT_TRY(ct_dir_create(p->spec.cache));
-    CT_TRY(hash_files(&p->files, &hash));
-    snprintf(name, sizeof name, "%016" PRIx64 "-%d%s.ctpack", hash, p->spec.side,
+    snprintf(name, sizeof name, "%016" PRIx64 "-%d%s.ctpack", hash_files(&p->files), p->spec.side,
              p->spec.random ? "-fast" : "");
-    char *path = ct_path_join(p->spec.cache, name);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-    ct_status status = CT_IO;
-    if (ct_file_exists(path)) {
-        ct_error error;
-        status = CT_CATCH(&error, open_pack(p, path));
-        if (status == CT_IO) ct_note("%s; making it anew", error.text);
-        if (status != CT_OK && status != CT_IO) ct_fail_again(&error);
+    ct_path path = ct_path_in(p->spec.cache, name);
+    if (ct_file_exists(path.text)) {
+        ct_status status = CT_CATCH(&error, open_pack(p, path.text));
+        if (status == CT_OK) return CT_OK;
+        if (status != CT_IO) return ct_fail_again(&error);
+        ct_note("%s; making it anew", error.text);
     }
-    if (status == CT_IO) {
-        status = make_pack(p, path);
-        if (status == CT_OK) status = open_pack(p, path);
-    }
-    ct_free(path);
-    return status;
+    CT_TRY(make_pack(p, path.text));
+    return open_pack(p, path.text);
 }

@@ -3,6 +3,7 @@
 #include "data/dataset_internal.h"
 
 #include "data/pictures.h"
+#include "util/hash.h"
 #include "util/memory.h"
 
 #include <stdio.h>
@@ -13,10 +14,7 @@ static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     size_t n = 0;
     if (names == NULL) return CT_OK;
     for (int k = 0; k < out->n_classes; k++) n += strlen(names + n) + 1;
-    out->class_names = ct_new(char, n);
-    if (out->class_names == NULL) return ct_fail(CT_NOMEM, "no memory for class names");
-    memcpy(out->class_names, names, n);
-    return CT_OK;
+    return ct_make_copy(&out->class_names, names, n, "the names of classes");
 }
 
 /* A part's training pictures have the numbers that they had in the whole. */
@@ -25,8 +23,7 @@ static ct_status keep_numbers(const char *path, const ct_pack *pack, ct_dataset 
     const ct_pack_entry *entries = ct_pack_entries(pack);
     size_t n = (size_t)(facts->n - facts->n_test);
     if (facts->n_whole == 0) return CT_OK;
-    out->train_numbers = ct_new(uint32_t, n);
-    if (out->train_numbers == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    CT_TRY(ct_make(&out->train_numbers, n, path));
     out->n_whole = facts->n_whole;
     for (size_t i = 0; i < n; i++) {
         if (entries[i].source >= facts->n_whole ||
@@ -43,6 +40,8 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
     CT_TRY(ct_pack_open(path, &pack));
     *facts = *ct_pack_facts_of(pack);
     out->n_classes = (int)facts->n_classes;
+    out->content = ct_checksum(CT_HASH_START + facts->n_test, ct_pack_entries(pack),
+                               (size_t)facts->n * sizeof(ct_pack_entry));
     ct_status status = keep_names(pack, out);
     if (status == CT_OK) status = keep_numbers(path, pack, out);
     ct_pack_close(&pack);
@@ -64,7 +63,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
 ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *out) {
     const char *path;
     ct_pack_facts facts;
-    CT_TRY(ct_data_dir(out, options, NULL, "give the file with @data-dir FILE.ctpack", &path));
+    CT_TRY(ct_data_dir(out, options, "give the file with @data-dir FILE.ctpack", &path));
     CT_TRY(describe(path, options, &facts, out));
     size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
     if (n_train == 0 || n_test == 0)

@@ -33,21 +33,18 @@ static uint32_t header_crc(const header *h) {
     return ct_crc32(0, h, offsetof(header, header_crc));
 }
 
-static size_t image_bytes(const ct_images *i) {
-    return (size_t)i->channels * (size_t)i->height * (size_t)i->width;
-}
-
 /* ---- keeping a part ---- */
 
 static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
     ct_images kept = *all;
-    size_t image = image_bytes(all), at = 0;
+    size_t image = ct_image_bytes(all), at = 0;
     kept.n = n_kept;
-    kept.labels = ct_new(int32_t, n_kept);
-    kept.pixels = all->pixels != NULL ? ct_alloc(n_kept, image) : NULL;
-    if (kept.labels == NULL || (all->pixels != NULL && kept.pixels == NULL)) {
-        ct_images_free(&kept);
-        return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    kept.pixels = NULL;
+    CT_TRY(ct_make(&kept.labels, n_kept, "a part of the samples"));
+    if (all->pixels != NULL) {
+        ct_status status = ct_make(&kept.pixels, n_kept * image, "a part of the samples");
+        if (status != CT_OK) ct_free(kept.labels);
+        CT_TRY(status);
     }
     for (size_t i = 0; i < all->n; i++) {
         if (!keep[i]) continue;
@@ -62,8 +59,8 @@ static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
 ct_status ct_dataset_keep(ct_dataset *d, const bool *keep) {
     size_t n_kept = 0, at = 0;
     for (size_t i = 0; i < d->train.n; i++) n_kept += keep[i];
-    uint32_t *numbers = ct_new(uint32_t, n_kept);
-    if (numbers == NULL) return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    uint32_t *numbers = NULL;
+    CT_TRY(ct_make(&numbers, n_kept, "a part of the samples"));
     for (size_t i = 0; i < d->train.n; i++)
         if (keep[i]) numbers[at++] = ct_dataset_number(d, i);
     size_t n_whole = ct_dataset_n_whole(d);
@@ -97,8 +94,9 @@ static ct_status put_body(output *o, const ct_dataset *d, const bool *keep, size
     CT_TRY(put(o, test->labels, test->n * sizeof *test->labels));
     CT_TRY(put(o, d->class_names, names_bytes));
     for (size_t i = 0; i < train->n; i++)
-        if (keep[i]) CT_TRY(put(o, train->pixels + i * image_bytes(train), image_bytes(train)));
-    return put(o, test->pixels, test->n * image_bytes(test));
+        if (keep[i])
+            CT_TRY(put(o, train->pixels + i * ct_image_bytes(train), ct_image_bytes(train)));
+    return put(o, test->pixels, test->n * ct_image_bytes(test));
 }
 
 static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, header *h) {
@@ -256,16 +254,14 @@ static ct_status read_body(const char *path, const header *h, const uint8_t *at,
     int c = (int)h->channels, y = (int)h->height, x = (int)h->width;
     CT_TRY(ct_images_create((size_t)h->n_train, c, y, x, &d->train));
     CT_TRY(ct_images_create((size_t)h->n_test, c, y, x, &d->test));
-    d->train_numbers = ct_new(uint32_t, d->train.n);
-    d->class_names = h->names_bytes > 0 ? ct_new(char, (size_t)h->names_bytes) : NULL;
-    if (d->train_numbers == NULL || (h->names_bytes > 0 && d->class_names == NULL))
-        return ct_fail(CT_NOMEM, "%s: no memory", path);
+    CT_TRY(ct_make(&d->train_numbers, d->train.n, path));
+    if (h->names_bytes > 0) CT_TRY(ct_make(&d->class_names, (size_t)h->names_bytes, path));
     at = take(at, d->train_numbers, d->train.n * sizeof *d->train_numbers);
     at = take(at, d->train.labels, d->train.n * sizeof *d->train.labels);
     at = take(at, d->test.labels, d->test.n * sizeof *d->test.labels);
     at = take(at, d->class_names, (size_t)h->names_bytes);
-    at = take(at, d->train.pixels, d->train.n * image_bytes(&d->train));
-    take(at, d->test.pixels, d->test.n * image_bytes(&d->test));
+    at = take(at, d->train.pixels, d->train.n * ct_image_bytes(&d->train));
+    take(at, d->test.pixels, d->test.n * ct_image_bytes(&d->test));
     if (!names_are_right(h, d->class_names)) return damaged(path);
     CT_TRY(ct_labels_check(path, d->train.labels, d->train.n, d->n_classes));
     CT_TRY(ct_labels_check(path, d->test.labels, d->test.n, d->n_classes));

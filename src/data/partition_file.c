@@ -130,13 +130,9 @@ ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct
     CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES + MORE_BYTES, &file));
     r.rest = (char *)file.bytes;
     r.end = r.rest + file.n;
-    r.index = ct_new(uint32_t, n_samples);
-    r.agent = ct_new(uint32_t, n_samples);
-    r.found_in = ct_new(uint32_t, n_samples);
-    if (r.index == NULL || r.agent == NULL || r.found_in == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory to read a partition of %zu samples", n_samples);
-        goto done;
-    }
+    CT_TRY_GOTO(ct_make(&r.index, n_samples, "a partition"), status, done);
+    CT_TRY_GOTO(ct_make(&r.agent, n_samples, "a partition"), status, done);
+    CT_TRY_GOTO(ct_make(&r.found_in, n_samples, "a partition"), status, done);
     CT_TRY_GOTO(read_lines(&r), status, done);
     CT_TRY_GOTO(collect(&r, out), status, done);
 done:
