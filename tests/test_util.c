@@ -371,6 +371,7 @@ static void json_refuses_everything_else(void) {
     CHECK_FAILS(ct_json_parse("1\0", 2, "text", &json), CT_IO, "after the end");
     CHECK_FAILS(ct_json_parse("\"a\0b\"", 5, "text", &json), CT_IO, "control character");
     CHECK_FAILS(ct_json_parse("[\n1,\nx]", 7, "text", &json), CT_IO, "line 3");
+    CHECK_FAILS(ct_json_parse("[\"a\\n\",\nx]", 10, "text", &json), CT_IO, "line 2");
     CHECK(json == NULL);
 }
 

@@ -4,11 +4,9 @@
 #include "data/pictures_internal.h"
 #include "util/log.h"
 #include "util/memory.h"
-#include "util/threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,23 +16,9 @@
 
 /* ---- work on all pictures in parallel ---- */
 
-typedef struct sweep sweep;
-typedef ct_status (*visitor)(sweep *s, size_t i, int worker);
-
-struct sweep {
-    ct_pictures *pictures;
-    visitor visit;
-    void *context;
-    size_t step;          /* every step-th picture */
-    ct_decoder **decoder; /* [n_workers] */
-    ct_cutter *cutter;    /* [n_workers] */
-    char **reason;        /* [n] why a picture cannot be read; NULL: it can */
-    atomic_int status;    /* the first failure that is not a broken picture */
-};
-
 static void sweep_task(void *context, int task, int worker) {
-    sweep *s = context;
-    size_t i = (size_t)task * s->step;
+    ct_sweep *s = context;
+    size_t i = s->first + (size_t)task * s->step;
     if (atomic_load(&s->status) != CT_OK) return;
     ct_status status = s->visit(s, i, worker);
     if (status == CT_IO)
@@ -42,7 +26,36 @@ static void sweep_task(void *context, int task, int worker) {
     if (status != CT_OK) atomic_store(&s->status, (int)status);
 }
 
-static void sweep_free(sweep *s, int n_workers) {
+static ct_status sweep_start(ct_sweep *s) {
+    static const char what[] = "decoders of pictures";
+    CT_TRY(ct_pool_create(s->pictures->spec.n_workers, &s->pool));
+    size_t n_workers = (size_t)ct_pool_size(s->pool);
+    CT_TRY(ct_make(&s->decoder, n_workers, what));
+    CT_TRY(ct_make(&s->cutter, n_workers, what));
+    CT_TRY(ct_make(&s->reason, s->pictures->files.n, what));
+    for (size_t k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
+    return CT_OK;
+}
+
+ct_status ct_sweep_open(ct_pictures *p, ct_sweep *out) {
+    *out = (ct_sweep){.pictures = p};
+    ct_status status = sweep_start(out);
+    if (status != CT_OK) ct_sweep_close(out);
+    return status;
+}
+
+ct_status ct_sweep_run(ct_sweep *s, ct_visitor visit, void *context, size_t first, size_t end,
+                       size_t step) {
+    s->visit = visit;
+    s->context = context;
+    s->first = first;
+    s->step = step;
+    ct_pool_run(s->pool, (int)((end - first + step - 1) / step), sweep_task, s);
+    return (ct_status)atomic_load(&s->status);
+}
+
+void ct_sweep_close(ct_sweep *s) {
+    int n_workers = s->pool != NULL ? ct_pool_size(s->pool) : 0;
     for (int k = 0; k < n_workers; k++) {
         if (s->decoder != NULL) ct_decoder_free(&s->decoder[k]);
         if (s->cutter != NULL) ct_cutter_free(&s->cutter[k]);
@@ -51,10 +64,11 @@ static void sweep_free(sweep *s, int n_workers) {
     ct_free(s->reason);
     ct_free(s->cutter);
     ct_free(s->decoder);
+    ct_pool_free(&s->pool);
 }
 
 /* Says which pictures are left out, or fails with the first one if strict. */
-static ct_status report_broken(const sweep *s) {
+static ct_status report_broken(const ct_sweep *s) {
     const ct_pictures *p = s->pictures;
     size_t n_broken = 0;
     for (size_t i = 0; i < p->files.n; i++) n_broken += s->reason[i] != NULL;
@@ -77,31 +91,16 @@ static ct_status report_broken(const sweep *s) {
     return CT_OK;
 }
 
-static ct_status sweep_start(sweep *s, int n_workers) {
-    CT_TRY(ct_make(&s->decoder, (size_t)n_workers, "decoders of pictures"));
-    CT_TRY(ct_make(&s->cutter, (size_t)n_workers, "decoders of pictures"));
-    CT_TRY(ct_make(&s->reason, s->pictures->files.n, "decoders of pictures"));
-    for (int k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
-    return CT_OK;
-}
-
 /* Visits every step-th picture; keep[i] (may be NULL) = it can be read. */
-static ct_status sweep_run(ct_pictures *p, visitor visit, void *context, size_t step, bool *keep) {
-    sweep s = {.pictures = p, .visit = visit, .context = context, .step = step};
-    ct_pool *pool = NULL;
-    CT_TRY(ct_pool_create(p->spec.n_workers, &pool));
-    int n_workers = ct_pool_size(pool);
-    ct_status status = sweep_start(&s, n_workers);
-    if (status == CT_OK) {
-        ct_pool_run(pool, (int)((p->files.n + step - 1) / step), sweep_task, &s);
-        status = (ct_status)atomic_load(&s.status);
-        if (status == CT_NOMEM) ct_fail(CT_NOMEM, "no memory to decode pictures");
-    }
+static ct_status sweep_run(ct_pictures *p, ct_visitor visit, void *context, size_t step,
+                           bool *keep) {
+    ct_sweep s;
+    CT_TRY(ct_sweep_open(p, &s));
+    ct_status status = ct_sweep_run(&s, visit, context, 0, p->files.n, step);
     if (status == CT_OK && keep != NULL) status = report_broken(&s);
     for (size_t i = 0; i < p->files.n && status == CT_OK && keep != NULL; i++)
         keep[i] = s.reason[i] == NULL;
-    sweep_free(&s, n_workers);
-    ct_pool_free(&pool);
+    ct_sweep_close(&s);
     return status;
 }
 
@@ -155,17 +154,20 @@ ct_status ct_pictures_get(ct_pictures *p, size_t i, ct_decoder *d, ct_picture *o
 
 /* ---- kept in memory, or only looked at ---- */
 
-static ct_status keep_one(sweep *s, size_t i, int worker) {
+ct_status ct_picture_copy(const ct_picture *from, ct_picture *out) {
+    size_t n = (size_t)from->width * (size_t)from->height * CT_PIXEL;
+    *out = *from;
+    return ct_make_copy(&out->pixels, from->pixels, n, "a picture");
+}
+
+static ct_status keep_one(ct_sweep *s, size_t i, int worker) {
     ct_picture small;
     CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
-    size_t n = (size_t)small.width * (size_t)small.height * CT_PIXEL;
-    CT_TRY(ct_make_copy(&small.pixels, small.pixels, n, "a picture"));
-    s->pictures->kept[i] = small;
-    return CT_OK;
+    return ct_picture_copy(&small, &s->pictures->kept[i]);
 }
 
 /* The first bytes alone. */
-static ct_status look_at(sweep *s, size_t i, int worker) {
+static ct_status look_at(ct_sweep *s, size_t i, int worker) {
     ct_path path = ct_listing_path(&s->pictures->files, i);
     ct_picture unused;
     uint8_t bytes[8] = {0};
@@ -313,7 +315,7 @@ size_t ct_pictures_left_out(const ct_pictures *pictures) {
 
 /* ---- all at once ---- */
 
-static ct_status decode_only(sweep *s, size_t i, int worker) {
+static ct_status decode_only(ct_sweep *s, size_t i, int worker) {
     ct_picture unused;
     return fetch(s->pictures, i, s->decoder[worker], &unused);
 }
@@ -327,7 +329,7 @@ ct_status ct_pictures_verify(ct_pictures *p, size_t *n_broken) {
     return status;
 }
 
-static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
+static ct_status cut_middle(ct_sweep *s, size_t i, int worker, uint8_t *out) {
     ct_picture small;
     int size = s->pictures->spec.size;
     CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
@@ -335,7 +337,7 @@ static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
     return ct_cut_out(&s->cutter[worker], &small, &cut, size, out);
 }
 
-static ct_status image_one(sweep *s, size_t i, int worker) {
+static ct_status image_one(ct_sweep *s, size_t i, int worker) {
     ct_images *images = s->context;
     size_t image = (size_t)3 * (size_t)images->height * (size_t)images->width;
     return cut_middle(s, i, worker, images->pixels + i * image);
@@ -370,7 +372,7 @@ typedef struct measure {
     bool *is_there;
 } measure;
 
-static ct_status measure_one(sweep *s, size_t i, int worker) {
+static ct_status measure_one(ct_sweep *s, size_t i, int worker) {
     measure *m = s->context;
     size_t image = (size_t)3 * (size_t)s->pictures->spec.size * (size_t)s->pictures->spec.size;
     CT_TRY(cut_middle(s, i, worker, m->pixels + i / s->step * image));
