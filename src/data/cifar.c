@@ -114,16 +114,14 @@ static ct_status unpack(const files *f, int first, int last, ct_images *out) {
 }
 
 /* The names, one a line, if there are as many as classes. */
-static void keep_names(const ct_blob *text, int n_classes, char **out) {
+static void keep_names(const ct_blob *file, int n_classes, char **out) {
+    ct_lines lines = {.rest = (char *)file->bytes, .end = (char *)file->bytes + file->n};
     ct_text names = {0};
     int n = 0;
-    for (const char *line = (const char *)text->bytes; line != NULL && *line != '\0';) {
-        size_t length = strcspn(line, "\r\n");
-        if (length > 0 && n < n_classes) {
-            ct_text_add(&names, "%.*s%c", (int)length, line, '\0');
-            n++;
-        }
-        line += length + strspn(line + length, "\r\n");
+    for (const char *line; n < n_classes && (line = ct_lines_next(&lines)) != NULL;) {
+        if (line[0] == '\0') continue;
+        ct_text_add(&names, "%s%c", line, '\0');
+        n++;
     }
     if (n == n_classes && !names.failed)
         *out = names.chars;
@@ -133,10 +131,7 @@ static void keep_names(const ct_blob *text, int n_classes, char **out) {
 
 static void describe(const ct_cifar_layout *layout, const char *source, ct_dataset *out) {
     out->n_classes = layout->n_classes;
-    for (int c = 0; c < CHANNELS; c++) {
-        out->mean[c] = layout->mean[c];
-        out->std[c] = layout->std[c];
-    }
+    ct_dataset_scale(out, layout->mean, layout->std);
     out->crop_padding = 4;
     out->flip = true;
     snprintf(out->source, sizeof out->source, "%.511s", source);

@@ -149,8 +149,29 @@ ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int
 }
 
 const char *ct_dataset_class_name(const ct_dataset *dataset, int label) {
-    const char *name = dataset->class_names;
-    if (name == NULL || label < 0 || label >= dataset->n_classes) return "";
-    for (int k = 0; k < label; k++) name += strlen(name) + 1;
-    return name;
+    if (dataset->class_names == NULL || label < 0 || label >= dataset->n_classes) return "";
+    return dataset->class_names + ct_names_bytes(dataset->class_names, label);
+}
+
+void ct_dataset_scale(ct_dataset *dataset, const float mean[3], const float std[3]) {
+    memcpy(dataset->mean, mean, 3 * sizeof *mean);
+    memcpy(dataset->std, std, 3 * sizeof *std);
+}
+
+size_t ct_names_bytes(const char *names, int n_classes) {
+    size_t n = 0;
+    for (int k = 0; k < n_classes && names != NULL; k++) n += strlen(names + n) + 1;
+    return n;
+}
+
+bool ct_names_are_right(const char *names, size_t n_bytes, uint32_t n_classes) {
+    uint32_t n = 0;
+    for (size_t k = 0; k < n_bytes; k++) n += names[k] == '\0';
+    return n_bytes == 0 || (n == n_classes && names[n_bytes - 1] == '\0');
+}
+
+bool ct_numbers_are_right(const uint32_t *numbers, size_t n, size_t n_whole) {
+    for (size_t i = 0; i < n; i++)
+        if (numbers[i] >= n_whole || (i > 0 && numbers[i] <= numbers[i - 1])) return false;
+    return true;
 }

@@ -65,6 +65,16 @@ ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double t
 ct_status ct_part_of_pictures(ct_pictures *taken, ct_images *images, ct_pictures **pictures,
                               size_t *n_left_out);
 
+/* Mean and deviation of the three channels of pictures. */
+void ct_dataset_scale(ct_dataset *dataset, const float mean[3], const float std[3]);
+
+/* Names of classes one after the other, each with its 0: their bytes; and whether so many bytes are
+ * the names of n classes, or none at all. */
+size_t ct_names_bytes(const char *names, int n_classes);
+bool ct_names_are_right(const char *names, size_t n_bytes, uint32_t n_classes);
+/* Numbers of samples of a part: ascending, below n_whole. */
+bool ct_numbers_are_right(const uint32_t *numbers, size_t n, size_t n_whole);
+
 /* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);
 

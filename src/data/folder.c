@@ -132,10 +132,9 @@ static ct_status measure(const ct_dataset_options *options, const char *dir, uin
             fclose(to);
         }
     }
-    for (int c = 0; c < 3; c++) {
-        out->mean[c] = f[c];
-        out->std[c] = f[3 + c] > 0 ? f[3 + c] : 1;
-    }
+    for (int c = 3; c < 6; c++)
+        if (!(f[c] > 0)) f[c] = 1;
+    ct_dataset_scale(out, f, f + 3);
     return CT_OK;
 }
 
@@ -178,10 +177,7 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
     if (status == CT_OK)
         status = open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out);
     if (status == CT_OK && !kind->is_known) status = measure(options, dir, hash, out);
-    for (int c = 0; c < 3 && kind->is_known; c++) {
-        out->mean[c] = imagenet_mean[c];
-        out->std[c] = imagenet_std[c];
-    }
+    if (kind->is_known) ct_dataset_scale(out, imagenet_mean, imagenet_std);
     snprintf(out->source, sizeof out->source, "%s", dir);
     ct_listing_free(&test);
     ct_listing_free(&train);

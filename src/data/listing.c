@@ -1,6 +1,6 @@
 #include "data/listing.h"
 
-#include "util/file.h"
+#include "data/dataset_internal.h"
 #include "util/hash.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -199,13 +199,11 @@ ct_status ct_listing_shorten(ct_listing *l, size_t n) {
 }
 
 ct_status ct_listing_copy(const ct_listing *from, ct_listing *out) {
-    size_t n_names = 0, n_classes = 0;
+    size_t n_names = 0, n_classes = ct_names_bytes(from->class_names, from->n_classes);
     for (size_t i = 0; i < from->n; i++) {
         size_t end = from->at[i] + strlen(from->names + from->at[i]) + 1;
         if (end > n_names) n_names = end;
     }
-    for (int k = 0; k < from->n_classes; k++)
-        n_classes += strlen(from->class_names + n_classes) + 1;
     static const char what[] = "a list of files";
     ct_listing copy = {.n = from->n, .n_classes = from->n_classes};
     ct_status status = ct_make_text(&copy.root, from->root);

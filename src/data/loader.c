@@ -162,8 +162,8 @@ static ct_status start_workers(ct_loader *l) {
 }
 
 ct_status ct_loader_create(const ct_loader_spec *spec, ct_loader **out) {
-    ct_loader *l = ct_new(ct_loader, 1);
-    if (l == NULL) return ct_fail(CT_NOMEM, "no memory for a loader");
+    ct_loader *l = NULL;
+    CT_TRY(ct_make(&l, 1, "a loader"));
     l->spec = *spec;
     l->hooks = ct_hooks_now();
     l->n_workers = spec->n_workers > 0 ? spec->n_workers : ct_cpu_count();

@@ -3,6 +3,7 @@
  * written as a number, so that another machine refuses the file. */
 #include "data/pack.h"
 
+#include "data/dataset_internal.h"
 #include "data/decode_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -92,13 +93,6 @@ static bool entries_are_right(const ct_pack *p) {
     return true;
 }
 
-static bool names_are_right(const ct_pack *p) {
-    uint32_t n = 0;
-    for (uint64_t k = 0; k < p->tail.names_bytes; k++) n += p->names[k] == '\0';
-    return p->tail.names_bytes == 0 ||
-           (n == p->tail.facts.n_classes && p->names[p->tail.names_bytes - 1] == '\0');
-}
-
 static ct_status read_table(const char *path, ct_pack *p) {
     size_t n_table = (size_t)p->tail.facts.n * sizeof *p->entries;
     size_t n_names = (size_t)p->tail.names_bytes;
@@ -107,7 +101,7 @@ static ct_status read_table(const char *path, ct_pack *p) {
     if (!read_at(p->fd, p->entries, n_table, p->tail.table_at) ||
         !read_at(p->fd, p->names, n_names, p->tail.table_at + n_table) ||
         ct_crc32(ct_crc32(0, p->entries, n_table), p->names, n_names) != p->tail.table_crc ||
-        !entries_are_right(p) || !names_are_right(p))
+        !entries_are_right(p) || !ct_names_are_right(p->names, n_names, p->tail.facts.n_classes))
         return damaged(path);
     return CT_OK;
 }
@@ -146,12 +140,7 @@ const char *ct_pack_class_names(const ct_pack *pack) {
 }
 
 bool ct_pack_looks_right(const char *path) {
-    uint64_t magic = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
-    bool found = read_at(fd, &magic, sizeof magic, 0) && magic == MAGIC;
-    close(fd);
-    return found;
+    return ct_file_begins(path, &(uint64_t){MAGIC}, sizeof(uint64_t));
 }
 
 ct_status ct_pack_read(const ct_pack *p, size_t i, ct_decoder *d, ct_picture *out) {
@@ -220,9 +209,8 @@ ct_status ct_pack_writer_commit(ct_pack_writer **writer, const ct_pack_facts *fa
                                 const char *class_names) {
     ct_pack_writer *w = *writer;
     tail t;
-    size_t n_table = w->n * sizeof *w->entries, n_names = 0;
-    for (uint32_t k = 0; k < facts->n_classes && class_names != NULL; k++)
-        n_names += strlen(class_names + n_names) + 1;
+    size_t n_table = w->n * sizeof *w->entries;
+    size_t n_names = ct_names_bytes(class_names, (int)facts->n_classes);
     memset(&t, 0, sizeof t); /* gaps between fields too: they are part of the checksum */
     t.facts = *facts;
     t.facts.n = w->n;

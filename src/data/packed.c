@@ -11,27 +11,21 @@
 
 static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     const char *names = ct_pack_class_names(pack);
-    size_t n = 0;
     if (names == NULL) return CT_OK;
-    for (int k = 0; k < out->n_classes; k++) n += strlen(names + n) + 1;
-    return ct_make_copy(&out->class_names, names, n, "the names of classes");
+    return ct_make_copy(&out->class_names, names, ct_names_bytes(names, out->n_classes),
+                        "the names of classes");
 }
 
 /* A part's training pictures have the numbers that they had in the whole. */
 static ct_status keep_numbers(const char *path, const ct_pack *pack, ct_dataset *out) {
     const ct_pack_facts *facts = ct_pack_facts_of(pack);
-    const ct_pack_entry *entries = ct_pack_entries(pack);
     size_t n = (size_t)(facts->n - facts->n_test);
     if (facts->n_whole == 0) return CT_OK;
     CT_TRY(ct_make(&out->train_numbers, n, path));
     out->n_whole = facts->n_whole;
-    for (size_t i = 0; i < n; i++) {
-        if (entries[i].source >= facts->n_whole ||
-            (i > 0 && entries[i].source <= entries[i - 1].source))
-            return ct_fail(CT_IO, "%s: a damaged part of packed pictures; split it again", path);
-        out->train_numbers[i] = entries[i].source;
-    }
-    return CT_OK;
+    for (size_t i = 0; i < n; i++) out->train_numbers[i] = ct_pack_entries(pack)[i].source;
+    if (ct_numbers_are_right(out->train_numbers, n, out->n_whole)) return CT_OK;
+    return ct_fail(CT_IO, "%s: a damaged part of packed pictures; split it again", path);
 }
 
 static ct_status describe(const char *path, const ct_dataset_options *options, ct_pack_facts *facts,
@@ -52,10 +46,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
                        "import them again",
                        path, facts->side, options->image_size);
     if (options->image_size > 0) facts->size = (uint32_t)options->image_size;
-    for (int c = 0; c < 3; c++) {
-        out->mean[c] = facts->mean[c];
-        out->std[c] = facts->std[c];
-    }
+    ct_dataset_scale(out, facts->mean, facts->std);
     snprintf(out->source, sizeof out->source, "%s", path);
     return CT_OK;
 }

@@ -5,11 +5,9 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define N_SHOWN    20 /* names of broken pictures shown */
 #define N_MEASURED 4096
@@ -171,10 +169,8 @@ static ct_status look_at(ct_sweep *s, size_t i, int worker) {
     ct_path path = ct_listing_path(&s->pictures->files, i);
     ct_picture unused;
     uint8_t bytes[8] = {0};
-    int fd = open(path.text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
-    if (fd >= 0) close(fd);
-    if (n > 0 && ct_picture_kind(bytes, (size_t)n) != NULL) return CT_OK;
+    size_t n = ct_file_head(path.text, bytes, sizeof bytes);
+    if (ct_picture_kind(bytes, n) != NULL) return CT_OK;
     /* The decoder knows the reason. */
     return ct_decode_file(s->decoder[worker], path.text, s->pictures->spec.side, true, &unused);
 }

@@ -232,6 +232,19 @@ ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
     return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
 }
 
+size_t ct_file_head(const char *path, void *bytes, size_t n) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    ssize_t got = read(fd, bytes, n);
+    close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
+bool ct_file_begins(const char *path, const void *bytes, size_t n) {
+    uint8_t head[16];
+    return n <= sizeof head && ct_file_head(path, head, n) == n && memcmp(head, bytes, n) == 0;
+}
+
 bool ct_file_exists(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);

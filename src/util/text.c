@@ -135,6 +135,20 @@ ct_status ct_split(const char *list, ct_status (*each)(void *context, const char
     return status;
 }
 
+char *ct_lines_next(ct_lines *lines) {
+    char *line = lines->rest, *end = lines->end;
+    if (line == NULL || line == end) return NULL;
+    char *stop = memchr(line, '\n', (size_t)(end - line));
+    lines->rest = stop != NULL ? stop + 1 : NULL;
+    if (stop == NULL) stop = end;
+    if (stop > line && stop[-1] == '\r') stop--;
+    *stop = '\0';
+    for (char *c = line; c < stop; c++)
+        if (*c == '\0') *c = '?';
+    lines->number++;
+    return line;
+}
+
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
