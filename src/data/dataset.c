@@ -123,15 +123,13 @@ void ct_dataset_free(ct_dataset *dataset) {
 
 ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out) {
     ct_images images = {.n = n, .channels = channels, .height = height, .width = width};
-    images.pixels = ct_alloc(n, ct_image_bytes(&images));
-    images.labels = ct_new(int32_t, n);
-    if (images.pixels == NULL || images.labels == NULL) {
+    ct_status status = ct_make_block(&images.pixels, n, ct_image_bytes(&images), "the images");
+    if (status == CT_OK) status = ct_make(&images.labels, n, "the labels");
+    if (status == CT_OK)
+        *out = images;
+    else
         ct_images_free(&images);
-        return ct_fail(CT_NOMEM, "no memory for %zu images of %dx%dx%d", n, channels, height,
-                       width);
-    }
-    *out = images;
-    return CT_OK;
+    return status;
 }
 
 void ct_images_free(ct_images *images) {

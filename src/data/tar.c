@@ -18,7 +18,7 @@
 #include <zlib.h>
 
 struct ct_tar {
-    char *path;
+    ct_path path;
     gzFile file;
     struct archive *archive;
     uint64_t max_bytes, n_bytes; /* allowed, and read so far */
@@ -28,8 +28,8 @@ struct ct_tar {
 };
 
 static ct_status too_much(const ct_tar *tar) {
-    return ct_fail(CT_IO, "%s: refused: more than the %llu bytes allowed once unpacked", tar->path,
-                   (unsigned long long)tar->max_bytes);
+    return ct_fail(CT_IO, "%s: refused: more than the %llu bytes allowed once unpacked",
+                   tar->path.text, (unsigned long long)tar->max_bytes);
 }
 
 /* The next piece of the file; 0 at its end, -1 with a reason. */
@@ -37,7 +37,7 @@ static int read_chunk(ct_tar *tar) {
     int got = gzread(tar->file, tar->chunk, CHUNK), code = Z_OK;
     const char *words = got < CHUNK ? gzerror(tar->file, &code) : "";
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-        ct_fail(CT_IO, "%s: damaged or cut short (%s)", tar->path,
+        ct_fail(CT_IO, "%s: damaged or cut short (%s)", tar->path.text,
                 code == Z_ERRNO ? strerror(errno) : words);
         return -1;
     }
@@ -58,18 +58,18 @@ static la_ssize_t feed(struct archive *archive, void *context, const void **byte
 /* What libarchive says, unless a reason of ours came first. */
 static ct_status damaged(const ct_tar *tar) {
     const char *words = archive_error_string(tar->archive);
-    return ct_fail(CT_IO, "%s: not a tar archive, or a damaged one (%s)", tar->path,
+    return ct_fail(CT_IO, "%s: not a tar archive, or a damaged one (%s)", tar->path.text,
                    words != NULL ? words : "unreadable");
 }
 
 ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
-    ct_tar *tar = ct_new(ct_tar, 1);
-    if (tar == NULL) return ct_no_memory(path);
+    ct_tar *tar = NULL;
+    CT_TRY(ct_make(&tar, 1, path));
     tar->max_bytes = max_bytes;
-    tar->path = ct_strdup(path);
+    tar->path = ct_path_in("", path);
     tar->archive = archive_read_new();
     errno = 0;
-    if (tar->path != NULL && tar->archive != NULL) tar->file = gzopen(path, "rb");
+    if (tar->archive != NULL) tar->file = gzopen(path, "rb");
     ct_status status = CT_OK;
     if (tar->file == NULL)
         status = errno != 0 ? ct_fail(CT_IO, "%s: %s", path, strerror(errno)) : ct_no_memory(path);
@@ -88,7 +88,6 @@ void ct_tar_close(ct_tar **tar) {
     if (*tar == NULL) return;
     if ((*tar)->archive != NULL) archive_read_free((*tar)->archive);
     if ((*tar)->file != NULL) gzclose((*tar)->file);
-    ct_free((*tar)->path);
     ct_free(*tar);
     *tar = NULL;
 }
@@ -97,7 +96,8 @@ ct_status ct_tar_read(ct_tar *tar, void *bytes, size_t n) {
     for (size_t done = 0; done < n;) {
         la_ssize_t got = archive_read_data(tar->archive, (uint8_t *)bytes + done, n - done);
         if (got < 0) return damaged(tar);
-        if (got == 0) return ct_fail(CT_IO, "%s: a member is shorter than expected", tar->path);
+        if (got == 0)
+            return ct_fail(CT_IO, "%s: a member is shorter than expected", tar->path.text);
         done += (size_t)got;
     }
     return CT_OK;
@@ -122,17 +122,17 @@ static bool clean_name(char *name) {
 static ct_status describe(ct_tar *tar, struct archive_entry *from, ct_tar_entry *out) {
     const char *name = archive_entry_pathname(from);
     if (name == NULL || name[0] == '\0' || strlen(name) >= sizeof out->name)
-        return ct_fail(CT_IO, "%s: a name is missing or too long", tar->path);
+        return ct_fail(CT_IO, "%s: a name is missing or too long", tar->path.text);
     snprintf(out->name, sizeof out->name, "%s", name);
     if (!clean_name(out->name))
         return ct_fail(CT_IO, "%s: refused: a member's name leads out of the folder or is odd",
-                       tar->path);
+                       tar->path.text);
     if (out->name[0] == '\0') out->name[0] = '.'; /* the folder that the archive was made in */
     bool is_file = archive_entry_filetype(from) == AE_IFREG && archive_entry_hardlink(from) == NULL;
     out->is_dir = archive_entry_filetype(from) == AE_IFDIR;
     if (!is_file && !out->is_dir)
-        return ct_fail(CT_IO, "%s: refused: %s is neither a file nor a folder (a link?)", tar->path,
-                       out->name);
+        return ct_fail(CT_IO, "%s: refused: %s is neither a file nor a folder (a link?)",
+                       tar->path.text, out->name);
     la_int64_t size = is_file ? archive_entry_size(from) : 0;
     if (size < 0) return damaged(tar);
     out->size = (uint64_t)size;
@@ -144,7 +144,7 @@ static ct_status describe(ct_tar *tar, struct archive_entry *from, ct_tar_entry 
 /* Behind the last member an end mark must have been read, and the rest of the file can be. */
 static ct_status finish(ct_tar *tar, la_int64_t end_of_members) {
     if (archive_filter_bytes(tar->archive, 0) == end_of_members)
-        return ct_fail(CT_IO, "%s: cut short: it has no end mark", tar->path);
+        return ct_fail(CT_IO, "%s: cut short: it has no end mark", tar->path.text);
     int got = 0;
     do got = read_chunk(tar);
     while (got > 0);
@@ -200,8 +200,7 @@ ct_status ct_tar_blob(ct_tar *tar, const ct_tar_entry *entry, size_t max_bytes, 
         return ct_fail(CT_IO, "%s has %llu bytes; at most %zu are allowed here", entry->name,
                        (unsigned long long)entry->size, max_bytes);
     ct_blob blob = {.n = (size_t)entry->size};
-    blob.bytes = ct_alloc(blob.n + 1, 1);
-    if (blob.bytes == NULL) return ct_no_memory(entry->name);
+    CT_TRY(ct_make(&blob.bytes, blob.n + 1, entry->name));
     ct_status status = ct_tar_read(tar, blob.bytes, blob.n);
     if (status == CT_OK)
         *out = blob;
@@ -233,8 +232,9 @@ static ct_status unpack_file(ct_tar *tar, const ct_tar_entry *entry, char *path,
 ct_status ct_tar_unpack(const char *path, const char *dir, uint64_t max_bytes) {
     ct_tar *tar = NULL;
     CT_TRY(ct_tar_open(path, max_bytes, &tar));
-    uint8_t *chunk = ct_alloc(CHUNK, 1);
-    ct_status status = chunk != NULL ? ct_dir_create(dir) : ct_no_memory(path);
+    uint8_t *chunk = NULL;
+    ct_status status = ct_make(&chunk, CHUNK, path);
+    if (status == CT_OK) status = ct_dir_create(dir);
     for (bool more = true; status == CT_OK;) {
         ct_tar_entry entry;
         status = ct_tar_next(tar, &entry, &more);
