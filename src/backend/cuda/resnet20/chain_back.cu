@@ -8,7 +8,7 @@
  * and one more, 4 bytes or 2, a value of each of the chain's ends. The next layer's values are on
  * their way while this one is multiplied. A residual block's gradient is kept for its beginning, in
  * registers or, as bf16, in shared memory. 2 flops a product. Limits: those of chain.cu. */
-#include "backend/cuda/chain.cuh"
+#include "backend/cuda/resnet20/chain.cuh"
 
 typedef struct back_call {
     const cuda_job *jobs;
@@ -75,7 +75,7 @@ template <typename S> static __device__ __forceinline__ typename S::E *slot_of(c
 }
 
 static __device__ __forceinline__ void copy_four(float *to, const float *from) {
-    copy_sixteen(to, from, true);
+    copy_quad(to, from, true);
 }
 
 static __device__ __forceinline__ void copy_four(bf16 *to, const bf16 *from) {
@@ -147,16 +147,6 @@ template <typename S> struct kept_quads {
     }
 };
 
-/* Numerator x s(x), and its derivative. */
-static __device__ __forceinline__ float gated(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
-static __device__ __forceinline__ float slope_of(float x) {
-    float s = __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-    return fabsf(x) < 3.0f ? fmaf(x, 1.0f / 3.0f, 0.5f) : s;
-}
-
 /* Shared memory of the sums: [half][with x, plain][channel][warp], and w times the sums with x. */
 template <typename S> struct norm_scratch {
     float warps[S::C == 64 ? 2 : 1][2][S::C][S::WARPS / S::COLS];
@@ -173,10 +163,10 @@ static __device__ __forceinline__ void sum_warps(const spot &s, const float4 d[S
     for (int k = 0; k < 2 * S::TILES; k++) {
         float4 x = load_four(slot_of<S>(pre, k)), g = d[k / 2][k % 2];
         float *with = part[k % 2 % HALVES][0], *plain = part[k % 2 % HALVES][1];
-        with[0] = fmaf(g.x, gated(x.x), with[0]), plain[0] += g.x;
-        with[1] = fmaf(g.y, gated(x.y), with[1]), plain[1] += g.y;
-        with[2] = fmaf(g.z, gated(x.z), with[2]), plain[2] += g.z;
-        with[3] = fmaf(g.w, gated(x.w), with[3]), plain[3] += g.w;
+        with[0] = fmaf(g.x, gate_numerator(x.x), with[0]), plain[0] += g.x;
+        with[1] = fmaf(g.y, gate_numerator(x.y), with[1]), plain[1] += g.y;
+        with[2] = fmaf(g.z, gate_numerator(x.z), with[2]), plain[2] += g.z;
+        with[3] = fmaf(g.w, gate_numerator(x.w), with[3]), plain[3] += g.w;
     }
     int lane = threadIdx.x & 31;
 #pragma unroll
@@ -231,7 +221,7 @@ static __device__ __forceinline__ void find_back(const spot &s, const norm_value
 
 static __device__ __forceinline__ float one_gradient(float x, float g, float scale, float back,
                                                      float shift) {
-    return fmaf(g * scale, slope_of(x), fmaf(-back, x, shift));
+    return fmaf(g * scale, gate_slope(x), fmaf(-back, x, shift));
 }
 
 /* The gradient behind the convolution, to memory and to the tile. */
@@ -360,12 +350,8 @@ template <typename E, int C> static ct_status launch(const cuda_run *run, const 
     constexpr int BYTES =
         S::TILE_BYTES + 2 * S::CHUNK_BYTES + BLOCK_VALUES * (int)sizeof(E) + kept_quads<S>::BYTES;
     static_assert(BYTES + sizeof(norm_scratch<S>) <= CUDA_CHAIN_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(
-        cudaFuncSetAttribute(back_kernel<B>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + S::SAMPLES - 1) / S::SAMPLES), (unsigned)run->n_jobs);
-    back_kernel<B><<<grid, S::THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, back_kernel<B>, grid, S::THREADS, BYTES, *c);
 }
 
 template <typename E>

@@ -8,8 +8,8 @@
  * in the first, its second convolution reads the second and adds to the first. Floats have one
  * place; what is added is read from memory, where the thread itself has put it. Weights (C C 9
  * elements a layer) come from the caches once a block. 2 flops a product. Limits: C = 16, 32 or 64
- * channels of 32, 16 or 8 squared pixels, CUDA_MAX_CHAIN layers. */
-#include "backend/cuda/chain.cuh"
+ * channels of 32, 16 or 8 squared pixels, CUDA_MAX_LAYERS layers. */
+#include "backend/cuda/resnet20/chain.cuh"
 
 enum { AHEAD = 4 }; /* quads on their way at a time */
 
@@ -65,8 +65,8 @@ static __device__ __forceinline__ void load_tile(const bf16 *x, int n_there, cha
     for (int k = 0; k < BLOCK_VALUES / 8 / S::THREADS; k++) {
         int i = (int)threadIdx.x + k * S::THREADS, p = i / UNITS;
         bool there = p / (W * W) < n_there;
-        copy_sixteen(tile + p / W * S::P::PITCH + S::P::unit_at(p % W + 1, i % UNITS),
-                     x + (there ? 8 * i : 0), there);
+        copy_quad(tile + p / W * S::P::PITCH + S::P::unit_at(p % W + 1, i % UNITS),
+                  x + (there ? 8 * i : 0), there);
     }
 }
 
@@ -187,10 +187,6 @@ static __device__ __forceinline__ void measure(const spot &s, const float sums[S
     }
 }
 
-static __device__ __forceinline__ float gate(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
 /* Mean and 1/sigma to memory, by the first lanes of the first warp that has the sample. */
 template <typename S>
 static __device__ __forceinline__ void write_stats(const spot &s, const float mean[2],
@@ -254,10 +250,10 @@ static __device__ __forceinline__ void finish(const spot &s, const layer_io &io,
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             float4 x = quad_of(sums[i0 + i], h);
-            y[i].x = fmaf(gate(x.x), w.x * left, b.x);
-            y[i].y = fmaf(gate(x.y), w.y * left, b.y);
-            y[i].z = fmaf(gate(x.z), w.z * right, b.z);
-            y[i].w = fmaf(gate(x.w), w.w * right, b.w);
+            y[i].x = fmaf(gate_numerator(x.x), w.x * left, b.x);
+            y[i].y = fmaf(gate_numerator(x.y), w.y * left, b.y);
+            y[i].z = fmaf(gate_numerator(x.z), w.z * right, b.z);
+            y[i].w = fmaf(gate_numerator(x.w), w.w * right, b.w);
             if (TRAIN && there) store_four((E *)io.pre + at + i * ROW, x);
         }
         if (io.adds) add_kept<S>(io, at, own, there, y);
@@ -417,12 +413,8 @@ static ct_status launch(const cuda_run *run, const forward_call *c) {
     typedef typename F::S S;
     constexpr int BYTES = F::PLACES * S::TILE_BYTES + 2 * S::CHUNK_BYTES;
     static_assert(BYTES + 2048 <= CUDA_CHAIN_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(forward_kernel<F, TRAIN>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + S::SAMPLES - 1) / S::SAMPLES), (unsigned)run->n_jobs);
-    forward_kernel<F, TRAIN><<<grid, S::THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, forward_kernel<F, TRAIN>, grid, S::THREADS, BYTES, *c);
 }
 
 template <typename E>
