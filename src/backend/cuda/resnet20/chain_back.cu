@@ -10,13 +10,7 @@
  * registers or, as bf16, in shared memory. 2 flops a product. Limits: those of chain.cu. */
 #include "backend/cuda/resnet20/chain.cuh"
 
-typedef struct back_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_chain chain;
-} back_call;
+typedef unit_call<cuda_chain> back_call;
 
 /* Floats, 16 warps of 4 tiles: 172, 118 and 98 us for 512 samples of 16, 32 and 64 channels on an
  * H200. bf16, two blocks of 8 warps where there are enough blocks: 125, 77 and 63; one of 16 takes
@@ -284,7 +278,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     extern __shared__ __align__(256) char shared[];
     __shared__ norm_scratch<S> scratch;
     const cuda_job job = c.jobs[blockIdx.y];
-    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), last = c.chain.n_links - 1;
+    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), last = c.v.n_links - 1;
     if (n_there <= 0) return;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x * S::SAMPLES;
     size_t first = sample * S::W * S::W * C;
@@ -293,19 +287,19 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     char *chunks = shared + S::TILE_BYTES, *pre = chunks + 2 * S::CHUNK_BYTES;
     uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
     spot s = spot_of<S>();
-    fetch_quads<S>(s, (const E *)c.chain.links[last].pre + first, n_there, 0, 1, pre);
-    fetch_chunk<S, C, true>(packed + c.chain.links[last].packed, 0, chunks);
+    fetch_quads<S>(s, (const E *)c.v.links[last].pre + first, n_there, 0, 1, pre);
+    fetch_chunk<S, C, true>(packed + c.v.links[last].packed, 0, chunks);
     asm volatile("cp.async.commit_group;");
     clear_border<S>(shared);
-    norm_values v = fetch_norm<S>(s, c.chain.links[last], params, sample, n_there);
+    norm_values v = fetch_norm<S>(s, c.v.links[last], params, sample, n_there);
     float4 d[TILES][2];
     kept_quads<S> kept = {};
     kept.slots = pre + BLOCK_VALUES * sizeof(E);
-    load_quads<S>(s, c.chain.d, first, is_half<E>(c.chain.d_element), n_there, d);
+    load_quads<S>(s, c.v.d, first, is_half<E>(c.v.d_element), n_there, d);
     int n_done = 0; /* chunks */
     for (int k = last; k >= 0; k--) {
-        const cuda_link &link = c.chain.links[k];
-        const cuda_link &below = c.chain.links[k > 0 ? k - 1 : 0];
+        const cuda_link &link = c.v.links[k];
+        const cuda_link &below = c.v.links[k > 0 ? k - 1 : 0];
         float back[2];
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++)
@@ -317,7 +311,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
         __syncthreads();
         find_back<S>(s, v, scratch, back);
         write_gradient<S>(s, v, d, pre, n_there, back, (E *)link.y + first, shared);
-        if (k == 0 && c.chain.n_colours > 0) return; /* pictures need no gradient */
+        if (k == 0 && c.v.n_colours > 0) return; /* pictures need no gradient */
         if (k > 0) v = fetch_norm<S>(s, below, params, sample, n_there);
         float sums[TILES][2][4] = {};
         for (int part = 0; part < S::N_CHUNKS; part++, n_done++) {
@@ -333,7 +327,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
             multiply_chunk<S, C, true>(s, tile, part,
                                        (const uint4 *)(chunks + n_done % 2 * S::CHUNK_BYTES), sums);
         }
-        bool is_second = k == 1 && c.chain.n_colours > 0;
+        bool is_second = k == 1 && c.v.n_colours > 0;
         bool begins = k > 0 ? below.add || is_second : !link.add; /* a residual block */
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++) {
@@ -341,7 +335,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
             if (begins) d[e / 2][e % 2] = add_quads(d[e / 2][e % 2], kept.get(e));
         }
     }
-    store_ends<S>(s, c.chain, d, kept, first, n_there);
+    store_ends<S>(s, c.v, d, kept, first, n_there);
 }
 
 template <typename E, int C> static ct_status launch(const cuda_run *run, const back_call *c) {
@@ -362,10 +356,7 @@ static ct_status launch_known(const cuda_run *run, int channels, const back_call
 }
 
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain) {
-    back_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.chain = *chain;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    back_call c = call_of(run, chain);
     return chain->element == CUDA_BF16 ? launch_known<bf16>(run, channels, &c)
                                        : launch_known<float>(run, channels, &c);
 }

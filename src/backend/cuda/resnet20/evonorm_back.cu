@@ -44,8 +44,8 @@ static __global__ void __launch_bounds__(THREADS) backward_kernel(norm_call c) {
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x;
     int channel = (int)threadIdx.x % (C / 4) * 4;
     const float *w = c.params + job.model * c.stride + c.norm.weight;
-    const float4 *x4 = (const float4 *)c.x + sample * SIZE / 4;
-    const float4 *dy4 = (const float4 *)c.dy + sample * SIZE / 4;
+    const float4 *x4 = (const float4 *)((const float *)c.x + sample * SIZE);
+    const float4 *dy4 = (const float4 *)((const float *)c.dy + sample * SIZE);
     float4 x[QUADS], dy[QUADS];
 #pragma unroll
     for (int k = 0; k < QUADS; k++) {
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS) backward_kernel(norm_call c) {
         back[i] = inv[i] * inv[i] * inv[i] * with_x[group];
         scaled[i] = w[channel + i] * inv[i];
     }
-    float4 *out = (float4 *)c.y + sample * SIZE / 4;
+    float4 *out = (float4 *)((float *)c.y + sample * SIZE);
 #pragma unroll
     for (int k = 0; k < QUADS; k++) {
         float4 d;

@@ -9,6 +9,23 @@
 
 #include "backend/cuda/mma.cuh"
 
+/* What kernels of chains and pairs are called with: v says which layers. */
+template <typename V> struct unit_call {
+    const cuda_job *jobs;
+    int n_max;
+    const float *packed, *params;
+    size_t packed_stride, params_stride;
+    V v;
+};
+
+template <typename V> static unit_call<V> call_of(const cuda_run *run, const V *v) {
+    unit_call<V> c = {};
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *v;
+    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
+    c.params = run->params_dev, c.params_stride = run->params_stride;
+    return c;
+}
+
 template <typename E, int C> struct planes {
     static constexpr int PIXEL = C * (int)sizeof(E), UNITS = PIXEL / 16;
     static constexpr int END = PIXEL < 128 ? 0 : PIXEL;

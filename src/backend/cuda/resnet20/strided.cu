@@ -10,13 +10,7 @@
 
 enum { TILES = 4, BLOCKS = 3 };
 
-typedef struct forward_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_strided v;
-} forward_call;
+typedef unit_call<cuda_strided> forward_call;
 
 /* Where a thread works: pixels g and g + 8 (or pixel g of two samples) of its rows, and four
  * channels. */
@@ -251,9 +245,6 @@ template <int C> static ct_status launch(const cuda_run *run, const forward_call
 }
 
 ct_status ct_cuda_strided_forward(const cuda_run *run, int channels, const cuda_strided *strided) {
-    forward_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *strided;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    forward_call c = call_of(run, strided);
     return channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c);
 }

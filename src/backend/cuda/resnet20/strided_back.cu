@@ -12,13 +12,7 @@
 
 enum { TILES = 2, EACH = 4, BLOCKS = 2, SLOT_BYTES = EACH * THREADS * 16 };
 
-typedef struct back_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_strided v;
-} back_call;
+typedef unit_call<cuda_strided> back_call;
 
 /* Threads of a sample, its warps, and rows and bytes of the gradients in shared memory. */
 template <int C> struct back_shape : strided_shape<C> {
@@ -316,9 +310,6 @@ template <int C> static ct_status launch(const cuda_run *run, const back_call *c
 }
 
 ct_status ct_cuda_strided_backward(const cuda_run *run, int channels, const cuda_strided *strided) {
-    back_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *strided;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    back_call c = call_of(run, strided);
     return channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c);
 }
