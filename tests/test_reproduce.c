@@ -354,7 +354,7 @@ static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
 static void a_study_that_is_out_of_time_ends_in_order(void) {
     put("long.conf", OPTIONS "[row a]\n[row b]\n");
     CHECK(run("reproduce long.conf --quiet --out late --epochs 100000 --time-limit 0.3s") == 0);
-    CHECK(strstr(said.err, "2 runs of long left; the same command goes on") != NULL);
+    CHECK(strstr(said.err, "2 runs are left: the same command resumes") != NULL);
     CHECK(strstr(said.out, "2 of 2 runs are not there yet") != NULL);
     CHECK(!ct_file_exists("late/a/summary.json") && !ct_dir_exists("late/b"));
     CHECK(!ct_dir_exists("late/a") || ct_dir_exists("late/a/checkpoint"));
@@ -397,7 +397,7 @@ static void words_that_make_no_study_are_refused(void) {
     REFUSES(2, "reproduce table99", "no experiment 'table99'", "reproduce list");
     REFUSES(1, "reproduce no/such.conf", "no/such.conf");
     REFUSES(2, "reproduce toy.conf --time-limit soon", "'soon' is no time");
-    REFUSES(2, "reproduce toy.conf --resume x", "go on by themselves");
+    REFUSES(2, "reproduce toy.conf --resume x", "are resumed by the same command");
     CHECK(setenv("OMPI_COMM_WORLD_SIZE", "2", 1) == 0);
     REFUSES(2, "reproduce toy.conf", "for one process");
     CHECK(unsetenv("OMPI_COMM_WORLD_SIZE") == 0);

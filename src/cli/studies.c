@@ -1,12 +1,11 @@
 #include "cli/studies.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "schema/interval.h"
 #include "transport/transport.h"
-#include "util/log.h"
+#include "util/memory.h"
 
 void ct_cli_study_help(FILE *out) {
     fputs(
@@ -64,10 +63,8 @@ static ct_status take(int n_args, char **args, int *at, ct_study_request *reques
 }
 
 ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *request) {
-    struct timespec t;
     int n_left = 0;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    request->started_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    request->started_s = ct_seconds();
     for (int at = 0; at < *n_args; at++) {
         bool is_ours;
         CT_TRY(take(*n_args, args, &at, request, &is_ours));
@@ -77,17 +74,15 @@ ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *reque
     return CT_OK;
 }
 
-/* What was stopped is not lost; the message says how to go on. */
-static ct_status say_left(const ct_study *study, ct_status status, int n_left) {
-    if (status == CT_STOPPED) {
-        if (n_left == 0) return CT_OK; /* it came while the last one was ending */
-        return ct_fail(CT_STOPPED, "stopped; %d run%s left: the same command goes on", n_left,
-                       n_left == 1 ? " is" : "s are");
-    }
-    if (status == CT_OK && n_left > 0)
-        fprintf(stderr, "crosstalk: %d run%s of %s left; the same command goes on\n", n_left,
-                n_left == 1 ? "" : "s", study->name);
-    return status;
+/* What was stopped is not lost; the message says how to resume. */
+static ct_status say_left(ct_status status, int n_left, bool is_forced) {
+    char left[128];
+    if (n_left == 0) return CT_OK; /* a signal may have come while the last one was ending */
+    snprintf(left, sizeof left, "%d run%s left: the same command%s resumes", n_left,
+             n_left == 1 ? " is" : "s are", is_forced ? " without --force" : "");
+    if (status == CT_STOPPED) return ct_fail(CT_STOPPED, "stopped; %s", left);
+    fprintf(stderr, "crosstalk: %s\n", left);
+    return CT_OK;
 }
 
 static ct_status show(ct_study *study) {
@@ -96,23 +91,25 @@ static ct_status show(ct_study *study) {
     return ct_study_print(study, stdout);
 }
 
-static ct_status run(ct_study *study, const ct_study_request *request) {
+static ct_status run(ct_study *study, const ct_study_request *request, bool is_forced) {
     int n_left = 0;
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_study_run(study, request, &n_left));
     if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
     CT_TRY(show(study));
-    return say_left(study, status, n_left);
+    return say_left(status, n_left, is_forced);
 }
 
 ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request) {
     if (given->resume[0] != '\0')
-        return ct_fail(CT_INVAL, "--resume: interrupted runs go on by themselves");
+        return ct_fail(CT_INVAL,
+                       "--resume: interrupted runs are resumed by the same command, without it");
     if (ct_transport_n_launched() > 1)
-        return ct_fail(CT_INVAL, "reproduce and sweep are for one process; start them without "
-                                 "mpirun, or each of their runs (--dry-run) with it");
+        return ct_fail(CT_INVAL, "this command is for one process; start it without mpirun, or "
+                                 "each of its runs (--dry-run) with it");
     if (request->reuse && request->keep)
-        return ct_fail(CT_INVAL, "--reuse copies what tables need, and --keep wants more of a run");
+        return ct_fail(CT_INVAL, "--reuse copies what tables need, not all of a run as --keep "
+                                 "(and compare) wants it");
     ct_cli_quiet(given->quiet);
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));
@@ -120,5 +117,5 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
     if (request->reuse) CT_TRY(ct_study_reuse(study));
-    return request->table_only ? show(study) : run(study, request);
+    return request->table_only ? show(study) : run(study, request, given->force);
 }

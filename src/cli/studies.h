@@ -1,4 +1,4 @@
-/* What reproduce and sweep share. */
+/* What reproduce, sweep and compare share. */
 #ifndef CT_CLI_STUDIES_H
 #define CT_CLI_STUDIES_H
 

@@ -28,7 +28,7 @@ void ct_cli_sweep_help(FILE *out) {
     fputs(
         "  --quick[=EPOCHS]     so many epochs, or a twentieth\n\n"
         "Options of crosstalk train apply to every run. Finished runs are kept, interrupted ones\n"
-        "go on. For one process.\n",
+        "resumed. For one process.\n",
         out);
 }
 
@@ -131,15 +131,6 @@ static ct_status take_axis(sweep *s, int n_args, char **args, int *at, bool *is_
 
 /* ---- own options ---- */
 
-static ct_status add_metric(void *context, const char *field) {
-    ct_study *study = context;
-    if (study->n_shown == CT_STUDY_SHOWN)
-        return ct_fail(CT_INVAL, "--show: at most %d metrics", CT_STUDY_SHOWN);
-    CT_TRY(ct_metric_find(field, &study->shown[study->n_shown]));
-    study->n_shown++;
-    return CT_OK;
-}
-
 static ct_status set_at_once(const char *value, ct_study_request *request) {
     int64_t n = 0;
     if (!ct_parse_i64(value, &n) || n < 1 || n > 1024)
@@ -161,7 +152,7 @@ static ct_status take(sweep *s, int n_args, char **args, int *at, ct_study_reque
     if (value == NULL) return take_axis(s, n_args, args, at, is_ours);
     switch (which) {
     case 0: return add_grid(s, value);
-    case 1: return ct_split(value, add_metric, &s->study);
+    case 1: return ct_study_add_metrics(value, s->study.shown, &s->study.n_shown);
     case 2: return ct_metric_find(value, &s->sort_by);
     default: return set_at_once(value, request);
     }
@@ -176,7 +167,8 @@ static ct_status own_options(sweep *s, int *n_args, char **args, ct_study_reques
     }
     *n_args = n_left;
     if (s->study.n_shown == 0)
-        CT_TRY(ct_split("consensus,mean,worst,seconds", add_metric, &s->study));
+        CT_TRY(ct_study_add_metrics("consensus,mean,worst,seconds", s->study.shown,
+                                    &s->study.n_shown));
     if (s->n_axes > 0) return CT_OK;
     return ct_fail(CT_INVAL, "give an option several values, as in --lambda-m 1,.1,.01");
 }
@@ -243,7 +235,7 @@ static ct_status run(sweep *s, int n_args, char **args) {
 
 ct_status ct_cli_sweep(int n_args, char **args) {
     sweep *s = ct_new(sweep, 1);
-    if (s == NULL) return ct_fail(CT_NOMEM, "no memory for a sweep");
+    if (s == NULL) return ct_no_memory("a sweep");
     ct_status status = run(s, n_args, args);
     ct_study_free(&s->study);
     ct_free(s);
