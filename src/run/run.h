@@ -7,7 +7,7 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/partition.h"
-#include "schema/config.h"
+#include "run/resolve.h"
 #include "run/schedule.h"
 
 /* What belongs to one seed and one pair of lambdas. The worlds of several are trained at once as
@@ -155,6 +155,9 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 
 /* ---- seeds (worlds.c) ---- */
+#define CT_MAX_WORLDS 1024
+/* The seeds of --seeds, or the one of --seed: at most CT_MAX_WORLDS. */
+ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
 /* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
  * their splits.
  */

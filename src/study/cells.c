@@ -187,7 +187,7 @@ static ct_status check_words(const ct_study *study, const ct_config *given,
 static ct_status resolve(const ct_study *study, const ct_study_request *request, ct_cell *cell) {
     char text[32];
     cell->resolved = cell->config;
-    CT_TRY_AT(study, study->rows[cell->row].line, ct_config_resolve(&cell->resolved));
+    CT_TRY_AT(study, study->rows[cell->row].line, ct_config_choose(&cell->resolved));
     int64_t all = cell->resolved.epochs;
     int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
     if (!request->is_quick || n >= all) return CT_OK;

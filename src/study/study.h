@@ -29,7 +29,7 @@
 #include <stdio.h>
 
 #include "data/dataset.h"
-#include "schema/config.h"
+#include "run/resolve.h"
 #include "study/metric.h"
 
 #define CT_STUDY_LABEL 128
