@@ -55,6 +55,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("[row a]\nagent = 4\n", "my.conf:2: unknown option --agent; did you mean");
     check_refused("[row a]\nlr = fast\n", "my.conf:2: --lr: 'fast' is not a number");
     check_refused("[row a]\npaper = good\n", "my.conf:2: paper: 'good' is neither");
+    check_refused("[row a]\npaper = 1\npaper = 2\n", "my.conf:3: 'paper' is set twice; first in");
     check_refused("[column x]\n[row a]\nlr = 1 | 2\n", "my.conf:3: 2 entries for 1 column");
     check_refused("[column x]\n[row a]\ncells = <\n", "my.conf:3: cells: '<' is none of +");
     check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:1: --lambda-m, --lambda-d");
@@ -389,7 +390,7 @@ static void quick_runs_are_short_and_say_so(void) {
     CHECK(contains("results/toy-quick/table.md", "- with --epochs 40\n"));
     CHECK(contains("results/toy-quick/table.tex", "quick: 2 epochs only"));
     CHECK(of_summary("results/toy-quick/plain-iid", "epoch") == 2);
-    REFUSES(2, "reproduce toy.conf --quick=none", "--quick=none", "epochs");
+    REFUSES(2, "reproduce toy.conf --quick=none", "--quick: 'none' is not a whole number");
 }
 
 static void words_that_make_no_study_are_refused(void) {

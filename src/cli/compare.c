@@ -20,12 +20,22 @@ void ct_cli_compare_help(FILE *out) {
         "  crosstalk compare --algorithms dsgdm,ccl,gt+ccl,gt:lr=0.05:momentum=0 --seeds 1,2,3\n"
         "One that diverges gets a row that says so, and the others are trained. After an\n"
         "interruption the same command resumes: what is finished is kept. Methods may be added to\n"
-        "a table; leaving out a method that is already in it requires --force. For one process.\n"
-        "  --only PATTERN,...   runs whose names contain or match (*, ?) one of these\n"
-        "  --dry-run            lists the runs, their commands and which are done\n"
-        "  --table-only         runs nothing: a table of what is there\n"
-        "  --time-limit TIME    90s, 9m, 2h: then the run in progress is saved and the rest left\n",
+        "a table; leaving out a method that is already in it requires --force. For one process.\n",
         out);
+    ct_own_help("compare", out);
+    ct_own_help("study", out);
+}
+
+static ct_status add_option(ct_settings *options, char *text) {
+    char *equals = strchr(text, '=');
+    if (equals == NULL)
+        return ct_fail(CT_INVAL, "--algorithms: '%s' is not of the form option=value", text);
+    *equals = '\0';
+    const char *name = ct_config_name(text) != NULL ? ct_config_name(text) : text;
+    bool is_several = strcmp(name, "seeds") == 0 || strcmp(name, "lambdas") == 0;
+    if (is_several || ct_config_is_single(name))
+        return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", name);
+    return ct_settings_add(options, name, equals + 1, 0);
 }
 
 /* "name+ccl:option=value" as options of its row; the text is taken apart. */
@@ -39,25 +49,17 @@ static ct_status add_method(ct_settings *options, char *text) {
     CT_TRY(ct_settings_add(options, "algorithm", text, 0));
     if (plus != NULL) CT_TRY(ct_settings_add(options, "loss", "ccl", 0));
     while (next != NULL) {
-        char *option = next, *equals = strchr(option, '=');
+        char *option = next;
         next = strchr(option, ':');
         if (next != NULL) *next++ = '\0';
-        if (equals == NULL || (next != NULL && equals > next))
-            return ct_fail(CT_INVAL, "--algorithms: '%s' is not of the form option=value", option);
-        *equals = '\0';
-        const char *name = ct_config_name(option) != NULL ? ct_config_name(option) : option;
-        bool is_several = strcmp(name, "seeds") == 0 || strcmp(name, "lambdas") == 0;
-        if (is_several || ct_config_is_single(name))
-            return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", name);
-        CT_TRY(ct_settings_add(options, name, equals + 1, 0));
+        CT_TRY(add_option(options, option));
     }
     return CT_OK;
 }
 
-static bool has_method(const ct_study *study, const char *label, size_t n) {
+static bool has_method(const ct_study *study, const char *label) {
     for (int k = 0; k < study->n_rows; k++)
-        if (strlen(study->rows[k].label) == n && memcmp(study->rows[k].label, label, n) == 0)
-            return true;
+        if (strcmp(study->rows[k].label, label) == 0) return true;
     return false;
 }
 
@@ -68,7 +70,7 @@ static ct_status add_row(void *context, const char *field) {
     if (n >= sizeof text)
         return ct_fail(CT_INVAL, "--algorithms: %s is longer than %d characters", field,
                        CT_STUDY_LABEL - 1);
-    if (has_method(study, field, n))
+    if (has_method(study, field))
         return ct_fail(CT_INVAL, "--algorithms: %s is there twice", field);
     CT_TRY(ct_study_add_line(&study->rows, &study->n_rows, field, 0));
     ct_study_line *row = &study->rows[study->n_rows - 1];
@@ -103,29 +105,28 @@ static ct_status check_table(const ct_study *study, const char *out) {
     ct_path path = ct_path_in(out, "compare.csv");
     if (!ct_file_exists(path.text)) return CT_OK;
     CT_TRY(ct_file_read(path.text, (size_t)1 << 20, &csv));
-    const char *line = strchr((const char *)csv.bytes, '\n');
-    for (; line != NULL && line[1] != '\0' && status == CT_OK; line = strchr(line + 1, '\n')) {
-        size_t n = strcspn(line + 1, ",\n");
-        if (!has_method(study, line + 1, n))
+    char *save, *line = strtok_r((char *)csv.bytes, "\n", &save); /* the headings */
+    while (line != NULL && (line = strtok_r(NULL, "\n", &save)) != NULL && status == CT_OK) {
+        line[strcspn(line, ",")] = '\0';
+        if (!has_method(study, line))
             status = ct_fail(CT_IO,
-                             "%s has %.*s, which --algorithms does not name; name another --out, "
-                             "or replace it with --force",
-                             path.text, (int)n, line + 1);
+                             "%s has %s, which --algorithms does not name; name another --out, or "
+                             "replace it with --force",
+                             path.text, line);
     }
     ct_blob_free(&csv);
     return status;
 }
 
-/* Its table, with a default of --out that is made of what is compared. */
+/* Its default of --out is made of what is compared. */
 static ct_status build(ct_study *study, const char *list, const ct_config *given) {
     study->is_comparison = true;
     CT_TRY(add_rows(study, list));
     if (study->n_rows == 0) return ct_fail(CT_INVAL, "--algorithms names no method");
     CT_TRY(ct_study_add_metrics(METRICS, study->shown, &study->n_shown));
-    CT_TRY(ct_study_add_line(&study->columns, &study->n_columns, study->shown[0]->title, 0));
     snprintf(study->heads[study->n_heads++], CT_STUDY_LABEL, "method");
     snprintf(study->name, sizeof study->name, "compare");
-    snprintf(study->title, sizeof study->title, "Comparison on %.60s, %.30s of %d agents",
+    snprintf(study->title, sizeof study->title, "Methods on %.60s, %.30s of %d agents",
              given->dataset, given->topology, (int)given->agents);
     snprintf(study->out, sizeof study->out, "runs/compare-%.60s-%.30s%d", given->dataset,
              given->topology, (int)given->agents);
@@ -138,22 +139,16 @@ static ct_status build(ct_study *study, const char *list, const ct_config *given
 static ct_status run(ct_study *study, int n_args, char **args) {
     ct_study_request request = {0};
     ct_config given;
-    const char *list = NULL;
-    int n_left = 0, n_words;
+    ct_own own;
+    int n_words;
     ct_config_init(&given);
     CT_TRY(ct_cli_study_options(&n_args, args, &request));
+    CT_TRY(ct_own_take("compare", &n_args, args, &own));
+    CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0, &n_words));
     request.keep = true;
-    for (int at = 0; at < n_args; at++) {
-        const char *value;
-        CT_TRY(ct_cli_own_option(n_args, args, &at, "algorithms", &value));
-        if (value != NULL)
-            list = value;
-        else
-            args[n_left++] = args[at];
-    }
+    const char *list = ct_own_text(&own, "algorithms");
     if (list == NULL)
         return ct_fail(CT_INVAL, "--algorithms names the methods, as in --algorithms dsgdm,gt,ccl");
-    CT_TRY(ct_cli_options(n_left, args, &given, NULL, 0, &n_words));
     CT_TRY(ct_run_name_data(&given));
     if (given.lambdas[0] != '\0')
         return ct_fail(CT_INVAL, "--lambdas makes several runs of one; crosstalk sweep --lambda-m "

@@ -7,71 +7,27 @@
 #include "transport/transport.h"
 #include "util/memory.h"
 
-void ct_cli_study_help(FILE *out) {
-    fputs(
-        "  --only PATTERN,...   runs whose names contain or match (*, ?) one of these\n"
-        "  --dry-run            lists the runs, their commands and which are done\n"
-        "  --table-only         runs nothing: tables of what is there\n"
-        "  --time-limit TIME    90s, 9m, 2h: then the run in progress is saved and the rest left\n"
-        "  --reuse              copies finished runs with the same options from studies beside "
-        "--out\n"
-        "  --keep               keeps all of finished runs: models, splits, checkpoints, every "
-        "epoch\n"
-        "  --force              runs the selected ones again\n",
-        out);
-}
-
-static ct_status set_quick(const char *value, ct_study_request *request) {
-    request->is_quick = true;
-    if (value == NULL) return CT_OK;
-    if (ct_parse_i64(value, &request->quick_epochs) && request->quick_epochs > 0) return CT_OK;
-    return ct_fail(CT_INVAL, "--quick=%s: that is no number of epochs", value);
-}
-
-static ct_status set_time_limit(const char *value, ct_study_request *request) {
+static ct_status read_time(const char *text, double *seconds) {
     ct_interval interval = {0};
-    ct_status status = CT_CATCH(NULL, ct_interval_parse(value, &interval));
-    if (status == CT_OK && interval.every_s > 0) {
-        request->time_limit_s = interval.every_s;
-        return CT_OK;
-    }
-    return ct_fail(CT_INVAL, "--time-limit: '%s' is no time such as 90s, 9m or 2h", value);
-}
-
-/* One argument, if it is an option of studies. */
-static ct_status take(int n_args, char **args, int *at, ct_study_request *request, bool *is_ours) {
-    const char *only = NULL, *limit = NULL, *arg = args[*at];
-    *is_ours = true;
-    if (strcmp(arg, "--quick") == 0) return set_quick(NULL, request);
-    if (strncmp(arg, "--quick=", 8) == 0) return set_quick(arg + 8, request);
-    if (strcmp(arg, "--dry-run") == 0) {
-        request->dry_run = true;
-    } else if (strcmp(arg, "--table-only") == 0) {
-        request->table_only = true;
-    } else if (strcmp(arg, "--keep") == 0) {
-        request->keep = true;
-    } else if (strcmp(arg, "--reuse") == 0) {
-        request->reuse = true;
-    } else {
-        CT_TRY(ct_cli_own_option(n_args, args, at, "only", &only));
-        if (only == NULL) CT_TRY(ct_cli_own_option(n_args, args, at, "time-limit", &limit));
-        if (only != NULL) request->only = only;
-        if (limit != NULL) CT_TRY(set_time_limit(limit, request));
-        *is_ours = only != NULL || limit != NULL;
-    }
+    if (text == NULL) return CT_OK;
+    if (CT_CATCH(NULL, ct_interval_parse(text, &interval)) != CT_OK || interval.every_s <= 0)
+        return ct_fail(CT_INVAL, "--time-limit: '%s' is no time such as 90s, 9m or 2h", text);
+    *seconds = interval.every_s;
     return CT_OK;
 }
 
 ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *request) {
-    int n_left = 0;
+    ct_own own;
     request->started_s = ct_seconds();
-    for (int at = 0; at < *n_args; at++) {
-        bool is_ours;
-        CT_TRY(take(*n_args, args, &at, request, &is_ours));
-        if (!is_ours) args[n_left++] = args[at];
-    }
-    *n_args = n_left;
-    return CT_OK;
+    CT_TRY(ct_own_take("study", n_args, args, &own));
+    request->only = ct_own_text(&own, "only");
+    request->dry_run = ct_own_is_given(&own, "dry-run");
+    request->table_only = ct_own_is_given(&own, "table-only");
+    request->reuse = ct_own_is_given(&own, "reuse");
+    request->keep = ct_own_is_given(&own, "keep");
+    request->is_quick = ct_own_is_given(&own, "quick");
+    request->quick_epochs = ct_own_whole(&own, "quick");
+    return read_time(ct_own_text(&own, "time-limit"), &request->time_limit_s);
 }
 
 /* What was stopped is not lost; the message says how to resume. */

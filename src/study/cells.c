@@ -338,8 +338,18 @@ static ct_status say_options(ct_study *study, const ct_config *given) {
     return status;
 }
 
+/* What nobody has said of the table. */
+static ct_status complete(ct_study *s) {
+    if (s->n_shown == 0) CT_TRY(ct_study_add_metrics("consensus", s->shown, &s->n_shown));
+    if (s->n_columns == 0)
+        CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));
+    if (s->n_heads == 0) s->n_heads = 1;
+    return CT_OK;
+}
+
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request) {
     bool is_any = false;
+    CT_TRY(complete(study));
     CT_TRY(take_memory(study));
     for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, request, row));
     if (request->is_quick) say_quick(study);

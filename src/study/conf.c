@@ -214,17 +214,13 @@ static void name_study(const char *path, char *name, size_t size) {
 static ct_status complete(reader *r) {
     ct_study *s = r->study;
     if (s->n_rows == 0) return ct_fail(CT_IO, "the study has no [row]");
+    if (s->title[0] == '\0') snprintf(s->title, sizeof s->title, "%s", s->name);
     if (s->figure.line == 0) s->figure.kind = CT_FIGURE_DOTS;
     if (s->figure.kind == CT_FIGURE_CURVES && s->n_curves == 0) {
         r->line = s->figure.line;
         return ct_fail(CT_IO, "figure = curves draws what a line 'curves = ce, mv' names; there is "
                               "none");
     }
-    if (s->n_shown == 0) CT_TRY(ct_study_add_metrics("consensus", s->shown, &s->n_shown));
-    if (s->n_columns == 0)
-        CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));
-    if (s->n_heads == 0) s->n_heads = 1;
-    if (s->title[0] == '\0') snprintf(s->title, sizeof s->title, "%s", s->name);
     return CT_OK;
 }
 
