@@ -169,3 +169,20 @@ ct_status ct_config_resolve(ct_config *c) {
     c->is_resolved = true;
     return CT_OK;
 }
+
+void ct_config_only_test(ct_config *c) {
+    static const char *const kept[] = {"data", "model", "machine"};
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        bool is_kept = false;
+        for (int k = 0; k < 3; k++)
+            is_kept = is_kept || strcmp(ct_run_options[id].group, kept[k]) == 0;
+        if (!is_kept) ct_config_unset(c, (ct_option_id)id);
+        c->named[id] = false;
+    }
+    c->agents = 1;
+    c->batch_size = 2;
+    c->partition_file[0] = '\0';
+    snprintf(c->partition, sizeof c->partition, "iid");
+    snprintf(c->topology, sizeof c->topology, "chain");
+    snprintf(c->transport, sizeof c->transport, "local");
+}

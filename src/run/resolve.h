@@ -13,4 +13,8 @@ ct_status ct_config_choose(ct_config *config);
  * Options that are resolved already are left alone. */
 ct_status ct_config_resolve(ct_config *config);
 
+/* For a model that is only tested: it is the one agent's, and how it was trained does not matter.
+ */
+void ct_config_only_test(ct_config *config);
+
 #endif
