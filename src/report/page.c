@@ -13,15 +13,15 @@
 #define MAX_CARDS 12 /* of groups */
 #define DASH      "\xE2\x80\x93"
 
-static const ct_report_run *first_run(const ct_report *r, int group) {
+static const ct_record *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
 /* The option's value if all groups have the same; NULL otherwise. */
 static const char *shared_option(const ct_report *r, const char *name) {
-    const char *value = ct_report_option_of(first_run(r, 0), name);
+    const char *value = ct_record_option_of(first_run(r, 0), name);
     for (int g = 1; g < r->n_groups && value != NULL; g++) {
-        const char *other = ct_report_option_of(first_run(r, g), name);
+        const char *other = ct_record_option_of(first_run(r, g), name);
         if (other == NULL || strcmp(other, value) != 0) return NULL;
     }
     return value;
@@ -90,7 +90,7 @@ static void add_escaped(ct_text *out, const ct_text *plain) {
 }
 
 /* A table's or card's number: mean and, over seeds, deviation. */
-static void add_value(const ct_report *r, const ct_report_group *g, ct_report_metric metric,
+static void add_value(const ct_report *r, const ct_report_group *g, ct_metric_id metric,
                       ct_unit unit, bool with_unit, ct_text *out) {
     char text[48];
     double deviation, value = ct_report_mean(r, g, metric, &deviation);
@@ -112,7 +112,7 @@ static void add_value(const ct_report *r, const ct_report_group *g, ct_report_me
 
 static const struct {
     const char *name;
-    ct_report_metric metric;
+    ct_metric_id metric;
     ct_unit unit;
 } facts[] = {
     {"consensus accuracy", CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
@@ -175,9 +175,9 @@ static void add_cards(const ct_report *r, ct_text *out) {
 /* ---- table ---- */
 
 /* "3 of 8", or "8" of a run that is done. */
-static void add_progress(const ct_report_run *run, ct_text *out) {
-    double epoch = ct_report_last(run, CT_METRIC_EPOCH);
-    const char *wanted = ct_report_option_of(run, "epochs");
+static void add_progress(const ct_record *run, ct_text *out) {
+    double epoch = ct_record_last(run, CT_METRIC_EPOCH);
+    const char *wanted = ct_record_option_of(run, "epochs");
     ct_text_add(out, "%.0f", isfinite(epoch) ? epoch : 0);
     if (run->summary == NULL && wanted != NULL) {
         ct_text_add(out, " of ");
@@ -185,13 +185,15 @@ static void add_progress(const ct_report_run *run, ct_text *out) {
     }
 }
 
-static const char *state_of(const ct_report_run *run) {
-    if (run->summary != NULL) return "finished";
-    if (run->n_options == 0) return DASH;
-    return run->has_diverged ? "diverged" : "not finished";
+/* A metrics file alone does not tell. */
+static void add_state(const ct_record *run, ct_text *out) {
+    char words[64] = DASH;
+    if (run->summary != NULL || run->n_options > 0)
+        ct_record_print_end(&run->end, words, sizeof words);
+    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", words);
 }
 
-static void add_run_row(const ct_report *r, int group, const ct_report_run *run, ct_text *out) {
+static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
     ct_text_add(out, "<tr data-group=\"%d\"><th>", g->style);
     if (r->n_groups > 1) add_swatch(out, g->style);
@@ -202,7 +204,7 @@ static void add_run_row(const ct_report *r, int group, const ct_report_run *run,
     ct_text_add(out, "</td>");
     for (int k = 0; k < N_FACTS; k++) {
         char text[48];
-        double value = ct_report_last(run, facts[k].metric);
+        double value = ct_record_last(run, facts[k].metric);
         ct_unit_print(facts[k].unit, value, text, sizeof text);
         if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
             snprintf(text, sizeof text, "%.2f", 100 * value);
@@ -212,7 +214,7 @@ static void add_run_row(const ct_report *r, int group, const ct_report_run *run,
         ct_markup_text(out, text);
         ct_text_add(out, "</td>");
     }
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state_of(run));
+    add_state(run, out);
 }
 
 static void add_table(const ct_report *r, ct_text *out) {
