@@ -121,7 +121,7 @@ const char *ct_record_option_of(const ct_record *run, const char *name) {
 
 /* ---- JSON ---- */
 
-ct_status ct_record_read_json(const char *path, ct_json **out) {
+static ct_status read_json(const char *path, ct_json **out) {
     ct_blob blob = {0};
     CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
     ct_status status = ct_json_parse((const char *)blob.bytes, blob.n, path, out);
@@ -129,9 +129,9 @@ ct_status ct_record_read_json(const char *path, ct_json **out) {
     return status;
 }
 
-ct_status ct_summary_read(const char *dir, ct_json **out) {
-    ct_path path = ct_record_path(dir, CT_FILE_SUMMARY);
-    CT_TRY(ct_record_read_json(path.text, out));
+ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
+    ct_path path = ct_record_path(dir, file);
+    CT_TRY(read_json(path.text, out));
     if ((*out)->kind == CT_JSON_OBJECT) return CT_OK;
     ct_json_free(out);
     return ct_fail(CT_IO, "%s: this is no object", path.text);
@@ -139,14 +139,14 @@ ct_status ct_summary_read(const char *dir, ct_json **out) {
 
 static ct_status read_summary(const char *path, ct_record *run) {
     (void)path;
-    return ct_summary_read(run->path, &run->summary);
+    return ct_record_read_file(run->path, CT_FILE_SUMMARY, &run->summary);
 }
 
 static ct_status read_object(const char *path, ct_record *run,
                              ct_status (*take)(const char *path, const ct_json *object,
                                                ct_record *run)) {
     ct_json *json = NULL;
-    CT_TRY(ct_record_read_json(path, &json));
+    CT_TRY(read_json(path, &json));
     ct_status status = take(path, json, run);
     ct_json_free(&json);
     return status;
@@ -171,7 +171,7 @@ static long iteration_in(const char *message) {
 
 static ct_status read_end(const char *dir, ct_record_file file, ct_record_end *out) {
     ct_json *json = NULL;
-    CT_TRY(ct_record_read_json(ct_record_path(dir, file).text, &json));
+    CT_TRY(ct_record_read_file(dir, file, &json));
     const ct_json *message = ct_json_get(json, "message");
     double iteration = ct_json_number(json, "iteration"), agent = ct_json_number(json, "agent");
     if (message != NULL && message->kind == CT_JSON_STRING)

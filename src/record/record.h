@@ -92,8 +92,12 @@ const char *ct_record_option_of(const ct_record *record, const char *name);
 /* The last value of a metric that is not NaN; NaN if there is none. */
 double ct_record_last(const ct_record *record, ct_metric_id metric);
 
-/* dir/summary.json alone; ct_json_free() it. CT_IO where the run is not finished. */
-ct_status ct_summary_read(const char *dir, ct_json **out);
+/* One of the files that are a JSON object, whole (its members are what write.h writes); the second
+ * for the summary, which a run that is not finished has not. ct_json_free() it. */
+ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out);
+static inline ct_status ct_summary_read(const char *dir, ct_json **out) {
+    return ct_record_read_file(dir, CT_FILE_SUMMARY, out);
+}
 /* The consensus model's accuracy towards the end of the run, and its deviation over the seeds, into
  * the summary (late.c). */
 ct_status ct_summary_add_late(const char *dir, ct_json *summary);

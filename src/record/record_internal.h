@@ -19,9 +19,6 @@ bool ct_line_next(const char *text, ct_line *line);
 /* The last line that is not empty; n = 0: there is none. */
 ct_line ct_line_last(const char *text, size_t n);
 
-/* The whole file as JSON. */
-ct_status ct_record_read_json(const char *path, ct_json **out);
-
 /* ---- details.c ---- */
 ct_status ct_record_read_setting(const char *path, const ct_json *object, ct_record *run);
 ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_record *run);

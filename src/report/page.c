@@ -131,13 +131,29 @@ static void add_swatch(ct_text *out, int style) {
     ct_text_add(out, "</svg>");
 }
 
+/* The first number of a group; of one that diverged or failed, when. */
+static void add_main_value(const ct_report *r, const ct_report_group *g, ct_text *out) {
+    const ct_record_end *end = ct_report_end(r, g);
+    double deviation;
+    bool is_known = isfinite(ct_report_mean(r, g, facts[0].metric, &deviation));
+    bool has_ended_early = end->state == CT_RECORD_DIVERGED || end->state == CT_RECORD_FAILED;
+    char words[64];
+    if (is_known || !has_ended_early) add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    if (!has_ended_early) return;
+    ct_record_print_end(end, words, sizeof words);
+    ct_text_add(out, "<small>%s%s</small>", is_known ? " " : "", words);
+}
+
 /* One group: a card for each number. */
 static void add_fact_cards(const ct_report *r, ct_text *out) {
     ct_text_add(out, "<div class=\"cards\" id=\"cards\">\n");
     for (int k = 0; k < N_FACTS; k++) {
         ct_text_add(out, "<div class=\"card\"><div class=\"name\">%s</div><div class=\"value\">",
                     facts[k].name);
-        add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
+        if (k == 0)
+            add_main_value(r, &r->groups[0], out);
+        else
+            add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
         ct_text_add(out, "</div></div>\n");
     }
     ct_text_add(out, "</div>\n");
@@ -149,7 +165,7 @@ static void add_group_card(const ct_report *r, int group, ct_text *out) {
     add_swatch(out, g->style);
     ct_markup_text(out, g->label);
     ct_text_add(out, "</div>\n<div class=\"value\">");
-    add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    add_main_value(r, g, out);
     ct_text_add(out, "</div>\n<dl>");
     for (int k = 1; k < N_FACTS; k++) {
         ct_text_add(out, "<dt>%s</dt><dd>", facts[k].name);

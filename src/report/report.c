@@ -78,3 +78,17 @@ double ct_report_mean(const ct_report *r, const ct_report_group *g, ct_metric_id
     *deviation = n > 1 ? sqrt(squares / (n - 1)) : NAN;
     return mean;
 }
+
+const ct_record_end *ct_report_end(const ct_report *r, const ct_report_group *g) {
+    static const int badness[] = {[CT_RECORD_DONE] = 0,
+                                  [CT_RECORD_NONE] = 1,
+                                  [CT_RECORD_BEGUN] = 2,
+                                  [CT_RECORD_FAILED] = 3,
+                                  [CT_RECORD_DIVERGED] = 4};
+    const ct_record_end *worst = &r->runs[g->runs[0]].end;
+    for (int k = 1; k < g->n_runs; k++) {
+        const ct_record_end *end = &r->runs[g->runs[k]].end;
+        if (badness[end->state] > badness[worst->state]) worst = end;
+    }
+    return worst;
+}

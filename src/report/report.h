@@ -55,6 +55,9 @@ void ct_report_free(ct_report *report);
 double ct_report_mean(const ct_report *report, const ct_report_group *group, ct_metric_id metric,
                       double *deviation);
 
+/* How the group's runs ended: done if all are, else the worst that happened to one. */
+const ct_record_end *ct_report_end(const ct_report *report, const ct_report_group *group);
+
 /* Which figures are drawn, and how. */
 typedef struct ct_figure_wishes {
     bool all_legends; /* also of charts with many curves: a page has one in front of those */

@@ -172,8 +172,8 @@ static void add_group(const ct_site *site, const ct_report *r, const ct_report_g
                       ct_text *out) {
     const ct_record *first = &r->runs[g->runs[0]];
     ct_text names = {0};
-    int n_done = 0;
-    for (int k = 0; k < g->n_runs; k++) n_done += r->runs[g->runs[k]].summary != NULL;
+    char state[64];
+    ct_record_print_end(ct_report_end(r, g), state, sizeof state);
     add_names(site, r, g, &names);
     ct_text_add(out, "<tr>");
     add_link(&names, g->label, out);
@@ -182,8 +182,7 @@ static void add_group(const ct_site *site, const ct_report *r, const ct_report_g
     ct_text_add(out, "</td><td>%d</td><td>%.0f</td>", g->n_runs,
                 fmax(0, ct_record_last(first, CT_METRIC_EPOCH)));
     add_accuracy(r, g, out);
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n",
-                n_done == g->n_runs ? "finished" : "not finished");
+    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state);
     ct_text_free(&names);
 }
 
