@@ -33,11 +33,11 @@ static void every_command_explains_itself(void) {
 
 static void the_help_of_train_names_every_option(void) {
     static const char *const options[] = {
-#define GROUP(name)
-#define OPTION(kind, field, name, aliases, value, lowest, highest, help) "--" name " ",
-#include "schema/options_list.h"
+#define OWN(...)
+#define OPTION(group, kind, field, name, ...) "--" name " ",
+#include "schema/option_list.h"
 #undef OPTION
-#undef GROUP
+#undef OWN
     };
     succeeds("help train");
     for (size_t k = 0; k < sizeof options / sizeof *options; k++)
@@ -99,12 +99,12 @@ typedef struct numeric {
 #define IS_REAL           false
 
 static const numeric numerics[] = {
-#define GROUP(name)
-#define OPTION(kind, field, name, aliases, value, lowest, highest, help)                           \
+#define OWN(...)
+#define OPTION(group, kind, field, name, aliases, value, lowest, highest, ...)                     \
     {NAME_##kind(name), IS_##kind, lowest, highest},
-#include "schema/options_list.h"
+#include "schema/option_list.h"
 #undef OPTION
-#undef GROUP
+#undef OWN
 };
 
 static void check_number(const char *name, const char *value) {

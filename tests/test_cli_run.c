@@ -74,11 +74,11 @@ static void metrics_have_one_object_for_each_epoch(void) {
 
 static void the_summary_tells_results_costs_and_options(void) {
     static const char *const options[] = {
-#define GROUP(name)
-#define OPTION(kind, field, name, aliases, value, lowest, highest, help) name,
-#include "schema/options_list.h"
+#define OWN(...)
+#define OPTION(group, kind, field, name, ...) name,
+#include "schema/option_list.h"
 #undef OPTION
-#undef GROUP
+#undef OWN
     };
     succeeds(TINY "--algorithm qg-dsgdm");
     ct_json *json = read_json("run/summary.json", -1);

@@ -76,7 +76,7 @@ static void words_that_no_run_takes_are_named_with_their_line(void) {
     check_refused("[column x]\nlr-milestones = 2\n[row a]\n", "my.conf:2: --lr-milestones: '2'");
     check_refused("[row a]\nfault = rain=1\n", "my.conf:2: --fault");
     check_refused("[row a]\ncheckpoint-every = 10x\n", "my.conf:2: --checkpoint-every: '10x'");
-    check_refused("[row a]\nprecision = fp64\n", "my.conf:2: no precision 'fp64'");
+    check_refused("[row a]\nprecision = fp64\n", "my.conf:2: --precision: no 'fp64'");
     REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no algorithm 'nosu");
     CHECK(!ct_dir_exists("never"));
 }

@@ -62,8 +62,10 @@ static void schedules_that_make_no_sense_are_refused(void) {
         ct_lr_schedule s;
         ct_config_init(&config);
         CHECK_OK(run_options(&config, "--lr 0.4 --epochs 10"));
-        CHECK_OK(run_options(&config, bad[k][0]));
-        CHECK_FAILS(ct_lr_schedule_create(&config, &s), CT_INVAL, bad[k][1]);
+        ct_clear_message();
+        ct_status status = run_options(&config, bad[k][0]);
+        if (status == CT_OK) status = ct_lr_schedule_create(&config, &s);
+        CHECK(status == CT_INVAL && strstr(ct_message(), bad[k][1]) != NULL);
     }
 }
 
@@ -256,7 +258,7 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
     ct_config again = run.config; /* as a saved config.txt has it, everything named */
     ct_run_free(&run);
     for (int id = 0; id < CT_N_OPTIONS; id++) again.given[id] = true;
-    CHECK_OK(ct_config_resolve(&again));
+    CHECK_OK(ct_config_choose(&again));
     CHECK_FAILS(run_create("cpu", BASE, "--ccl-adaptive 0.01 --lambda-m 0.1", &run), CT_INVAL,
                 "chooses the lambdas");
     CHECK_FAILS(run_create("cpu", BASE, "--ccl-adaptive 0.01 --loss ce", &run), CT_INVAL,
@@ -321,7 +323,7 @@ static void data_sets_bring_their_defaults(void) {
         CHECK_OK(ct_config_set(&c, "dataset", expected[k].dataset));
         CHECK_OK(ct_config_set(&c, "image-size", expected[k].image_size));
         CHECK_OK(ct_config_set(&c, "algorithm", "ccl"));
-        CHECK_OK(ct_config_resolve(&c));
+        CHECK_OK(ct_config_choose(&c));
         CHECK(strcmp(c.model, expected[k].model) == 0 && c.epochs == expected[k].epochs);
         CHECK(c.lr == expected[k].lr && c.lambda_m == expected[k].lambda_m);
     }

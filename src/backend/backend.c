@@ -44,33 +44,42 @@ ct_status ct_precision_parse(const char *name, ct_precision *out) {
     return ct_fail(CT_INVAL, "no precision '%s'; known: auto, fp32, tf32, bf16", name);
 }
 
-static ct_status check_precision(const char *name, const ct_backend_options *options) {
-    if (options->precision <= CT_PRECISION_FP32 || strcmp(name, "cuda") == 0) return CT_OK;
+static ct_status check_precision(const char *name, ct_precision precision) {
+    if (precision <= CT_PRECISION_FP32 || strcmp(name, "cuda") == 0) return CT_OK;
     return ct_refuse("device", "@device %s computes in fp32; tf32 and bf16 need @device cuda",
                      name);
 }
 
 /* The first entry of the list that works; the last one tried says why nothing does. */
-static ct_status create_auto(const ct_backend_options *options, ct_backend **out) {
+static ct_status choose_auto(ct_precision precision, const char **out) {
     ct_error error;
-    ct_status status = CT_CATCH(&error, backends[0].create(options, out));
-    if (status == CT_OK) {
-        ct_note("@device auto: %s", backends[0].name);
-        return CT_OK;
+    ct_backend *backend = NULL;
+    ct_backend_options options = {.precision = precision, .n_threads = 1};
+    ct_status status = CT_CATCH(&error, backends[0].create(&options, &backend));
+    ct_backend_free(&backend);
+    if (status != CT_OK && precision > CT_PRECISION_FP32) return ct_fail_again(&error);
+    *out = backends[status == CT_OK ? 0 : 1].name;
+    if (status == CT_OK) ct_note("@device auto: %s", *out);
+    if (status != CT_OK && status != CT_NOTBUILT)
+        ct_note("@device auto: %s, as %s", *out, error.text);
+    return CT_OK;
+}
+
+ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out) {
+    if (strcmp(name, "auto") == 0) return choose_auto(precision, out);
+    for (int i = 0; i < N_BACKENDS; i++) {
+        if (strcmp(name, backends[i].name) != 0) continue;
+        *out = backends[i].name;
+        return check_precision(name, precision);
     }
-    if (options->precision > CT_PRECISION_FP32) return ct_fail_again(&error);
-    if (status != CT_NOTBUILT) ct_note("@device auto: %s, as %s", backends[1].name, error.text);
-    return backends[1].create(options, out);
+    return ct_unknown_name("device", name, "auto", ct_backend_each);
 }
 
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out) {
-    if (strcmp(name, "auto") == 0) return create_auto(options, out);
-    for (int i = 0; i < N_BACKENDS; i++) {
-        if (strcmp(name, backends[i].name) != 0) continue;
-        CT_TRY(check_precision(name, options));
-        return backends[i].create(options, out);
-    }
-    return ct_unknown_name("device", name, "auto", ct_backend_each);
+    CT_TRY(ct_backend_choose(name, options->precision, &name));
+    int i = 0;
+    while (strcmp(name, backends[i].name) != 0) i++;
+    return backends[i].create(options, out);
 }
 
 void ct_backend_free(ct_backend **backend) {

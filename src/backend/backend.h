@@ -204,8 +204,9 @@ typedef struct ct_backend_options {
     ct_precision precision;
 } ct_backend_options;
 
-/* By name: auto (cuda if a GPU works, else cpu; says which), cpu, cuda, ref. Unknown: CT_INVAL with
- * the known ones. */
+/* The name of a backend: of auto (cuda if a GPU works, else cpu; says which), cpu, cuda, ref.
+ * CT_INVAL for others, with the known ones, and for one that has not this precision. */
+ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out);
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out);
 void ct_backend_free(ct_backend **backend);
 void ct_backend_each(void (*each)(void *context, const char *name, const char *text),

@@ -20,11 +20,9 @@ void ct_cli_bench_help(FILE *out) {
           "several\n"
           "ranks (mpirun), also processor time and the share of the time spent waiting for "
           "messages.\n"
-          "  --warmup N           iterations before the clock starts [5]\n"
-          "  --repeat N           timed iterations [20]\n"
-          "  --json               one JSON object on stdout\n"
-          "Data sets that need no files: shapes (1x28x28), noise (3x32x32).\n",
+          "Data sets that need no files: shapes (1x28x28), noise (3x32x32).\n\n",
           out);
+    ct_own_help("bench", out);
 }
 
 typedef struct bench {
@@ -105,7 +103,8 @@ static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms)
     ct_run run;
     ct_config plain = *config;
     double fastest;
-    CT_TRY(ct_config_resolve(&plain));
+    CT_TRY(ct_config_choose(&plain));
+    memset(plain.named, 0, sizeof plain.named); /* what CCL was told does not matter */
     CT_TRY(ct_config_set(&plain, "loss", "ce"));
     CT_TRY(ct_config_set(&plain, "lambda-m", "0"));
     CT_TRY(ct_config_set(&plain, "lambda-d", "0"));
@@ -203,42 +202,18 @@ static ct_status print_json(const ct_run *run, const result *r) {
     return status;
 }
 
-static ct_status take_count(const char *name, const char *text, int64_t lowest, int64_t *out) {
-    if (!ct_parse_i64(text, out) || *out < lowest || *out > 1000000)
-        return ct_fail(CT_INVAL, "--%s: '%s' is not a whole number from %lld to 1000000", name,
-                       text, (long long)lowest);
-    return CT_OK;
-}
-
-/* Takes the bench's own options out of the arguments; the rest are the run's. */
-static ct_status own_options(int *n_args, char **args, bench *b) {
-    int n_left = 0;
-    for (int at = 0; at < *n_args; at++) {
-        const char *warmup, *repeat = NULL;
-        CT_TRY(ct_cli_own_option(*n_args, args, &at, "warmup", &warmup));
-        if (warmup == NULL) CT_TRY(ct_cli_own_option(*n_args, args, &at, "repeat", &repeat));
-        if (warmup != NULL)
-            CT_TRY(take_count("warmup", warmup, 0, &b->n_warmup));
-        else if (repeat != NULL)
-            CT_TRY(take_count("repeat", repeat, 1, &b->n_repeat));
-        else if (strcmp(args[at], "--json") == 0)
-            b->as_json = true;
-        else
-            args[n_left++] = args[at];
-    }
-    *n_args = n_left;
-    return CT_OK;
-}
-
 ct_status ct_cli_bench(int n_args, char **args) {
-    bench b = {.n_warmup = 5, .n_repeat = 20};
+    ct_own own;
     ct_config config;
     ct_run run;
     result r = {0};
     int n_words;
     ct_config_init(&config);
     ct_config_set(&config, "partition", "iid");
-    CT_TRY(own_options(&n_args, args, &b));
+    CT_TRY(ct_own_take("bench", &n_args, args, &own));
+    bench b = {.n_warmup = ct_own_whole(&own, "warmup"),
+               .n_repeat = ct_own_whole(&own, "repeat"),
+               .as_json = ct_own_is_given(&own, "json")};
     CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
     ct_cli_quiet(config.quiet || b.as_json);
     b.ms = ct_new(double, (size_t)b.n_repeat);

@@ -19,8 +19,25 @@
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
                          int max_words, int *n_words);
 
-/* For commands with a few options of their own: if args[*at] is `--name value` or `--name=value`,
- * *value is set and *at moved to the last argument used. */
+/* Every option of a run, for help texts. */
+void ct_cli_options_help(FILE *out);
+
+/* A command's own options, as the schema has them. */
+#define CT_MAX_OWN 16
+typedef struct ct_own {
+    const char *command;
+    const char *values[CT_MAX_OWN]; /* as given, checked; NULL: not given */
+} ct_own;
+
+/* Takes them out of the arguments. */
+ct_status ct_own_take(const char *command, int *n_args, char **args, ct_own *own);
+/* Refuses options among what is left, where a command has no others. */
+ct_status ct_own_check_words(const ct_own *own, int n_args, char **args);
+bool ct_own_is_given(const ct_own *own, const char *name);
+/* The value, or the default; NULL (0 for numbers) where there is neither. "": named without one. */
+const char *ct_own_text(const ct_own *own, const char *name);
+int64_t ct_own_whole(const ct_own *own, const char *name);
+void ct_own_help(const char *command, FILE *out);
 ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name, const char **value);
 
 /* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */

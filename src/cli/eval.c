@@ -13,13 +13,6 @@ void ct_cli_eval_help(FILE *out) {
           out);
 }
 
-/* The model under test is the only agent; how it was trained does not matter here. */
-static const char *const fixed[][2] = {
-    {"agents", "1"},     {"topology", "chain"}, {"weights", "auto"},   {"partition", "iid"},
-    {"loss", "ce"},      {"lambda-m", "0"},     {"lambda-d", "0"},     {"partition-file", ""},
-    {"batch-size", "2"}, {"seeds", ""},         {"algorithm", "dsgd"}, {"transport", "local"},
-    {"fault", ""},       {"ccl-adaptive", "0"}, {"lambdas", ""}};
-
 /* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
 static ct_status read_run(ct_config *config, const char *dir) {
     bool has_model = config->given[CT_OPT_init];
@@ -40,8 +33,7 @@ ct_status ct_cli_eval(int n_args, char **args) {
     if (dir != NULL) CT_TRY(read_run(&config, dir));
     if (config.init[0] == '\0')
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        CT_TRY(ct_config_set(&config, fixed[i][0], fixed[i][1]));
+    ct_config_only_test(&config);
     CT_TRY(ct_run_create(&config, &run));
     ct_status status = ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss);
     if (status == CT_OK)

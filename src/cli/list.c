@@ -26,8 +26,9 @@ static const struct {
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 void ct_cli_list_help(FILE *out) {
-    fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices]\n",
+    fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices]\n\n",
           out);
+    ct_own_help("list", out);
 }
 
 static void print(void *context, const char *name, const char *text) {
@@ -57,32 +58,14 @@ static void print_model(void *context, const char *name, const char *text) {
     ct_graph_free(&g);
 }
 
-static ct_status take_number(const char *name, const char *text, int *out) {
-    int64_t number = 0;
-    if (!ct_parse_i64(text, &number) || number < 1 || number > CT_MAX_CLASSES)
-        return ct_fail(CT_INVAL, "--%s: '%s' is not a whole number from 1 to %d", name, text,
-                       CT_MAX_CLASSES);
-    *out = (int)number;
-    return CT_OK;
-}
-
 static ct_status list_models(int n_args, char **args) {
-    model_table table = {.n_classes = 10, .norm = "evonorm"};
-    for (int at = 0; at < n_args; at++) {
-        const char *classes, *side = NULL, *norm = NULL;
-        CT_TRY(ct_cli_own_option(n_args, args, &at, "classes", &classes));
-        if (classes == NULL) CT_TRY(ct_cli_own_option(n_args, args, &at, "image-size", &side));
-        if (classes == NULL && side == NULL)
-            CT_TRY(ct_cli_own_option(n_args, args, &at, "norm", &norm));
-        if (classes != NULL)
-            CT_TRY(take_number("classes", classes, &table.n_classes));
-        else if (side != NULL)
-            CT_TRY(take_number("image-size", side, &table.side));
-        else if (norm != NULL)
-            table.norm = norm;
-        else
-            return ct_fail(CT_INVAL, "list models: unknown option '%s'", args[at]);
-    }
+    ct_own own;
+    CT_TRY(ct_own_take("list", &n_args, args, &own));
+    CT_TRY(ct_own_check_words(&own, n_args, args));
+    if (n_args > 0) return ct_fail(CT_INVAL, "list models: what is '%s'?", args[0]);
+    model_table table = {.n_classes = (int)ct_own_whole(&own, "classes"),
+                         .side = (int)ct_own_whole(&own, "image-size"),
+                         .norm = ct_own_text(&own, "norm")};
     ct_graph probe; /* a bad norm is the user's mistake, not every model's */
     CT_TRY(
         ct_graph_create(&(ct_model_spec){"mlp", {1, 1, 1}, table.n_classes, table.norm}, &probe));

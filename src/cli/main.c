@@ -56,6 +56,7 @@ static void hear(void *context, ct_level level, const char *text) {
     static const char *const starts[] = {"", "", "note: ", "crosstalk: "};
     char line[4096];
     (void)context;
+    if (ct_transport_launch_rank() > 0) return; /* rank 0 says it for all */
     if (is_quiet && level != CT_LOG_WARNING) return;
     if (level == CT_LOG_PASSING && isatty(STDERR_FILENO) != 1) return;
     ct_spell(text, "--", line, sizeof line);

@@ -1,90 +1,182 @@
+/* Argument vectors against the schema. */
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "util/file.h"
 
-/* --qgm 1 is how the CCL authors' code asks for quasi-global momentum. */
-static ct_status set_qgm(ct_config *config, const char *value) {
-    bool wanted = true;
-    if (value != NULL && !ct_parse_bool(value, &wanted))
-        return ct_fail(CT_INVAL, "--qgm: '%s' is neither 1 nor 0", value);
-    return ct_config_set(config, "algorithm", wanted ? "qg-dsgdm" : "dsgdm");
-}
+/* ---- one option ---- */
 
-/* The next argument as an option's value. One that looks like an option is more likely a forgotten
- * value (`--out --force`); --name=value takes anything. */
-static ct_status next_value(int n_args, char **args, int *at, const char *name,
+/* args[*at] is `--name` or `--name=value` of this option; *value is its value, "on" for a switch,
+ * NULL where it may stand without one and does. *at moves to the last argument used. A value that
+ * looks like an option is more likely a forgotten one (`--out --force`); --name=value takes
+ * anything. */
+static ct_status take_value(const ct_option *o, int n_args, char **args, int *at,
                             const char **value) {
-    if (*at + 1 >= n_args) return ct_fail(CT_INVAL, "--%s needs a value", name);
-    if (strncmp(args[*at + 1], "--", 2) == 0)
-        return ct_fail(CT_INVAL, "--%s needs a value, and %s is an option", name, args[*at + 1]);
+    const char *equals = strchr(args[*at], '=');
+    bool has_next = *at + 1 < n_args, is_next = has_next && strncmp(args[*at + 1], "--", 2) == 0;
+    if (equals != NULL) {
+        *value = equals + 1;
+        return CT_OK;
+    }
+    if (o->kind == CT_KIND_SWITCH) {
+        *value = "on";
+        return CT_OK;
+    }
+    /* of a command's own, what stands behind may be a word: --quick=3 */
+    bool is_own = strcmp(o->command, "run") != 0;
+    if ((o->roles & CT_ROLE_BARE) != 0 && (is_own || !has_next || is_next)) {
+        *value = NULL;
+        return CT_OK;
+    }
+    if (!has_next) return ct_fail(CT_INVAL, "@%s needs a value", o->name);
+    if (is_next)
+        return ct_fail(CT_INVAL, "@%s needs a value, and %s is an option", o->name, args[*at + 1]);
     *value = args[++*at];
     return CT_OK;
 }
 
-/* The option's value: behind an equals sign, or the next argument. NULL for a switch without one.
- */
-static ct_status take_value(int n_args, char **args, int *at, char *name, const char **value) {
-    char *equals = strchr(name, '=');
-    *value = NULL;
-    if (equals != NULL) {
-        *equals = '\0';
-        *value = equals + 1;
-        return CT_OK;
-    }
-    bool has_next = *at + 1 < n_args && strncmp(args[*at + 1], "--", 2) != 0;
-    if (ct_config_is_switch(name)) return CT_OK;
-    bool may_stand_alone = strcmp(name, "qgm") == 0 || strcmp(name, "resume") == 0;
-    if (may_stand_alone && !has_next) return CT_OK;
-    return next_value(n_args, args, at, name, value);
+/* The argument is `--name` or `--name=...`. */
+static bool is_named(const char *arg, const char *name) {
+    size_t n = strlen(name);
+    return strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, name, n) == 0 &&
+           (arg[2 + n] == '\0' || arg[2 + n] == '=');
 }
 
-static ct_status set_option(ct_config *config, const char *name, const char *value,
-                            const char **config_file) {
-    if (strcmp(name, "config") == 0) {
-        if (*config_file != NULL) return ct_fail(CT_INVAL, "--config is there twice");
-        *config_file = value;
-        return CT_OK;
+/* ---- a command's own ---- */
+
+static int place_of(const char *command, const char *name) {
+    const ct_option *o;
+    for (int k = 0; (o = ct_own_option(command, k)) != NULL; k++)
+        if (strcmp(o->name, name) == 0) return k;
+    assert(!"an option that the schema does not have");
+    return 0;
+}
+
+/* A value is checked now; whoever asks for it later reads the text again. */
+static ct_status take_own(const ct_option *o, int n_args, char **args, int *at,
+                          const char **value) {
+    char field[CT_CONFIG_TEXT];
+    if (*value != NULL) return ct_fail(CT_INVAL, "@%s is there twice", o->name);
+    CT_TRY(take_value(o, n_args, args, at, value));
+    if (*value != NULL) return ct_option_parse(o, *value, field);
+    *value = "";
+    return CT_OK;
+}
+
+ct_status ct_own_take(const char *command, int *n_args, char **args, ct_own *own) {
+    int n_left = 0;
+    *own = (ct_own){.command = command};
+    for (int at = 0; at < *n_args; at++) {
+        const ct_option *o = NULL;
+        int k = 0;
+        while ((o = ct_own_option(command, k)) != NULL && !is_named(args[at], o->name)) k++;
+        if (o == NULL) {
+            args[n_left++] = args[at];
+            continue;
+        }
+        assert(k < CT_MAX_OWN);
+        CT_TRY(take_own(o, *n_args, args, &at, &own->values[k]));
     }
-    if (strcmp(name, "qgm") == 0) return set_qgm(config, value);
+    *n_args = n_left;
+    return CT_OK;
+}
+
+ct_status ct_own_check_words(const ct_own *own, int n_args, char **args) {
+    for (int at = 0; at < n_args; at++)
+        if (args[at][0] == '-' && args[at][1] != '\0')
+            return ct_fail(CT_INVAL, "unknown option %s; crosstalk help %s lists the known ones",
+                           args[at], own->command);
+    return CT_OK;
+}
+
+bool ct_own_is_given(const ct_own *own, const char *name) {
+    return own->values[place_of(own->command, name)] != NULL;
+}
+
+const char *ct_own_text(const ct_own *own, const char *name) {
+    int k = place_of(own->command, name);
+    return own->values[k] != NULL ? own->values[k] : ct_own_option(own->command, k)->value;
+}
+
+int64_t ct_own_whole(const ct_own *own, const char *name) {
+    int64_t value = 0;
+    const char *text = ct_own_text(own, name);
+    if (text != NULL) ct_parse_i64(text, &value);
+    return value;
+}
+
+/* ---- a run's ---- */
+
+/* --qgm 1 is how the CCL authors' code asks for quasi-global momentum. */
+static ct_status set_qgm(ct_config *config, const char *value) {
+    bool is_wanted = true;
+    if (value[0] != '\0') ct_parse_bool(value, &is_wanted);
+    return ct_config_set_id(config, CT_OPT_algorithm, is_wanted ? "qg-dsgdm" : "dsgdm");
+}
+
+static ct_status set_option(ct_config *config, int n_args, char **args, int *at) {
+    char name[64];
+    const ct_option *o;
+    const char *value;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(args[*at] + 2, "="), args[*at] + 2);
+    CT_TRY(ct_schema_look_up(name, &o));
+    CT_TRY(take_value(o, n_args, args, at, &value));
     /* as a variable that is not set gives it; to begin anew is not what was asked for */
-    if (strcmp(name, "resume") == 0 && value != NULL && value[0] == '\0')
-        return ct_fail(CT_INVAL, "--resume is empty; it takes a run directory: --resume DIR");
-    return ct_config_set(config, name, value != NULL ? value : "on");
+    if ((o->roles & CT_ROLE_BARE) != 0 && value != NULL && value[0] == '\0')
+        return ct_fail(CT_INVAL, "@%s is empty; it takes a run directory: @%s DIR", name, name);
+    ct_option_id id = (ct_option_id)(o - ct_run_options);
+    config->named[id] = true;
+    return ct_config_set_id(config, id, value != NULL ? value : "on");
 }
 
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
                          int max_words, int *n_words) {
-    const char *config_file = NULL, *value = NULL;
+    ct_own own;
     *n_words = 0;
+    CT_TRY(ct_own_take("run", &n_args, args, &own));
+    if (ct_own_is_given(&own, "qgm")) CT_TRY(set_qgm(config, ct_own_text(&own, "qgm")));
     for (int at = 0; at < n_args; at++) {
         if (strncmp(args[at], "--", 2) == 0 && args[at][2] != '\0') {
-            char *name = args[at] + 2;
-            CT_TRY(take_value(n_args, args, &at, name, &value));
-            CT_TRY(set_option(config, name, value, &config_file));
+            CT_TRY(set_option(config, n_args, args, &at));
             continue;
         }
         if (*n_words == max_words)
             return ct_fail(CT_INVAL, "'%s' is no option; options begin with --", args[at]);
         words[(*n_words)++] = args[at];
     }
-    return config_file != NULL ? ct_config_read(config, config_file) : CT_OK;
+    const char *file = ct_own_text(&own, "config");
+    return file != NULL ? ct_config_read(config, file) : CT_OK;
 }
 
-ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name,
-                            const char **value) {
-    size_t n = strlen(name);
-    const char *arg = args[*at];
-    *value = NULL;
-    if (strncmp(arg, "--", 2) != 0 || strncmp(arg + 2, name, n) != 0) return CT_OK;
-    if (arg[2 + n] == '=') {
-        *value = arg + 3 + n;
-        return CT_OK;
-    }
-    if (arg[2 + n] != '\0') return CT_OK;
-    return next_value(n_args, args, at, name, value);
+/* ---- help ---- */
+
+static void print_help(const ct_option *o, FILE *out) {
+    char help[512];
+    ct_spell(o->help, "--", help, sizeof help);
+    fprintf(out, "  --%-18s %s", o->name, help);
+    if (o->value != NULL && o->value[0] != '\0' && o->kind != CT_KIND_SWITCH)
+        fprintf(out, " [%s]", o->value);
+    fputc('\n', out);
 }
+
+void ct_own_help(const char *command, FILE *out) {
+    const ct_option *o;
+    for (int k = 0; (o = ct_own_option(command, k)) != NULL; k++) print_help(o, out);
+}
+
+void ct_cli_options_help(FILE *out) {
+    const char *group = "";
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        const ct_option *o = &ct_run_options[id];
+        if (strcmp(group, o->group) != 0) fprintf(out, "\n%s\n", o->group);
+        group = o->group;
+        print_help(o, out);
+    }
+}
+
+/* ---- files ---- */
 
 ct_status ct_cli_may_write(const char *path, bool force) {
     if (path == NULL || path[0] == '\0' || force || !ct_file_exists(path)) return CT_OK;
@@ -94,4 +186,11 @@ ct_status ct_cli_may_write(const char *path, bool force) {
 ct_status ct_cli_one_seed(const ct_config *config) {
     if (config->seeds[0] == '\0') return CT_OK;
     return ct_fail(CT_INVAL, "--seeds: this shows one of them; name it with --seed");
+}
+
+ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name,
+                            const char **value) {
+    ct_option any = {.command = "", .name = name, .kind = CT_KIND_TEXT};
+    *value = NULL;
+    return is_named(args[*at], name) ? take_value(&any, n_args, args, at, value) : CT_OK;
 }

@@ -17,9 +17,9 @@ void ct_cli_partition_help(FILE *out) {
           "                           [--alpha A] [--seed S] [--partition-file FILE] [--out FILE]\n"
           "                           [--svg FILE] [--png FILE]\n\n"
           "Shows how many samples of each class every agent holds and how heterogeneous that is;\n"
-          "--out writes the split as a partition file (index,agent), --svg and --png draw it: a\n"
-          "bubble for each agent and class, its area the number of samples (PNG needs librsvg).\n",
+          "--out writes the split as a partition file (index,agent).\n\n",
           out);
+    ct_own_help("partition", out);
 }
 
 static void print_table(const uint32_t *table, int n_agents, int n_classes) {
@@ -104,33 +104,16 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     return c->out[0] != '\0' ? ct_partition_write(p, c->out) : CT_OK;
 }
 
-/* Takes --svg and --png out of the arguments; the rest are options of train. */
-static ct_status parse(int n_args, char **args, ct_config *config, charts *to) {
-    char **rest = ct_new(char *, (size_t)n_args + 1);
-    int n_rest = 0, n_words = 0;
-    if (rest == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
-    ct_status status = CT_OK;
-    for (int at = 0; at < n_args && status == CT_OK; at++) {
-        const char *svg = NULL, *png = NULL;
-        status = ct_cli_own_option(n_args, args, &at, "svg", &svg);
-        if (status == CT_OK && svg == NULL)
-            status = ct_cli_own_option(n_args, args, &at, "png", &png);
-        if (svg != NULL) to->svg = svg;
-        if (png != NULL) to->png = png;
-        if (svg == NULL && png == NULL) rest[n_rest++] = args[at];
-    }
-    ct_config_init(config);
-    if (status == CT_OK) status = ct_cli_options(n_rest, rest, config, NULL, 0, &n_words);
-    ct_free(rest);
-    return status;
-}
-
 ct_status ct_cli_partition(int n_args, char **args) {
     ct_config c;
-    charts to = {0};
+    ct_own own;
+    int n_words;
     ct_dataset d = {0};
     ct_partition p = {0};
-    CT_TRY(parse(n_args, args, &c, &to));
+    ct_config_init(&c);
+    CT_TRY(ct_own_take("partition", &n_args, args, &own));
+    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    charts to = {.svg = ct_own_text(&own, "svg"), .png = ct_own_text(&own, "png")};
     CT_TRY(ct_cli_one_seed(&c));
     if (to.png != NULL) CT_TRY(ct_raster_check());
     CT_TRY(ct_cli_may_write(to.svg, c.force));

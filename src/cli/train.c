@@ -8,10 +8,10 @@ void ct_cli_train_help(FILE *out) {
         "Trains all agents and writes a run directory: config.txt, partition.csv, setting.json,\n"
         "metrics.jsonl, evaluation.json, summary.json, consensus.safetensors, and checkpoints to\n"
         "resume from.\n"
-        "Under mpirun or srun the agents are spread over the ranks; results are the same.\n"
-        "  --config FILE        options from an earlier run's config.txt; the command line wins\n",
+        "Under mpirun or srun the agents are spread over the ranks; results are the same.\n\n",
         out);
-    ct_config_help(out);
+    ct_own_help("run", out);
+    ct_cli_options_help(out);
     fputs("\nThe CCL authors' spellings (--world_size --graph --skew --arch --lambda_m --lambda_d\n"
           "--weight_decay --qgm) work too; --batch-size is per agent here.\n",
           out);

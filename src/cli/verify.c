@@ -27,11 +27,9 @@ void ct_cli_verify_help(FILE *out) {
         "Trains the same thing in one process and over several ranks (by mpirun), with different\n"
         "numbers of threads, and stopped half-way and resumed on another number of ranks, and\n"
         "compares models and metrics byte by byte: they must be the same. Options are those of\n"
-        "crosstalk train; the default is a small network on made-up data.\n"
-        "  --ranks LIST         numbers of ranks [1,2,3,4]\n"
-        "  --try-threads LIST   numbers of threads [1,2]\n"
-        "  --algorithms LIST    names, with :ccl for the CCL loss [all of them, both ways]\n",
+        "crosstalk train; the default is a small network on made-up data.\n\n",
         out);
+    ct_own_help("verify", out);
 }
 
 typedef struct verify {
@@ -239,23 +237,17 @@ static ct_status verify_case(verify *v, const char *algorithm) {
 /* ---- options ---- */
 
 static ct_status take_options(verify *v, int n_args, char **args) {
+    ct_own own;
     counts ranks = {"ranks", v->ranks, &v->n_ranks},
            threads = {"try-threads", v->threads, &v->n_threads};
-    for (int at = 0; at < n_args; at++) {
-        const char *value;
-        CT_TRY(ct_cli_own_option(n_args, args, &at, ranks.name, &value));
-        if (value != NULL) CT_TRY(ct_split(value, add_count, &ranks));
-        if (value != NULL) continue;
-        CT_TRY(ct_cli_own_option(n_args, args, &at, threads.name, &value));
-        if (value != NULL) CT_TRY(ct_split(value, add_count, &threads));
-        if (value != NULL) continue;
-        CT_TRY(ct_cli_own_option(n_args, args, &at, "algorithms", &value));
-        if (value != NULL) CT_TRY(ct_split(value, add_case, v));
-        if (value == NULL) v->options[v->n_options++] = args[at];
-    }
-    if (v->n_ranks == 0) CT_TRY(ct_split("1,2,3,4", add_count, &ranks));
-    if (v->n_threads == 0) CT_TRY(ct_split("1,2", add_count, &threads));
-    if (v->n_cases == 0) ct_algo_each(add_both, v);
+    CT_TRY(ct_own_take("verify", &n_args, args, &own));
+    CT_TRY(ct_split(ct_own_text(&own, ranks.name), add_count, &ranks));
+    CT_TRY(ct_split(ct_own_text(&own, threads.name), add_count, &threads));
+    if (ct_own_is_given(&own, "algorithms"))
+        CT_TRY(ct_split(ct_own_text(&own, "algorithms"), add_case, v));
+    else
+        ct_algo_each(add_both, v);
+    for (int at = 0; at < n_args; at++) v->options[v->n_options++] = args[at];
     return CT_OK;
 }
 

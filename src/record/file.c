@@ -17,7 +17,7 @@ const char *ct_record_name(ct_record_file file) {
     return files[file].name;
 }
 
-bool ct_record_is(ct_record_file file, ct_role role) {
+bool ct_record_is(ct_record_file file, ct_file_role role) {
     return (files[file].roles & role) != 0;
 }
 

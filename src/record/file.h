@@ -8,14 +8,14 @@
 #include "util/file.h"
 #include "util/text.h"
 
-typedef enum ct_role {
-    CT_ROLE_MARK = 1,   /* there as soon as a run has begun */
-    CT_ROLE_RESULT = 2, /* says how the run ended: a resumed run forgets it */
-    CT_ROLE_HEAVY = 4,  /* left out of light runs (record/light.h) */
-    CT_ROLE_SIDE = 8,   /* kept by them as long as it is small */
-    CT_ROLE_TEXT = 16,  /* names paths of the machine, which light runs do not */
-    CT_ROLE_FOLDER = 32,
-} ct_role;
+typedef enum ct_file_role {
+    CT_FILE_IS_MARK = 1,   /* there as soon as a run has begun */
+    CT_FILE_IS_RESULT = 2, /* says how the run ended: a resumed run forgets it */
+    CT_FILE_IS_HEAVY = 4,  /* left out of light runs (record/light.h) */
+    CT_FILE_IS_SIDE = 8,   /* kept by them as long as it is small */
+    CT_FILE_IS_TEXT = 16,  /* names paths of the machine, which light runs do not */
+    CT_FILE_IS_FOLDER = 32,
+} ct_file_role;
 
 typedef enum ct_record_file {
 #define RECORD_FILE(id, name, roles) CT_FILE_##id,
@@ -25,7 +25,7 @@ typedef enum ct_record_file {
 } ct_record_file;
 
 const char *ct_record_name(ct_record_file file);
-bool ct_record_is(ct_record_file file, ct_role role);
+bool ct_record_is(ct_record_file file, ct_file_role role);
 
 ct_path ct_record_path(const char *dir, ct_record_file file);
 bool ct_record_has(const char *dir, ct_record_file file);

@@ -91,7 +91,7 @@ ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *co
 
 static ct_status remove_files(const char *dir) {
     for (int k = 0; k < CT_N_FILES; k++)
-        if (!ct_record_is(k, CT_ROLE_FOLDER)) CT_TRY(ct_record_remove(dir, k));
+        if (!ct_record_is(k, CT_FILE_IS_FOLDER)) CT_TRY(ct_record_remove(dir, k));
     return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
 }
 
@@ -99,7 +99,7 @@ ct_status ct_record_claim(const char *dir, bool force) {
     CT_TRY(ct_dir_create(dir));
     if (force) return remove_files(dir);
     for (int k = 0; k < CT_N_FILES; k++)
-        if (!ct_record_is(k, CT_ROLE_FOLDER) && ct_record_has(dir, k))
+        if (!ct_record_is(k, CT_FILE_IS_FOLDER) && ct_record_has(dir, k))
             return ct_fail(CT_IO,
                            "%s is there already; name another @out or replace it with @force",
                            ct_record_path(dir, k).text);
@@ -133,6 +133,6 @@ ct_status ct_record_clear_inside(const char *dir, const char *keep) {
 ct_status ct_record_forget(const char *dir) {
     CT_TRY(ct_record_remove(dir, CT_FILE_SUMMARY)); /* first: it says that the run is finished */
     for (int k = 0; k < CT_N_FILES; k++)
-        if (ct_record_is(k, CT_ROLE_RESULT)) CT_TRY(ct_record_remove(dir, k));
+        if (ct_record_is(k, CT_FILE_IS_RESULT)) CT_TRY(ct_record_remove(dir, k));
     return CT_OK;
 }

@@ -143,12 +143,13 @@ static bool is_large(const char *dir, ct_record_file file) {
 /* The summary comes last: where it is light, everything is. */
 static ct_status lighten_dir(const char *dir, const char *name) {
     for (int k = 0; k < CT_N_FILES; k++)
-        if (ct_record_is(k, CT_ROLE_HEAVY) || (ct_record_is(k, CT_ROLE_SIDE) && is_large(dir, k)))
+        if (ct_record_is(k, CT_FILE_IS_HEAVY) ||
+            (ct_record_is(k, CT_FILE_IS_SIDE) && is_large(dir, k)))
             CT_TRY(ct_record_remove(dir, k));
     if (ct_checkpoint_exists(dir)) CT_TRY(ct_checkpoint_remove_all(dir));
     CT_TRY(rewrite_file(dir, CT_FILE_METRICS, name, thin_metrics));
     for (int k = 0; k < CT_N_FILES; k++)
-        if (ct_record_is(k, CT_ROLE_TEXT)) CT_TRY(rewrite_file(dir, k, name, take_paths));
+        if (ct_record_is(k, CT_FILE_IS_TEXT)) CT_TRY(rewrite_file(dir, k, name, take_paths));
     return CT_OK;
 }
 

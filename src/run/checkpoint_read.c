@@ -163,18 +163,13 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
     return CT_OK;
 }
 
-/* The split itself is compared by its hash, wherever it comes from. */
-static bool does_not_matter(const ct_json *ours, const ct_json *theirs) {
-    (void)theirs;
-    return ct_config_is_local(ours->key) || strcmp(ours->key, "partition-file") == 0;
-}
-
 /* The run's options against those of the checkpoint, both with everything filled in. */
 static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
     ct_text now = {0}, then = {0};
     char name[64];
-    ct_status status = ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
-                                                 does_not_matter, name, sizeof name, &now, &then);
+    ct_status status =
+        ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
+                                  ct_difference_may_resume, name, sizeof name, &now, &then);
     if (status == CT_OK && name[0] != '\0')
         status = ct_fail(
             CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s", name,

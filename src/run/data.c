@@ -30,8 +30,6 @@ ct_dataset_options ct_run_data_options(const ct_config *c) {
 
 ct_status ct_run_name_data(ct_config *c) {
     const char *name;
-    if (strcmp(c->labels, "fine") != 0 && strcmp(c->labels, "coarse") != 0)
-        return ct_refuse("labels", "no '%s'; known: fine, coarse", c->labels);
     if (strcmp(c->dataset, "auto") != 0) return CT_OK;
     if (strstr(c->data_dir, RANK) != NULL)
         return ct_refuse("data-dir",

@@ -2,6 +2,7 @@
 #include "run/fault.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/text.h"

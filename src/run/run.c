@@ -8,7 +8,7 @@
 #include "util/memory.h"
 
 static ct_status build_model(ct_run *run) {
-    ct_config *c = &run->config;
+    const ct_config *c = &run->config;
     const ct_dataset *d = &run->dataset;
     ct_model_spec spec = {.name = c->model,
                           .input = {d->train.channels, d->train.height, d->train.width},
@@ -18,7 +18,6 @@ static ct_status build_model(ct_run *run) {
     CT_TRY(ct_precision_parse(c->precision, &options.precision));
     CT_TRY(ct_graph_create(&spec, &run->graph));
     CT_TRY(ct_backend_create(c->device, &options, &run->backend));
-    snprintf(c->device, sizeof c->device, "%s", run->backend->ops->name);
     /* Evaluation goes in batches of at least 32, however small the training's are. */
     int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
@@ -174,7 +173,6 @@ static ct_status create_transport(ct_run *run) {
                                     .link_bytes_per_s = 1e6 / 8 * c->link_bandwidth,
                                     .n_worlds = run->n_worlds};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
-    if (!ct_run_leads(run)) ct_hooks_use(NULL);
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
 
@@ -188,7 +186,6 @@ static ct_status create_faults(ct_run *run) {
 
 /* The names are checked before the data is read: a typing error costs no time. */
 static ct_status build(ct_run *run) {
-    CT_TRY(ct_run_name_data(&run->config));
     CT_TRY(ct_config_resolve(&run->config));
     CT_TRY(ct_lr_schedule_create(&run->config, &run->lr));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));

@@ -9,8 +9,8 @@
 #include "data/partition.h"
 #include "record/epoch.h"
 #include "record/folder.h"
+#include "run/resolve.h"
 #include "run/schedule.h"
-#include "schema/config.h"
 
 /* What belongs to one seed and one pair of lambdas. The worlds of several are trained at once as
  * rows of the same banks, world by world (all seeds of a pair, then the next pair); each gives the
@@ -146,6 +146,9 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 
 /* ---- seeds (worlds.c) ---- */
+#define CT_MAX_WORLDS 1024
+/* The seeds of --seeds, or the one of --seed: at most CT_MAX_WORLDS. */
+ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
 /* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
  * their splits.
  */

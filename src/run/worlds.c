@@ -9,19 +9,33 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-#define MAX_WORLDS 1024
-#define MAX_SEED   9000000000000000 /* as of --seed: numbers that JSON keeps */
+#define MAX_SEED 9000000000000000 /* as of --seed: numbers that JSON keeps */
+
+typedef struct seed_list {
+    uint64_t *seeds;
+    int n;
+} seed_list;
 
 static ct_status add_seed(void *context, const char *field) {
-    ct_run *run = context;
+    seed_list *list = context;
     int64_t seed = 0;
     if (!ct_parse_i64(field, &seed) || seed < 0 || seed > MAX_SEED)
         return ct_refuse("seeds", "'%s' is not a whole number from 0 to 9e15", field);
-    for (int k = 0; k < run->n_worlds; k++)
-        if (run->seeds[k] == (uint64_t)seed) return ct_refuse("seeds", "%s is there twice", field);
-    if (run->n_worlds == MAX_WORLDS) return ct_refuse("seeds", "at most %d seeds", MAX_WORLDS);
-    run->seeds[run->n_worlds++] = (uint64_t)seed;
+    for (int k = 0; k < list->n; k++)
+        if (list->seeds[k] == (uint64_t)seed) return ct_refuse("seeds", "%s is there twice", field);
+    if (list->n == CT_MAX_WORLDS) return ct_refuse("seeds", "at most %d seeds", CT_MAX_WORLDS);
+    list->seeds[list->n++] = (uint64_t)seed;
     return CT_OK;
+}
+
+ct_status ct_config_seeds(const ct_config *c, uint64_t *seeds, int *n) {
+    seed_list list = {seeds, 0};
+    if (c->seeds[0] != '\0')
+        CT_TRY(ct_split(c->seeds, add_seed, &list));
+    else
+        seeds[list.n++] = (uint64_t)c->seed;
+    *n = list.n;
+    return list.n > 0 ? CT_OK : ct_refuse("seeds", "@seeds names no seed");
 }
 
 /* Another pair: the worlds of all seeds once more. */
@@ -34,8 +48,9 @@ static ct_status add_pair(void *context, const char *field) {
     for (int k = 0; k < first; k++)
         if (run->lambdas[2 * k] == pair[0] && run->lambdas[2 * k + 1] == pair[1])
             return ct_refuse("lambdas", "%s is there twice", field);
-    if (first + run->n_seeds > MAX_WORLDS)
-        return ct_refuse("lambdas", "@lambdas and @seeds: at most %d of both together", MAX_WORLDS);
+    if (first + run->n_seeds > CT_MAX_WORLDS)
+        return ct_refuse("lambdas", "@lambdas and @seeds: at most %d of both together",
+                         CT_MAX_WORLDS);
     for (int k = first; k < first + run->n_seeds; k++) {
         run->seeds[k] = run->seeds[k - first];
         memcpy(run->lambdas + 2 * k, pair, sizeof pair);
@@ -47,7 +62,7 @@ static ct_status add_pair(void *context, const char *field) {
 static ct_status add_pairs(ct_run *run) {
     run->n_seeds = run->n_worlds;
     if (run->config.lambdas[0] == '\0') return CT_OK;
-    run->lambdas = ct_new(double, 2 * MAX_WORLDS);
+    run->lambdas = ct_new(double, 2 * CT_MAX_WORLDS);
     if (run->lambdas == NULL) return ct_fail(CT_NOMEM, "no memory for the lambdas");
     run->lambdas[0] = -1; /* no pair yet */
     return ct_split(run->config.lambdas, add_pair, run);
@@ -76,12 +91,6 @@ static ct_status create_schedule(ct_run *run) {
                               &run->schedule);
 }
 
-static void name_weights(ct_config *c, const ct_topology_facts *facts) {
-    bool is_regular = facts->min_degree == facts->max_degree;
-    if (strcmp(c->weights, "auto") == 0)
-        snprintf(c->weights, sizeof c->weights, "%s", is_regular ? "uniform" : "metropolis");
-}
-
 /* The worlds' mixing matrices as one. */
 static ct_status join_weights(ct_run *run) {
     ct_sparse *parts = ct_new(ct_sparse, (size_t)run->n_worlds);
@@ -93,14 +102,10 @@ static ct_status join_weights(ct_run *run) {
 }
 
 ct_status ct_run_create_worlds(ct_run *run) {
-    ct_config *c = &run->config;
-    run->seeds = ct_new(uint64_t, MAX_WORLDS);
+    const ct_config *c = &run->config;
+    run->seeds = ct_new(uint64_t, CT_MAX_WORLDS);
     if (run->seeds == NULL) return ct_fail(CT_NOMEM, "no memory for the seeds");
-    if (c->seeds[0] != '\0')
-        CT_TRY(ct_split(c->seeds, add_seed, run));
-    else
-        run->seeds[run->n_worlds++] = (uint64_t)c->seed;
-    if (run->n_worlds == 0) return ct_refuse("seeds", "@seeds names no seed");
+    CT_TRY(ct_config_seeds(c, run->seeds, &run->n_worlds));
     CT_TRY(add_pairs(run));
     if (c->agents * run->n_worlds > CT_MAX_AGENTS)
         return ct_fail(CT_INVAL, "%d times %lld agents are more than %d rows", run->n_worlds,
@@ -117,7 +122,6 @@ ct_status ct_run_create_worlds(ct_run *run) {
         CT_TRY(connect_agents(run, k));
         run->graphs[k] = run->worlds[k].graph;
     }
-    if (run->schedule.n == 0) name_weights(c, &run->worlds[0].topology_facts);
     CT_TRY(join_weights(run));
     return ct_topology_join(run->graphs, run->n_worlds, &run->topology);
 }

@@ -1,21 +1,10 @@
 /* The options of a run against those that an earlier one has saved. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "schema/config.h"
 #include "util/json.h"
-
-bool ct_config_is_local(const char *name) {
-    static const char *const names[] = {"data-dir",          "cache",      "memory",
-                                        "workers",           "strict",     "device",
-                                        "threads",           "out",        "iterations",
-                                        "eval-every",        "ledger",     "save-agents",
-                                        "timeout",           "transport",  "checkpoint-every",
-                                        "checkpoint-strict", "tensorboard"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (strcmp(names[k], name) == 0) return true;
-    return false;
-}
 
 void ct_option_text(const ct_json *value, ct_text *out) {
     switch (value->kind) {
@@ -62,4 +51,10 @@ ct_status ct_config_find_difference(const ct_config *config, const ct_json *save
     }
     ct_json_free(&now);
     return CT_OK;
+}
+
+bool ct_difference_may_resume(const ct_json *ours, const ct_json *theirs) {
+    const ct_option *o = ct_schema_find(ours->key);
+    (void)theirs;
+    return o != NULL && (o->roles & (CT_ROLE_LOCAL | CT_ROLE_LENGTH | CT_ROLE_CONTENT)) != 0;
 }

@@ -223,7 +223,7 @@ static ct_status configure(const ct_study *study, const ct_config *given,
     CT_TRY(ct_run_name_data(c));
     CT_TRY(set_dir(study, cell));
     ct_config resolved = *c;
-    TRY_AT(study, row->line, ct_config_resolve(&resolved));
+    TRY_AT(study, row->line, ct_config_choose(&resolved));
     CT_TRY(count_epochs(request, &resolved, cell));
     CT_TRY(check_words(study, given, request, cell));
     char text[CT_CONFIG_TEXT];

@@ -62,7 +62,7 @@ ct_status ct_config_check(const ct_config *config, const char **option) {
     const ct_algo *algo;
     ct_config c = *config;
     *option = "";
-    CT_TRY(ct_config_resolve(&c));
+    CT_TRY(ct_config_choose(&c));
     *option = "algorithm";
     CT_TRY(ct_algo_find(c.algorithm, &algo));
     *option = "model";

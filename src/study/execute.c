@@ -39,7 +39,7 @@ static ct_status find_difference(const ct_cell *cell, const ct_json *saved, char
                                  ct_text *ours, ct_text *theirs) {
     const char *source = "";
     ct_config resolved = cell->config;
-    CT_TRY(ct_config_resolve(&resolved));
+    CT_TRY(ct_config_choose(&resolved));
     CT_TRY(ct_config_find_difference(&resolved, ct_json_get(saved, "options"), does_not_matter,
                                      name, 64, ours, theirs));
     if (name[0] != '\0' || !ct_cell_has_other_data(cell, saved, &source)) return CT_OK;
@@ -143,7 +143,7 @@ static void remove_file(const char *dir, const char *name) {
 static ct_status write_diverged(const ct_cell *cell, const char *message) {
     ct_text text = {0};
     ct_config resolved = cell->config;
-    CT_TRY(ct_config_resolve(&resolved));
+    CT_TRY(ct_config_choose(&resolved));
     ct_text_add(&text, "{\"message\": ");
     ct_json_add_string(&text, message);
     ct_text_add(&text, ", \"options\": {");
@@ -170,7 +170,7 @@ static bool can_resume(const ct_cell *cell) {
 
 static ct_status train_cell(const ct_cell *cell) {
     ct_config config = cell->config;
-    CT_TRY(ct_config_resolve(&config));
+    CT_TRY(ct_config_choose(&config));
     ct_config_fix(&config); /* nothing comes from the checkpoint: it must agree */
     if (cell->state == CT_CELL_BEGUN && can_resume(cell))
         memcpy(config.resume, config.out, sizeof config.resume);

@@ -66,7 +66,7 @@ static bool number_in(const ct_json *value, double *out) {
 static ct_status find_x(const ct_study *study, ct_cell *cell) {
     ct_json *options = NULL;
     ct_config resolved = cell->config;
-    CT_TRY(ct_config_resolve(&resolved));
+    CT_TRY(ct_config_choose(&resolved));
     ct_status status = ct_config_to_json(&resolved, &options);
     if (status == CT_OK && !number_in(ct_json_get(options, study->figure.x), &cell->x))
         status = ct_fail(CT_IO, "%s:%d: figure: %s has no number as its --%s", study->path,

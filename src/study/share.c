@@ -19,7 +19,7 @@ static int count_seeds(const ct_config *config) {
 /* Everything that must be the same, as text. */
 static ct_status common_text(const ct_cell *cell, ct_text *out) {
     ct_config config = cell->config;
-    CT_TRY(ct_config_resolve(&config));
+    CT_TRY(ct_config_choose(&config));
     config.lambda_m = config.lambda_d = 0;
     config.out[0] = '\0';
     ct_config_print(&config, out);
@@ -29,7 +29,7 @@ static ct_status common_text(const ct_cell *cell, ct_text *out) {
 static bool may_share(const ct_cell *cell) {
     ct_config config = cell->config;
     if (!cell->is_selected || cell->is_alone || !ct_cell_is_free(cell)) return false;
-    (void)CT_CATCH(NULL, ct_config_resolve(&config));
+    (void)CT_CATCH(NULL, ct_config_choose(&config));
     return strcmp(config.loss, "ccl") == 0 && config.ccl_adaptive == 0 && config.lambdas[0] == '\0';
 }
 
@@ -43,7 +43,7 @@ static ct_status is_like(const ct_cell *cell, const ct_text *wanted, bool *out) 
 
 static ct_status add_lambdas(const ct_cell *cell, ct_text *lambdas) {
     ct_config config = cell->config;
-    CT_TRY(ct_config_resolve(&config));
+    CT_TRY(ct_config_choose(&config));
     ct_text_add(lambdas, "%s", lambdas->n > 0 ? "," : "");
     ct_json_add_number(lambdas, config.lambda_m);
     ct_text_add(lambdas, ":");
@@ -99,7 +99,7 @@ ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *ou
 ct_status ct_share_config(const ct_cell *cell, const char *lambdas, const char *dir,
                           ct_config *out) {
     *out = cell->config;
-    CT_TRY(ct_config_resolve(out));
+    CT_TRY(ct_config_choose(out));
     out->lambda_m = out->lambda_d = 0;
     snprintf(out->lambdas, sizeof out->lambdas, "%s", lambdas);
     snprintf(out->out, sizeof out->out, "%s", dir);

@@ -30,7 +30,7 @@
 
 #include "data/dataset.h"
 #include "record/record.h"
-#include "schema/config.h"
+#include "run/resolve.h"
 
 #define CT_STUDY_LABEL 128
 #define CT_STUDY_HEADS 6

@@ -46,7 +46,7 @@ static bool next_name(const char *dir, const char *start, char name[256]) {
 static ct_status is_of_pair(const ct_cell *cell, const char *pair, bool *out) {
     char own[64];
     ct_config config = cell->config;
-    CT_TRY(ct_config_resolve(&config));
+    CT_TRY(ct_config_choose(&config));
     ct_output_pair_name(config.lambda_m, config.lambda_d, own, sizeof own);
     *out = strcmp(config.loss, "ccl") == 0 && strcmp(own, pair) == 0;
     return CT_OK;

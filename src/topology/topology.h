@@ -37,6 +37,8 @@ bool ct_topology_has_edge(const ct_topology *t, int i, int j);
 /* W of the graph. weights: "auto" (uniform on a regular graph, Metropolis-Hastings otherwise),
  * "uniform" 1/(p+1) (refused on irregular graphs, where W would not be doubly stochastic) or
  * "metropolis". Rows hold the agent itself and its neighbours, ascending. */
+/* Everyone has as many neighbours. */
+bool ct_topology_is_regular(const ct_topology *t);
 ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse *out);
 
 /* Symmetric, rows and columns sum to 1 within 1e-6, no negative weight, edges of t only. */

@@ -12,7 +12,7 @@
 
 #define TOLERANCE 1e-6
 
-static bool is_regular(const ct_topology *t) {
+bool ct_topology_is_regular(const ct_topology *t) {
     for (int i = 1; i < t->n; i++)
         if (ct_topology_degree(t, i) != ct_topology_degree(t, 0)) return false;
     return true;
@@ -49,7 +49,7 @@ static void fill_row(const ct_topology *t, int i, bool uniform, ct_sparse *w) {
 }
 
 ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse *out) {
-    bool regular = is_regular(t);
+    bool regular = ct_topology_is_regular(t);
     bool is_auto = strcmp(weights, "auto") == 0, is_uniform = strcmp(weights, "uniform") == 0;
     if (!is_auto && !is_uniform && strcmp(weights, "metropolis") != 0)
         return ct_fail(CT_INVAL, "no mixing weights '%.100s'; known: auto, uniform, metropolis",

@@ -22,6 +22,16 @@ int64_t ct_transport_n_launched(void) {
     return 1;
 }
 
+int ct_transport_launch_rank(void) {
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t k = 0; k < sizeof ranks / sizeof *ranks && ct_transport_n_launched() > 1; k++) {
+        const char *text = getenv(ranks[k]);
+        int64_t rank = 0;
+        if (text != NULL && ct_parse_i64(text, &rank)) return (int)rank;
+    }
+    return 0;
+}
+
 static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
     *rank = 0;
     *n_ranks = 1;

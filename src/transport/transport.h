@@ -32,6 +32,8 @@ typedef struct ct_span {
 
 /* How many processes a launcher (mpirun, srun) started this one with; 1 without a launcher. */
 int64_t ct_transport_n_launched(void);
+/* Which of them this one is, by what their launcher says; 0 where it does not. */
+int ct_transport_launch_rank(void);
 
 /* The rows of one of n_ranks. */
 ct_span ct_rank_rows(int n_rows, int n_ranks, int rank);
