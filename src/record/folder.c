@@ -110,14 +110,18 @@ ct_status ct_record_claim(const char *dir, bool force) {
                    dir, dir);
 }
 
-/* The folder goes if it is empty then. */
+ct_status ct_record_remove_all(const char *dir) {
+    CT_TRY(remove_files(dir));
+    rmdir(dir);
+    return CT_OK;
+}
+
 static ct_status clear_folder(void *keep, const char *dir) {
     int lock = -1;
     if (!ct_dir_exists(dir) || ct_dir_is_same(dir, keep)) return CT_OK;
     if (!ct_dir_lock(dir, &lock)) return CT_OK;
-    ct_status status = remove_files(dir);
+    ct_status status = ct_record_remove_all(dir);
     ct_dir_unlock(&lock);
-    rmdir(dir);
     return status;
 }
 

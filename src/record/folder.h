@@ -30,6 +30,8 @@ ct_status ct_record_claim(const char *dir, bool force);
 /* Deletes the directories of seeds and pairs of the run that is here, which its options name:
  * others are runs of their own. `keep` stays, and what someone trains. */
 ct_status ct_record_clear_inside(const char *dir, const char *keep);
+/* Deletes every file of the run in `dir`, and the directory if it is empty then. */
+ct_status ct_record_remove_all(const char *dir);
 /* Removes what says how the run ended: of one that goes on, it has not happened yet. */
 ct_status ct_record_forget(const char *dir);
 
