@@ -175,7 +175,7 @@ static ct_status check_words(const ct_study *study, const ct_config *given,
                              const ct_study_request *request, const ct_cell *cell) {
     const ct_config *c = &cell->resolved;
     const char *option = "";
-    bool is_done = !c->force && ct_dir_has(c->out, "summary.json");
+    bool is_done = !c->force && ct_record_has(c->out, CT_FILE_SUMMARY);
     if (request->table_only || !cell->is_selected || is_done) return CT_OK;
     ct_error error;
     if (CT_CATCH(&error, check_options(study, c, &option)) == CT_OK) return CT_OK;

@@ -11,8 +11,6 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-#define DIVERGED "diverged.json" /* beside config.txt: why, and the options, as in summary.json */
-
 /* ---- what is there ---- */
 
 /* Options that have come since the run are at what they then were; "auto" is whatever it became
@@ -66,14 +64,10 @@ static ct_status check_options(const ct_cell *cell, const ct_json *options,
 }
 
 static ct_status check_diverged(const ct_cell *cell) {
-    ct_blob blob = {0};
     ct_json *saved = NULL;
-    ct_path path = ct_path_in(cell->config.out, DIVERGED);
-    ct_status status = ct_file_read(path.text, 1 << 20, &blob);
-    if (status == CT_OK) status = ct_json_parse((char *)blob.bytes, blob.n, path.text, &saved);
-    if (status == CT_OK) status = check_options(cell, ct_json_get(saved, "options"), saved);
+    CT_TRY(ct_record_read_file(cell->config.out, CT_FILE_DIVERGED, &saved));
+    ct_status status = check_options(cell, ct_json_get(saved, "options"), saved);
     ct_json_free(&saved);
-    ct_blob_free(&blob);
     return status;
 }
 
@@ -82,7 +76,7 @@ static ct_status check_begun(const ct_cell *cell) {
     ct_config saved;
     ct_json *options = NULL;
     ct_config_init(&saved);
-    CT_TRY(ct_config_read(&saved, ct_path_in(cell->config.out, "config.txt").text));
+    CT_TRY(ct_config_read(&saved, ct_record_path(cell->config.out, CT_FILE_CONFIG).text));
     CT_TRY(ct_config_to_json(&saved, &options));
     ct_status status = check_options(cell, options, NULL);
     ct_json_free(&options);
@@ -94,19 +88,19 @@ ct_status ct_cell_inspect(ct_cell *cell) {
     ct_json_free(&cell->summary);
     cell->state = CT_CELL_MISSING;
     if (cell->config.force && cell->is_selected) return CT_OK;
-    if (ct_dir_has(dir, "summary.json")) {
+    if (ct_record_has(dir, CT_FILE_SUMMARY)) {
         CT_TRY(ct_cell_read_summary(cell));
         CT_TRY(check_options(cell, ct_json_get(cell->summary, "options"), cell->summary));
         cell->state = CT_CELL_DONE;
         return CT_OK;
     }
-    if (ct_dir_has(dir, DIVERGED)) {
+    if (ct_record_has(dir, CT_FILE_DIVERGED)) {
         CT_TRY(check_diverged(cell));
         cell->state = CT_CELL_DIVERGED;
         return CT_OK;
     }
     bool has_checkpoint = ct_checkpoint_exists(dir); /* whose options resuming compares */
-    if (!has_checkpoint && !ct_dir_has(dir, "config.txt")) return CT_OK;
+    if (!has_checkpoint && !ct_record_has(dir, CT_FILE_CONFIG)) return CT_OK;
     cell->state = CT_CELL_BEGUN;
     return has_checkpoint ? CT_OK : check_begun(cell);
 }
@@ -122,20 +116,6 @@ ct_status ct_study_inspect(ct_study *study) {
 }
 
 /* ---- one run ---- */
-
-static ct_status write_diverged(const ct_cell *cell, const char *message) {
-    ct_text text = {0};
-    ct_text_add(&text, "{\"message\": ");
-    ct_json_add_string(&text, message);
-    ct_text_add(&text, ", \"options\": {");
-    ct_config_print_json(&cell->resolved, &text);
-    ct_text_add(&text, "\n}}\n");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK)
-        status = ct_file_write(ct_path_in(cell->config.out, DIVERGED).text, text.chars, text.n);
-    ct_text_free(&text);
-    return status;
-}
 
 bool ct_study_can_resume(const char *dir, const char *name) {
     ct_checkpoint *checkpoint = NULL;
@@ -154,7 +134,6 @@ static ct_status train_cell(const ct_cell *cell) {
         memcpy(config.resume, config.out, sizeof config.resume);
     else
         config.force = true; /* what an interrupted or forced run has left */
-    if (config.force) remove(ct_path_in(config.out, DIVERGED).text);
     return ct_train(&config);
 }
 
@@ -166,23 +145,22 @@ static ct_status run_cell(ct_cell *cell, bool keep, bool *is_stopped) {
     bool was_stopped = ct_signals_seen() != 0;
     if (status == CT_DIVERGED) {
         ct_note("%s: %s", cell->name, ended.text);
-        CT_TRY(write_diverged(cell, ended.text));
         cell->state = CT_CELL_DIVERGED;
-        return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
+        return keep ? CT_OK : ct_record_lighten(cell->config.out, cell->name);
     }
     if (status == CT_DIFFERS)
         return ct_fail(status, "%s: %s; name another @out, or begin again with @force", cell->name,
                        ended.text);
     if (status == CT_STOPPED) return ct_fail_again(&ended);
     if (status != CT_OK) return ct_fail_in(&ended, "%s", cell->name);
-    *is_stopped = was_stopped && !ct_dir_has(cell->config.out, "summary.json");
+    *is_stopped = was_stopped && !ct_record_has(cell->config.out, CT_FILE_SUMMARY);
     if (*is_stopped) {
         cell->state = CT_CELL_BEGUN;
         return CT_OK;
     }
     CT_TRY(ct_cell_read_summary(cell));
     cell->state = CT_CELL_DONE;
-    return keep ? CT_OK : ct_study_lighten(cell->config.out, cell->name);
+    return keep ? CT_OK : ct_record_lighten(cell->config.out, cell->name);
 }
 
 /* ---- all of them ---- */
@@ -226,7 +204,7 @@ static ct_status lighten_done(const ct_study *study) {
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *cell = &study->cells[k];
         if (cell->state == CT_CELL_DONE)
-            CT_TRY(ct_study_lighten_again(cell->config.out, cell->name));
+            CT_TRY(ct_record_lighten_again(cell->config.out, cell->name));
     }
     return CT_OK;
 }

@@ -60,7 +60,7 @@ static ct_status offer_run(void *context, const char *dir, const char *name) {
     ct_json *summary = NULL;
     ct_status status = CT_OK;
     (void)name;
-    if (!ct_dir_has(dir, "summary.json")) return CT_OK;
+    if (!ct_record_has(dir, CT_FILE_SUMMARY)) return CT_OK;
     if (CT_CATCH(NULL, ct_summary_read(dir, &summary)) != CT_OK) return CT_OK; /* not ours */
     for (int k = 0; k < study->n_cells && status == CT_OK; k++) {
         ct_cell *cell = &study->cells[k];
@@ -101,14 +101,14 @@ ct_status ct_study_find_elsewhere(ct_study *study) {
 
 /* What a light run has. */
 static ct_status copy_files(const char *from, const char *to) {
-    static const char *const names[] = {"config.txt", "metrics.jsonl", "setting.json",
-                                        "evaluation.json", "summary.json"};
+    static const ct_record_file files[] = {CT_FILE_CONFIG, CT_FILE_METRICS, CT_FILE_SETTING,
+                                           CT_FILE_EVALUATION, CT_FILE_SUMMARY};
     CT_TRY(ct_dir_create(to));
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         ct_blob blob = {0};
-        if (!ct_dir_has(from, names[k])) continue;
-        CT_TRY(ct_file_read(ct_path_in(from, names[k]).text, (size_t)1 << 30, &blob));
-        ct_status status = ct_file_write(ct_path_in(to, names[k]).text, blob.bytes, blob.n);
+        if (!ct_record_has(from, files[k])) continue;
+        CT_TRY(ct_file_read(ct_record_path(from, files[k]).text, (size_t)1 << 30, &blob));
+        ct_status status = ct_file_write(ct_record_path(to, files[k]).text, blob.bytes, blob.n);
         ct_blob_free(&blob);
         CT_TRY(status);
     }
@@ -125,7 +125,7 @@ static ct_status copy_run(const ct_study *study, const ct_cell *cell) {
     ct_study_remove_dir(part.text, CT_RUN_DEPTH);
     ct_status status = ct_study_each_dir(cell->elsewhere, "seed-", copy_seed, part.text);
     if (status == CT_OK) status = copy_files(cell->elsewhere, part.text);
-    if (status == CT_OK) status = ct_study_lighten(part.text, cell->name);
+    if (status == CT_OK) status = ct_record_lighten(part.text, cell->name);
     if (status == CT_OK && rename(part.text, cell->config.out) != 0)
         status = ct_fail(CT_IO, "%s: cannot become %s", part.text, cell->config.out);
     if (status != CT_OK) ct_study_remove_dir(part.text, CT_RUN_DEPTH);

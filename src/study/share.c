@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/output.h"
+#include "record/folder.h"
 #include "run/run.h"
 #include "study/study_internal.h"
 #include "util/file.h"
@@ -82,11 +82,11 @@ static ct_status look_at_pair(void *context, const char *field) {
     launch *l = context;
     pair *p = &l->pairs[l->n];
     *p = (pair){.cell = NULL};
-    if (!ct_run_parse_pair(field, p->lambdas))
+    if (!ct_record_parse_pair(field, p->lambdas))
         return ct_fail(CT_IO, "%s: '%s' is no pair of lambdas", l->dir, field);
-    ct_output_pair_name(p->lambdas[0], p->lambdas[1], p->name, sizeof p->name);
+    ct_record_name_pair(p->lambdas[0], p->lambdas[1], p->name, sizeof p->name);
     ct_path path = ct_path_in(l->dir, p->name);
-    p->is_finished = ct_dir_has(path.text, "summary.json");
+    p->is_finished = ct_record_has(path.text, CT_FILE_SUMMARY);
     CT_TRY(p->is_finished ? find_cell_by_summary(l, p, path.text) : find_cell_by_options(l, p));
     l->n++;
     l->n_finished += p->is_finished;
@@ -98,7 +98,7 @@ static ct_status look_at_pair(void *context, const char *field) {
 
 /* *is_one: it is a launch; somebody else's files are nothing to us. */
 static ct_status look(launch *l, bool *is_one) {
-    ct_path path = ct_path_in(l->dir, "config.txt");
+    ct_path path = ct_record_path(l->dir, CT_FILE_CONFIG);
     ct_config_init(&l->config);
     *is_one = ct_file_exists(path.text) &&
               CT_CATCH(NULL, ct_config_read(&l->config, path.text)) == CT_OK &&
@@ -113,7 +113,7 @@ static ct_status look(launch *l, bool *is_one) {
 
 static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
     const char *to = cell->config.out;
-    if (!keep) CT_TRY(ct_study_lighten(from, cell->name));
+    if (!keep) CT_TRY(ct_record_lighten(from, cell->name));
     int reason = rename(from, to) == 0 ? 0 : errno;
     if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
         return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));

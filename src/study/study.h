@@ -29,8 +29,8 @@
 #include <stdio.h>
 
 #include "data/dataset.h"
+#include "record/record.h"
 #include "run/resolve.h"
-#include "study/metric.h"
 
 #define CT_STUDY_LABEL 128
 #define CT_STUDY_HEADS 6

@@ -1,6 +1,7 @@
 #ifndef CT_STUDY_STUDY_INTERNAL_H
 #define CT_STUDY_STUDY_INTERNAL_H
 
+#include "record/light.h"
 #include "study/study.h"
 
 /* ---- places in the study's file (conf.c) ---- */
@@ -35,7 +36,7 @@ ct_status ct_cell_find_difference(const ct_cell *cell, const ct_json *options,
 /* Whether it was made with other data than the cell's; *source: where it had them from. */
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
 void ct_study_data_free(ct_study_data *data);
-/* summary.json of a finished cell, with what late.c adds. */
+/* The summary of a finished cell, with ct_summary_add_late(). */
 ct_status ct_cell_read_summary(ct_cell *cell);
 /* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
  * says that `name` begins again. */
@@ -68,12 +69,6 @@ ct_status ct_study_each_dir(const char *dir, const char *start,
 /* A directory of ours with all that is in it, so many levels deep. */
 void ct_study_remove_dir(const char *dir, int depth);
 
-/* Makes a finished run small enough to be kept, and free of this machine's paths (light.c). `name`
- * is what its files then call its directory. */
-ct_status ct_study_lighten(const char *dir, const char *name);
-/* The same for one that has been made light before, by an older version; others are left alone. */
-ct_status ct_study_lighten_again(const char *dir, const char *name);
-
 /* ---- figures (figure.c) ---- */
 /* The value of `figure = ...`. */
 ct_status ct_figure_parse(const char *text, ct_study_figure *out);
@@ -81,29 +76,13 @@ ct_status ct_figure_parse(const char *text, ct_study_figure *out);
 ct_status ct_figure_place_cells(ct_study *study);
 
 /* ---- curves (curves.c) ---- */
-/* Sums of one metric over the seeds at one epoch. */
-typedef struct ct_epoch_sum {
-    double sum, squares;
-    int n;
-} ct_epoch_sum;
-
 typedef struct ct_cell_curves {
-    ct_epoch_sum *sums; /* [n_epochs][study->n_curves] */
+    ct_epoch_sum *sums; /* [n_epochs][study->n_curves] over the seeds */
     long n_epochs;
 } ct_cell_curves;
 
-void ct_epoch_add(ct_epoch_sum *sum, double value);
-/* The directories of a finished cell's seeds; a run of one seed is its own. */
-ct_status ct_cell_each_seed(const ct_cell *cell, ct_status (*each)(void *context, const char *dir),
-                            void *context);
-/* The lines of dir/metrics.jsonl. */
-ct_status ct_run_each_epoch(const char *dir, ct_status (*each)(void *context, const ct_json *epoch),
-                            void *context);
 ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out);
 void ct_cell_curves_free(ct_cell_curves *curves);
-/* NaN where no seed knows it; the deviation where less than two do. */
-double ct_epoch_mean(const ct_epoch_sum *sum);
-double ct_epoch_deviation(const ct_epoch_sum *sum);
 
 /* ---- table.c ---- */
 /* The cell that a place shows; NULL: none. One of another column is shown again (<). */
