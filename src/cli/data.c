@@ -111,7 +111,7 @@ static void print_shape(const ct_dataset *d) {
     for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
     printf(", deviation");
     for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->std[c]);
-    putchar('\n');
+    printf("\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
 }
 
 static ct_status print_counts(const ct_dataset *d) {

@@ -118,7 +118,7 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
     ct_status status = ct_text_status(&body);
     if (status == CT_OK) {
         ct_text_add(&text, CT_MANIFEST_MAGIC "%016" PRIx64 "\n%s",
-                    ct_checksum(CT_CHECKSUM_START, body.chars, body.n), body.chars);
+                    ct_checksum(CT_HASH_START, body.chars, body.n), body.chars);
         status = ct_text_status(&text);
     }
     if (status == CT_OK)

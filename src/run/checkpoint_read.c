@@ -70,8 +70,7 @@ static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blo
         return ct_fail(CT_IO, "%s: not the manifest of a checkpoint", path);
     const char *body = (const char *)blob->bytes + n_head;
     size_t n = blob->n - n_head;
-    snprintf(expected, sizeof expected, "%016" PRIx64 "\n",
-             ct_checksum(CT_CHECKSUM_START, body, n));
+    snprintf(expected, sizeof expected, "%016" PRIx64 "\n", ct_checksum(CT_HASH_START, body, n));
     if (memcmp(blob->bytes + n_magic, expected, 17) != 0)
         return ct_fail(CT_IO, "%s: damaged: the checksum does not fit", path);
     CT_TRY(ct_json_parse(body, n, path, &c->manifest));

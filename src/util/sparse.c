@@ -7,16 +7,14 @@ ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out
         return ct_fail(CT_INVAL, "a sparse matrix of %d x %d with %d entries cannot be", n_rows,
                        n_cols, n_entries);
     ct_sparse matrix = {.n_rows = n_rows, .n_cols = n_cols};
-    matrix.begin = ct_new(int, (size_t)n_rows + 1);
-    matrix.column = ct_new(int, (size_t)n_entries);
-    matrix.value = ct_new(double, (size_t)n_entries);
-    if (matrix.begin == NULL || matrix.column == NULL || matrix.value == NULL) {
+    ct_status status = ct_make(&matrix.begin, (size_t)n_rows + 1, "a sparse matrix");
+    if (status == CT_OK) status = ct_make(&matrix.column, (size_t)n_entries, "a sparse matrix");
+    if (status == CT_OK) status = ct_make(&matrix.value, (size_t)n_entries, "a sparse matrix");
+    if (status == CT_OK)
+        *out = matrix;
+    else
         ct_sparse_free(&matrix);
-        return ct_fail(CT_NOMEM, "no memory for a sparse matrix of %d rows, %d entries", n_rows,
-                       n_entries);
-    }
-    *out = matrix;
-    return CT_OK;
+    return status;
 }
 
 void ct_sparse_free(ct_sparse *matrix) {
