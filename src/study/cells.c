@@ -118,7 +118,8 @@ static void choose_data_dir(ct_config *config) {
     if (config->data_dir[0] == '\0') return;
     (void)CT_CATCH(NULL, ct_study_each_dir(config->data_dir, s.dataset, look_for_data, &s));
     size_t n = strlen(s.found.text);
-    bool has_place = strcmp(config->dataset, "fashion-mnist") == 0;
+    const ct_dataset_facts *facts = ct_dataset_facts_of(config->dataset);
+    bool has_place = facts != NULL && facts->place != NULL;
     if (n > 0 && n < sizeof config->data_dir) {
         memcpy(config->data_dir, s.found.text, n + 1);
     } else if (has_place) {

@@ -263,6 +263,5 @@ void ct_study_free(ct_study *study) {
     free_lines(study->rows, study->n_rows);
     free_lines(study->columns, study->n_columns);
     ct_free(study->options.items);
-    ct_study_data_free(&study->data);
     memset(study, 0, sizeof *study);
 }

@@ -81,12 +81,11 @@ typedef enum ct_cell_state {
     CT_CELL_DIVERGED,
 } ct_cell_state;
 
-/* The data set that a cell was looked at with last, so that the next one need not read it again
- * (data.c). */
+/* What is known of the data that a cell was looked at with last, so that the next one need not read
+ * it again (data.c). */
 typedef struct ct_study_data {
     char key[3 * CT_CONFIG_TEXT]; /* what it was opened with */
-    bool is_open;
-    ct_dataset set;
+    uint64_t fingerprint;         /* 0: it cannot be opened */
 } ct_study_data;
 
 typedef struct ct_cell {

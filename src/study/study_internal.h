@@ -35,7 +35,6 @@ ct_status ct_cell_find_difference(const ct_cell *cell, const ct_json *options,
                                   const ct_json *summary, ct_text *out);
 /* Whether it was made with other data than the cell's; *source: where it had them from. */
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
-void ct_study_data_free(ct_study_data *data);
 /* The summary of a finished cell, with ct_summary_add_late(). */
 ct_status ct_cell_read_summary(ct_cell *cell);
 /* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
