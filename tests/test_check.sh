@@ -246,6 +246,17 @@ if command -v git >/dev/null 2>&1; then
     refused files_ignored_by_git_are_not_checked "docs/x.md:1: a tab"
 fi
 
+# --- names of the run directory
+record_list() {
+    printf 'RECORD_FILE(NOTES, "notes.txt", 0)\n' | file src/record/file_list.h
+}
+record_list
+printf 'const char *ct_x = "%%s/notes.txt";\n' | file src/run/x.c
+refused a_name_of_the_run_directory_is_the_record_s "src/run/x.c:1: notes.txt is spelled"
+record_list
+printf '/* "notes.txt" */\nconst char *ct_x = "writes notes.txt";\n' | file src/run/x.c
+accepted a_name_in_a_sentence_is_accepted
+
 # --- formatting
 printf 'int  ct_x ;\n' | file src/run/x.c
 if python3 "$root/tools/check" "$tree" | grep -q '^note: formatting not checked'; then

@@ -313,7 +313,7 @@ static void divergence_stops_the_run_and_keeps_what_was_written(void) {
     ct_json *json = read_json("run/metrics.jsonl", 0);
     CHECK(number_of(json, "epoch") == 1);
     ct_json_free(&json);
-    CHECK(n_files("run") == 5);
+    CHECK(n_files("run") == 6 && ct_file_exists("run/diverged.json"));
     remove_dir("run");
     REFUSES(1, TINY "--lr 1e6 --epochs 40 --device ref --algorithm dsgd", "diverged");
     remove_dir("run");

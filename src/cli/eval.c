@@ -1,10 +1,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "record/file.h"
 #include "run/run.h"
-#include "util/file.h"
 #include "util/log.h"
-#include "util/memory.h"
 
 void ct_cli_eval_help(FILE *out) {
     fputs("usage: crosstalk eval RUN [--option value ...]\n"
@@ -17,14 +16,9 @@ void ct_cli_eval_help(FILE *out) {
 /* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
 static ct_status read_run(ct_config *config, const char *dir) {
     bool has_model = config->given[CT_OPT_init];
-    char *options = ct_path_join(dir, "config.txt");
-    char *model = ct_path_join(dir, "consensus.safetensors");
-    ct_status status = options != NULL && model != NULL ? ct_config_read(config, options)
-                                                        : ct_fail(CT_NOMEM, "no memory for a path");
-    if (status == CT_OK && !has_model) status = ct_config_set(config, "init", model);
-    ct_free(options);
-    ct_free(model);
-    return status;
+    CT_TRY(ct_config_read(config, ct_record_path(dir, CT_FILE_CONFIG).text));
+    if (has_model) return CT_OK;
+    return ct_config_set(config, "init", ct_record_path(dir, CT_FILE_CONSENSUS).text);
 }
 
 ct_status ct_cli_eval(int n_args, char **args) {

@@ -10,7 +10,8 @@
 #include "algo/algo.h"
 #include "cli/cli.h"
 #include "ct_config.h"
-#include "run/checkpoint.h"
+#include "record/folder.h"
+#include "record/file.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -128,17 +129,7 @@ static ct_status train(const verify *v, const char *algorithm, int n_ranks, int 
 }
 
 static void clean(const verify *v, const char *name) {
-    static const char *const files[] = {
-        "config.txt",      "partition.csv", "setting.json",          "metrics.jsonl",
-        "evaluation.json", "summary.json",  "consensus.safetensors", "agents.safetensors",
-        "checkpoint"};
-    char path[256];
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
-        snprintf(path, sizeof path, "%s/%s/%s", v->dir, name, files[k]);
-        remove(path);
-    }
-    snprintf(path, sizeof path, "%s/%s", v->dir, name);
-    remove(path);
+    (void)CT_CATCH(NULL, ct_record_remove_all(ct_path_in(v->dir, name).text));
 }
 
 /* ---- comparing ---- */
@@ -155,15 +146,14 @@ static void forget_seconds(ct_blob *blob) {
     }
 }
 
-static ct_status same_file(const verify *v, const char *name, const char *file, bool *same) {
-    char a[256], b[256];
+static ct_status same_file(const verify *v, const char *name, ct_record_file file, bool *same) {
+    ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, name);
     ct_blob x = {0}, y = {0};
-    snprintf(a, sizeof a, "%s/one/%s", v->dir, file);
-    snprintf(b, sizeof b, "%s/%s/%s", v->dir, name, file);
-    ct_status status = ct_file_read(a, SIZE_MAX / 2, &x);
-    if (status == CT_OK) status = ct_file_read(b, SIZE_MAX / 2, &y);
+    ct_status status = ct_file_read(ct_record_path(one.text, file).text, SIZE_MAX / 2, &x);
+    if (status == CT_OK)
+        status = ct_file_read(ct_record_path(other.text, file).text, SIZE_MAX / 2, &y);
     if (status == CT_OK) {
-        if (strcmp(file, "metrics.jsonl") == 0) {
+        if (file == CT_FILE_METRICS) {
             forget_seconds(&x);
             forget_seconds(&y);
         }
@@ -175,13 +165,13 @@ static ct_status same_file(const verify *v, const char *name, const char *file, 
 }
 
 static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
-    static const char *const files[] = {"consensus.safetensors", "agents.safetensors",
-                                        "metrics.jsonl", "evaluation.json", "setting.json"};
+    static const ct_record_file files[] = {CT_FILE_CONSENSUS, CT_FILE_AGENTS, CT_FILE_METRICS,
+                                           CT_FILE_EVALUATION, CT_FILE_SETTING};
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         bool same = false;
         CT_TRY(same_file(v, name, files[k], &same));
         if (same) continue;
-        printf("%-20s %s: %s differs\n", algorithm, how, files[k]);
+        printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
         v->n_different++;
         return CT_OK;
     }
@@ -208,9 +198,6 @@ static ct_status try_resume(verify *v, const char *algorithm, int first, int sec
     CT_TRY(train(v, algorithm, first, 1, "other", stop));
     CT_TRY(train(v, algorithm, second, 1, "other", go_on));
     CT_TRY(compare(v, algorithm, "other", how));
-    char dir[128];
-    snprintf(dir, sizeof dir, "%s/other", v->dir);
-    CT_TRY(ct_checkpoint_remove_all(dir));
     clean(v, "other");
     return CT_OK;
 }

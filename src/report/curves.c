@@ -24,11 +24,11 @@ static double *take(builder *b, int n) {
     return values;
 }
 
-static bool has_point(const ct_curve_spec *spec, const ct_epoch_row *row) {
+static bool has_point(const ct_curve_spec *spec, const ct_record_row *row) {
     return isfinite(row->value[spec->x]) && isfinite(row->value[spec->y]);
 }
 
-static bool is_unknown(const ct_report_run *run, const ct_curve_spec *spec) {
+static bool is_unknown(const ct_record *run, const ct_curve_spec *spec) {
     if (!spec->skips_zero) return false;
     for (int e = 0; e < run->n_epochs; e++)
         if (isfinite(run->epochs[e].value[spec->y]) && run->epochs[e].value[spec->y] != 0)
@@ -36,7 +36,7 @@ static bool is_unknown(const ct_report_run *run, const ct_curve_spec *spec) {
     return true;
 }
 
-static ct_points points_of(builder *b, const ct_report_run *run) {
+static ct_points points_of(builder *b, const ct_record *run) {
     ct_points p = {.x = take(b, run->n_epochs), .y = take(b, run->n_epochs)};
     for (int e = 0; e < run->n_epochs; e++) {
         if (!has_point(b->spec, &run->epochs[e])) continue;
@@ -46,7 +46,7 @@ static ct_points points_of(builder *b, const ct_report_run *run) {
     return p;
 }
 
-static const ct_report_run *run_of(const builder *b, const ct_report_group *g, int k) {
+static const ct_record *run_of(const builder *b, const ct_report_group *g, int k) {
     return &b->report->runs[g->runs[k]];
 }
 
@@ -54,7 +54,7 @@ static const ct_report_run *run_of(const builder *b, const ct_report_group *g, i
 static double next_epoch(const builder *b, const ct_report_group *g) {
     double epoch = INFINITY;
     for (int k = 0; k < g->n_runs; k++) {
-        const ct_report_run *run = run_of(b, g, k);
+        const ct_record *run = run_of(b, g, k);
         if (b->cursor[k] < run->n_epochs)
             epoch = fmin(epoch, run->epochs[b->cursor[k]].value[CT_METRIC_EPOCH]);
     }
@@ -66,8 +66,8 @@ static void average_epoch(builder *b, const ct_report_group *g, double epoch, ct
     double x = 0, y = 0, low = INFINITY, high = -INFINITY;
     int n = 0;
     for (int k = 0; k < g->n_runs; k++) {
-        const ct_report_run *run = run_of(b, g, k);
-        const ct_epoch_row *row = &run->epochs[b->cursor[k]];
+        const ct_record *run = run_of(b, g, k);
+        const ct_record_row *row = &run->epochs[b->cursor[k]];
         if (b->cursor[k] >= run->n_epochs || row->value[CT_METRIC_EPOCH] != epoch) continue;
         b->cursor[k]++;
         if (!has_point(b->spec, row)) continue;
@@ -99,7 +99,7 @@ static void build_curve(builder *b, int group, ct_strand *strands, ct_curve *c) 
     c->low = take(b, n_rows);
     c->high = take(b, n_rows);
     for (int k = 0; k < g->n_runs; k++) {
-        const ct_report_run *run = run_of(b, g, k);
+        const ct_record *run = run_of(b, g, k);
         strands[k] = (ct_strand){.seed = run->seed, .points = points_of(b, run)};
         b->cursor[k] = is_unknown(run, b->spec) ? run->n_epochs : 0;
     }

@@ -6,7 +6,7 @@
 #include "report/report.h"
 
 typedef struct ct_curve_spec {
-    ct_report_metric x, y;
+    ct_metric_id x, y;
     bool skips_zero; /* runs in which y is 0 throughout do not know it (the terms of CCL) */
 } ct_curve_spec;
 

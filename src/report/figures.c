@@ -249,14 +249,14 @@ static void name_figure(const ct_report *r, int group, const char *title, const 
         snprintf(out_title, 160, "%s", title);
 }
 
-static bool same_split(const ct_report_run *a, const ct_report_run *b) {
+static bool same_split(const ct_record *a, const ct_record *b) {
     return a->class_counts != NULL && b->class_counts != NULL && a->n_agents == b->n_agents &&
            a->n_classes == b->n_classes &&
            memcmp(a->class_counts, b->class_counts,
                   (size_t)a->n_agents * (size_t)a->n_classes * sizeof *a->class_counts) == 0;
 }
 
-static const ct_report_run *first_run(const ct_report *r, int group) {
+static const ct_record *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
@@ -268,7 +268,7 @@ static bool is_split_drawn(const ct_report *r, int group) {
 }
 
 static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
-    const ct_report_run *run = first_run(r, group);
+    const ct_record *run = first_run(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
     ct_text caption = {0};
@@ -302,7 +302,7 @@ static void measure_local(const ct_report *r, double *low, double *high) {
     *low = INFINITY;
     *high = -INFINITY;
     for (int k = 0; k < r->n_groups; k++) {
-        const ct_report_run *run = first_run(r, k);
+        const ct_record *run = first_run(r, k);
         for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++) {
             if (!isfinite(run->local_accuracy[i])) continue;
             *low = fmin(*low, run->local_accuracy[i]);
@@ -312,7 +312,7 @@ static void measure_local(const ct_report *r, double *low, double *high) {
 }
 
 static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
-    const ct_report_run *run = first_run(r, group);
+    const ct_record *run = first_run(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
     ct_text caption = {0};
@@ -325,7 +325,7 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
                     .n_edges = run->n_edges,
                     .value = run->local_accuracy};
     measure_local(r, &g.low, &g.high);
-    const char *topology = ct_report_option_of(run, "topology");
+    const char *topology = ct_record_option_of(run, "topology");
     ct_text_add(&caption, "%s, %d agents, %d edges%s", topology != NULL ? topology : "graph",
                 run->n_agents, run->n_edges,
                 run->n_edges > CT_MAX_DRAWN_EDGES ? " (too many to draw)" : "");
@@ -345,12 +345,12 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
 
 /* The confusion matrices of all seeds, added up. NULL without memory or without any. */
 static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int *n_summed) {
-    const ct_report_run *first = &r->runs[g->runs[0]];
+    const ct_record *first = &r->runs[g->runs[0]];
     size_t n = (size_t)first->n_classes * (size_t)first->n_classes;
     uint32_t *sum = NULL;
     *n_summed = 0;
     for (int k = 0; k < g->n_runs; k++) {
-        const ct_report_run *run = &r->runs[g->runs[k]];
+        const ct_record *run = &r->runs[g->runs[k]];
         if (run->confusion == NULL || run->n_classes != first->n_classes) continue;
         if (sum == NULL) sum = ct_new(uint32_t, n);
         if (sum == NULL) return NULL;
@@ -361,7 +361,7 @@ static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int
 }
 
 static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
-    const ct_report_run *run = first_run(r, group);
+    const ct_record *run = first_run(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
     ct_text caption = {0};

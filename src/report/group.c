@@ -40,22 +40,22 @@ static bool is_among(const char *name, const char *const *names, int n) {
     return false;
 }
 
-static bool has_value(const ct_report_run *run, const char *name, const char *value) {
-    const char *own = ct_report_option_of(run, name);
+static bool has_value(const ct_record *run, const char *name, const char *value) {
+    const char *own = ct_record_option_of(run, name);
     return own != NULL && strcmp(own, value) == 0;
 }
 
 /* Every option that counts is the same in both (device too: whoever trained the same seed on two
  * devices gets two groups, as a seed is there only once). */
-static bool counts(const ct_report_option *o) {
+static bool counts(const ct_record_option *o) {
     return !is_among(o->name, LIST(never)) && strcmp(o->name, "device") != 0;
 }
 
-static bool same_options(const ct_report_run *a, const ct_report_run *b) {
+static bool same_options(const ct_record *a, const ct_record *b) {
     int n_more = 0; /* that b has */
     for (int k = 0; k < b->n_options; k++) n_more += counts(&b->options[k]);
     for (int k = 0; k < a->n_options; k++) {
-        const ct_report_option *o = &a->options[k];
+        const ct_record_option *o = &a->options[k];
         if (!counts(o)) continue;
         if (!has_value(b, o->name, o->value)) return false;
         n_more--;
@@ -76,15 +76,15 @@ static void bare_name(const char *path, char *out, size_t size) {
     snprintf(out, size, "%.*s", (int)n, path);
 }
 
-static bool same_bare_name(const ct_report_run *a, const ct_report_run *b) {
+static bool same_bare_name(const ct_record *a, const ct_record *b) {
     char x[1024], y[1024];
     bare_name(a->path, x, sizeof x);
     bare_name(b->path, y, sizeof y);
     return strcmp(x, y) == 0;
 }
 
-static bool belongs(const ct_report *r, const ct_report_group *g, const ct_report_run *run) {
-    const ct_report_run *first = &r->runs[g->runs[0]];
+static bool belongs(const ct_report *r, const ct_report_group *g, const ct_record *run) {
+    const ct_record *first = &r->runs[g->runs[0]];
     for (int k = 0; k < g->n_runs; k++)
         if (r->runs[g->runs[k]].seed == run->seed) return false;
     if (run->n_options == 0 || first->n_options == 0)
@@ -111,32 +111,31 @@ static ct_status add_to_group(ct_report *r, int run) {
 
 /* ---- labels ---- */
 
-static const ct_report_run *first_of(const ct_report *r, int group) {
+static const ct_record *first_of(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
-static bool same_values(const ct_report_run *a, const ct_report_run *b, const char *const *names,
-                        int n) {
+static bool same_values(const ct_record *a, const ct_record *b, const char *const *names, int n) {
     for (int k = 0; k < n; k++) {
-        const char *x = ct_report_option_of(a, names[k]), *y = ct_report_option_of(b, names[k]);
+        const char *x = ct_record_option_of(a, names[k]), *y = ct_record_option_of(b, names[k]);
         if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) return false;
     }
     return true;
 }
 
-bool ct_report_same_method(const ct_report_run *a, const ct_report_run *b) {
+bool ct_report_same_method(const ct_record *a, const ct_record *b) {
     return same_values(a, b, LIST(method));
 }
 
 /* Some other group has another value of this option, and that should be told: settings always,
  * others where method and setting are the same (published lambdas differ from alpha to alpha). */
-static bool is_telling(const ct_report *r, int group, const ct_report_option *o) {
+static bool is_telling(const ct_report *r, int group, const ct_record_option *o) {
     if (is_among(o->name, LIST(never)) || is_among(o->name, LIST(method))) return false;
     bool is_setting = is_among(o->name, LIST(setting));
     for (int k = 0; k < r->n_groups; k++) {
-        const ct_report_run *other = first_of(r, k);
+        const ct_record *other = first_of(r, k);
         if (k == group || has_value(other, o->name, o->value)) continue;
-        const ct_report_run *own = first_of(r, group);
+        const ct_record *own = first_of(r, group);
         if (is_setting) return true;
         if (ct_report_same_method(own, other) && same_values(own, other, LIST(setting)))
             return true;
@@ -144,9 +143,9 @@ static bool is_telling(const ct_report *r, int group, const ct_report_option *o)
     return false;
 }
 
-static void add_method(const ct_report_run *run, ct_text *out) {
-    const char *algorithm = ct_report_option_of(run, "algorithm");
-    const char *loss = ct_report_option_of(run, "loss");
+static void add_method(const ct_record *run, ct_text *out) {
+    const char *algorithm = ct_record_option_of(run, "algorithm");
+    const char *loss = ct_record_option_of(run, "loss");
     char name[1024];
     if (algorithm == NULL) {
         bare_name(run->path, name, sizeof name);
@@ -159,20 +158,20 @@ static void add_method(const ct_report_run *run, ct_text *out) {
 
 /* Most splits are skewed by alpha, which is told where it differs: what needs a word is every other
  * split, and there alpha means nothing. */
-static bool is_worth_telling(const ct_report_run *run, const ct_report_option *o) {
-    const char *split = ct_report_option_of(run, "partition");
+static bool is_worth_telling(const ct_record *run, const ct_record_option *o) {
+    const char *split = ct_record_option_of(run, "partition");
     bool is_usual = split == NULL || strcmp(split, "dirichlet") == 0;
     if (strcmp(o->name, "partition") == 0) return !is_usual;
     return is_usual || strcmp(o->name, "alpha") != 0;
 }
 
 ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **out) {
-    const ct_report_run *run = first_of(r, group);
+    const ct_record *run = first_of(r, group);
     ct_text name = {0};
     ct_text_add(&name, "%s", "");
     if (what & CT_NAME_METHOD) add_method(run, &name);
     for (int k = 0; k < run->n_options; k++) {
-        const ct_report_option *o = &run->options[k];
+        const ct_record_option *o = &run->options[k];
         bool is_setting = is_among(o->name, LIST(setting));
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;

@@ -13,15 +13,15 @@
 #define MAX_CARDS 12 /* of groups */
 #define DASH      "\xE2\x80\x93"
 
-static const ct_report_run *first_run(const ct_report *r, int group) {
+static const ct_record *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
 /* The option's value if all groups have the same; NULL otherwise. */
 static const char *shared_option(const ct_report *r, const char *name) {
-    const char *value = ct_report_option_of(first_run(r, 0), name);
+    const char *value = ct_record_option_of(first_run(r, 0), name);
     for (int g = 1; g < r->n_groups && value != NULL; g++) {
-        const char *other = ct_report_option_of(first_run(r, g), name);
+        const char *other = ct_record_option_of(first_run(r, g), name);
         if (other == NULL || strcmp(other, value) != 0) return NULL;
     }
     return value;
@@ -90,7 +90,7 @@ static void add_escaped(ct_text *out, const ct_text *plain) {
 }
 
 /* A table's or card's number: mean and, over seeds, deviation. */
-static void add_value(const ct_report *r, const ct_report_group *g, ct_report_metric metric,
+static void add_value(const ct_report *r, const ct_report_group *g, ct_metric_id metric,
                       ct_unit unit, bool with_unit, ct_text *out) {
     char text[48];
     double deviation, value = ct_report_mean(r, g, metric, &deviation);
@@ -112,7 +112,7 @@ static void add_value(const ct_report *r, const ct_report_group *g, ct_report_me
 
 static const struct {
     const char *name;
-    ct_report_metric metric;
+    ct_metric_id metric;
     ct_unit unit;
 } facts[] = {
     {"consensus accuracy", CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
@@ -131,13 +131,29 @@ static void add_swatch(ct_text *out, int style) {
     ct_text_add(out, "</svg>");
 }
 
+/* The first number of a group; of one that diverged or failed, when. */
+static void add_main_value(const ct_report *r, const ct_report_group *g, ct_text *out) {
+    const ct_record_end *end = ct_report_end(r, g);
+    double deviation;
+    bool is_known = isfinite(ct_report_mean(r, g, facts[0].metric, &deviation));
+    bool has_ended_early = end->state == CT_RECORD_DIVERGED || end->state == CT_RECORD_FAILED;
+    char words[64];
+    if (is_known || !has_ended_early) add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    if (!has_ended_early) return;
+    ct_record_print_end(end, words, sizeof words);
+    ct_text_add(out, "<small>%s%s</small>", is_known ? " " : "", words);
+}
+
 /* One group: a card for each number. */
 static void add_fact_cards(const ct_report *r, ct_text *out) {
     ct_text_add(out, "<div class=\"cards\" id=\"cards\">\n");
     for (int k = 0; k < N_FACTS; k++) {
         ct_text_add(out, "<div class=\"card\"><div class=\"name\">%s</div><div class=\"value\">",
                     facts[k].name);
-        add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
+        if (k == 0)
+            add_main_value(r, &r->groups[0], out);
+        else
+            add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
         ct_text_add(out, "</div></div>\n");
     }
     ct_text_add(out, "</div>\n");
@@ -149,7 +165,7 @@ static void add_group_card(const ct_report *r, int group, ct_text *out) {
     add_swatch(out, g->style);
     ct_markup_text(out, g->label);
     ct_text_add(out, "</div>\n<div class=\"value\">");
-    add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    add_main_value(r, g, out);
     ct_text_add(out, "</div>\n<dl>");
     for (int k = 1; k < N_FACTS; k++) {
         ct_text_add(out, "<dt>%s</dt><dd>", facts[k].name);
@@ -175,9 +191,9 @@ static void add_cards(const ct_report *r, ct_text *out) {
 /* ---- table ---- */
 
 /* "3 of 8", or "8" of a run that is done. */
-static void add_progress(const ct_report_run *run, ct_text *out) {
-    double epoch = ct_report_last(run, CT_METRIC_EPOCH);
-    const char *wanted = ct_report_option_of(run, "epochs");
+static void add_progress(const ct_record *run, ct_text *out) {
+    double epoch = ct_record_last(run, CT_METRIC_EPOCH);
+    const char *wanted = ct_record_option_of(run, "epochs");
     ct_text_add(out, "%.0f", isfinite(epoch) ? epoch : 0);
     if (run->summary == NULL && wanted != NULL) {
         ct_text_add(out, " of ");
@@ -185,13 +201,15 @@ static void add_progress(const ct_report_run *run, ct_text *out) {
     }
 }
 
-static const char *state_of(const ct_report_run *run) {
-    if (run->summary != NULL) return "finished";
-    if (run->n_options == 0) return DASH;
-    return run->has_diverged ? "diverged" : "not finished";
+/* A metrics file alone does not tell. */
+static void add_state(const ct_record *run, ct_text *out) {
+    char words[64] = DASH;
+    if (run->summary != NULL || run->n_options > 0)
+        ct_record_print_end(&run->end, words, sizeof words);
+    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", words);
 }
 
-static void add_run_row(const ct_report *r, int group, const ct_report_run *run, ct_text *out) {
+static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
     ct_text_add(out, "<tr data-group=\"%d\"><th>", g->style);
     if (r->n_groups > 1) add_swatch(out, g->style);
@@ -202,7 +220,7 @@ static void add_run_row(const ct_report *r, int group, const ct_report_run *run,
     ct_text_add(out, "</td>");
     for (int k = 0; k < N_FACTS; k++) {
         char text[48];
-        double value = ct_report_last(run, facts[k].metric);
+        double value = ct_record_last(run, facts[k].metric);
         ct_unit_print(facts[k].unit, value, text, sizeof text);
         if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
             snprintf(text, sizeof text, "%.2f", 100 * value);
@@ -212,7 +230,7 @@ static void add_run_row(const ct_report *r, int group, const ct_report_run *run,
         ct_markup_text(out, text);
         ct_text_add(out, "</td>");
     }
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state_of(run));
+    add_state(run, out);
 }
 
 static void add_table(const ct_report *r, ct_text *out) {

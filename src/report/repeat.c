@@ -7,16 +7,16 @@
 #include "schema/config.h"
 #include "util/memory.h"
 
-static const ct_report_run *first_run(const ct_report *r, int group) {
+static const ct_record *first_run(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
 /* ---- options ---- */
 
 static bool is_shared(const ct_report *r, const char *name) {
-    const char *value = ct_report_option_of(first_run(r, 0), name);
+    const char *value = ct_record_option_of(first_run(r, 0), name);
     for (int g = 1; g < r->n_groups; g++) {
-        const char *other = ct_report_option_of(first_run(r, g), name);
+        const char *other = ct_record_option_of(first_run(r, g), name);
         if ((value == NULL) != (other == NULL)) return false;
         if (value != NULL && strcmp(value, other) != 0) return false;
     }
@@ -35,7 +35,7 @@ static void add_cell(const char *value, ct_text *out) {
 }
 
 static void add_differing(const ct_report *r, ct_text *out) {
-    const ct_report_run *first = first_run(r, 0);
+    const ct_record *first = first_run(r, 0);
     ct_text_add(out, "<div class=\"wide-table\"><table id=\"options-differing\">\n<thead><tr>"
                      "<th>differs in</th>");
     for (int g = 0; g < r->n_groups; g++) {
@@ -51,14 +51,14 @@ static void add_differing(const ct_report *r, ct_text *out) {
         ct_markup_text(out, name);
         ct_text_add(out, "</th>");
         for (int g = 0; g < r->n_groups; g++)
-            add_cell(ct_report_option_of(first_run(r, g), name), out);
+            add_cell(ct_record_option_of(first_run(r, g), name), out);
         ct_text_add(out, "</tr>\n");
     }
     ct_text_add(out, "</tbody></table></div>\n");
 }
 
 void ct_report_add_options(const ct_report *r, ct_text *out) {
-    const ct_report_run *first = first_run(r, 0);
+    const ct_record *first = first_run(r, 0);
     if (first->n_options == 0) return;
     ct_text_add(out, "<section id=\"options\"><h2>Options</h2>\n");
     if (r->n_groups > 1) add_differing(r, out);
@@ -67,7 +67,7 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
                 "<table id=\"options-shared\"><tbody>\n",
                 r->n_groups > 1 ? "The same for all" : "Every option");
     for (int k = 0; k < first->n_options; k++) {
-        const ct_report_option *o = &first->options[k];
+        const ct_record_option *o = &first->options[k];
         if (!is_shared(r, o->name) || is_own(o->name)) continue;
         ct_text_add(out, "<tr><th>");
         ct_markup_text(out, o->name);
@@ -101,7 +101,7 @@ static void add_word(ct_text *out, const char *word) {
 }
 
 /* "name = value\n" is a line of the text. */
-static bool has_line(const ct_text *lines, const ct_report_option *o) {
+static bool has_line(const ct_text *lines, const ct_record_option *o) {
     ct_text line = {0};
     ct_text_add(&line, "\n%s = %s\n", o->name, o->value);
     bool is_there =
@@ -111,9 +111,9 @@ static bool has_line(const ct_text *lines, const ct_report_option *o) {
 }
 
 /* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */
-static bool is_idle(const ct_report_run *run, const ct_report_option *o) {
-    const char *loss = ct_report_option_of(run, "loss");
-    const char *adaptive = ct_report_option_of(run, "ccl-adaptive");
+static bool is_idle(const ct_record *run, const ct_record_option *o) {
+    const char *loss = ct_record_option_of(run, "loss");
+    const char *adaptive = ct_record_option_of(run, "ccl-adaptive");
     bool is_lambda = strcmp(o->name, "lambda-m") == 0 || strcmp(o->name, "lambda-d") == 0;
     if (!is_lambda || strcmp(o->value, "0") != 0) return false;
     return loss == NULL || strcmp(loss, "ccl") != 0 ||
@@ -123,11 +123,11 @@ static bool is_idle(const ct_report_run *run, const ct_report_option *o) {
 /* Options of other versions and machines are told as well: whoever repeats a run decides. */
 static void add_command(const ct_report *r, const ct_report_group *g, const ct_text *defaults,
                         ct_text *out) {
-    const ct_report_run *run = &r->runs[g->runs[0]];
+    const ct_record *run = &r->runs[g->runs[0]];
     size_t line = 0; /* where the last line begins */
     ct_text_add(out, "crosstalk train");
     for (int k = 0; k < run->n_options; k++) {
-        const ct_report_option *o = &run->options[k];
+        const ct_record_option *o = &run->options[k];
         if (is_own(o->name) || has_line(defaults, o) || is_idle(run, o)) continue;
         bool is_switch = ct_config_is_switch(o->name);
         if (is_switch && strcmp(o->value, "on") != 0) continue;

@@ -20,11 +20,11 @@ static bool is_known(const ct_report *r, const char *path) {
 }
 
 static ct_status load(const ct_name_list *paths, ct_report *out) {
-    out->runs = ct_new(ct_report_run, (size_t)paths->n);
+    out->runs = ct_new(ct_record, (size_t)paths->n);
     if (out->runs == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", paths->n);
     for (int k = 0; k < paths->n; k++) {
         if (is_known(out, paths->name[k])) continue;
-        CT_TRY(ct_report_read_run(paths->name[k], &out->runs[out->n_runs]));
+        CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, &out->runs[out->n_runs]));
         out->n_runs++;
     }
     CT_TRY(ct_report_group_runs(out));
@@ -35,7 +35,7 @@ ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) 
     ct_name_list paths = {0};
     *out = (ct_report){0};
     ct_status status = CT_OK;
-    for (int k = 0; k < n_names && status == CT_OK; k++) status = ct_report_find(names[k], &paths);
+    for (int k = 0; k < n_names && status == CT_OK; k++) status = ct_record_find(names[k], &paths);
     if (status == CT_OK && paths.n == 0) status = ct_fail(CT_INVAL, "name one run or more");
     if (status == CT_OK) status = load(&paths, out);
     ct_name_list_free(&paths);
@@ -44,7 +44,7 @@ ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) 
 }
 
 void ct_report_free(ct_report *r) {
-    for (int k = 0; k < r->n_runs; k++) ct_report_free_run(&r->runs[k]);
+    for (int k = 0; k < r->n_runs; k++) ct_record_free(&r->runs[k]);
     for (int k = 0; k < r->n_groups; k++) {
         ct_free(r->groups[k].label);
         ct_free(r->groups[k].name);
@@ -60,27 +60,35 @@ void ct_report_free(ct_report *r) {
     *r = (ct_report){0};
 }
 
-double ct_report_last(const ct_report_run *run, ct_report_metric metric) {
-    for (int e = run->n_epochs - 1; e >= 0; e--)
-        if (isfinite(run->epochs[e].value[metric])) return run->epochs[e].value[metric];
-    return NAN;
-}
-
-double ct_report_mean(const ct_report *r, const ct_report_group *g, ct_report_metric metric,
+double ct_report_mean(const ct_report *r, const ct_report_group *g, ct_metric_id metric,
                       double *deviation) {
     double sum = 0, squares = 0;
     int n = 0;
     for (int k = 0; k < g->n_runs; k++) {
-        double value = ct_report_last(&r->runs[g->runs[k]], metric);
+        double value = ct_record_last(&r->runs[g->runs[k]], metric);
         if (!isfinite(value)) continue;
         sum += value;
         n++;
     }
     double mean = n > 0 ? sum / n : NAN;
     for (int k = 0; k < g->n_runs; k++) {
-        double value = ct_report_last(&r->runs[g->runs[k]], metric);
+        double value = ct_record_last(&r->runs[g->runs[k]], metric);
         if (isfinite(value)) squares += (value - mean) * (value - mean);
     }
     *deviation = n > 1 ? sqrt(squares / (n - 1)) : NAN;
     return mean;
+}
+
+const ct_record_end *ct_report_end(const ct_report *r, const ct_report_group *g) {
+    static const int badness[] = {[CT_RECORD_DONE] = 0,
+                                  [CT_RECORD_NONE] = 1,
+                                  [CT_RECORD_BEGUN] = 2,
+                                  [CT_RECORD_FAILED] = 3,
+                                  [CT_RECORD_DIVERGED] = 4};
+    const ct_record_end *worst = &r->runs[g->runs[0]].end;
+    for (int k = 1; k < g->n_runs; k++) {
+        const ct_record_end *end = &r->runs[g->runs[k]].end;
+        if (badness[end->state] > badness[worst->state]) worst = end;
+    }
+    return worst;
 }

@@ -3,8 +3,9 @@
  *     ct_report report;
  *     CT_TRY(ct_report_load(names, n_names, &report));
  *     CT_TRY(ct_report_page(&report, &options, &html));     the whole page
- *     CT_TRY(ct_report_body(&report, &options, &main));     <main> alone, to be put into a page
- * that ct_report_free(&report);                              is open already
+ *     CT_TRY(ct_report_body(&report, &options, &main));     <main> alone, to be put into a page that
+ *                                                           is open already
+ *     ct_report_free(&report);
  *
  * Loading reads files and nothing else: a server may load again whenever they have grown. */
 #ifndef CT_REPORT_REPORT_H
@@ -13,47 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "util/json.h"
+#include "record/find.h"
+#include "record/record.h"
 #include "util/status.h"
 #include "util/text.h"
-
-/* Columns of metrics.jsonl. */
-typedef enum ct_report_metric {
-#define METRIC(id, name) CT_METRIC_##id,
-#include "report/metric_list.h"
-#undef METRIC
-    CT_N_METRICS,
-} ct_report_metric;
-
-typedef struct ct_epoch_row {
-    double value[CT_N_METRICS]; /* NaN: null, or not there */
-} ct_epoch_row;
-
-typedef struct ct_report_option {
-    char *name, *value; /* as in config.txt */
-} ct_report_option;
-
-/* One run directory, or one metrics file alone. */
-typedef struct ct_report_run {
-    char *path;                /* as it was found */
-    uint64_t seed;             /* of the options, else of the name; 0 = unknown */
-    ct_report_option *options; /* [n_options] of config.txt */
-    int n_options;
-    ct_epoch_row *epochs; /* [n_epochs] */
-    int n_epochs;
-    ct_json *summary;  /* of summary.json; NULL: not finished */
-    bool has_diverged; /* a diverged.json lies there (crosstalk reproduce), or a loss is NaN */
-    /* of setting.json; 0 and NULL where it is missing */
-    int n_agents, n_classes;
-    char **class_names;     /* [n_classes] or NULL */
-    uint32_t *class_counts; /* [n_agents][n_classes] or NULL */
-    int (*edges)[2];        /* [n_edges] or NULL */
-    int n_edges;
-    /* of evaluation.json, likewise */
-    long evaluated_epoch;
-    double *local_accuracy; /* [n_agents] NaN: a dead agent */
-    uint32_t *confusion;    /* [n_classes][n_classes] true class, what it was taken for */
-} ct_report_run;
 
 /* Runs that differ in nothing but the seed (and in what cannot change results). */
 typedef struct ct_report_group {
@@ -72,25 +36,13 @@ typedef struct ct_report_facet {
 } ct_report_facet;
 
 typedef struct ct_report {
-    ct_report_run *runs;
+    ct_record *runs;
     int n_runs;
     ct_report_group *groups;
     int n_groups;
     ct_report_facet *facets;
     int n_facets;
 } ct_report;
-
-/* Names that grow; every one is owned by the list. */
-typedef struct ct_name_list {
-    char **name;
-    int n;
-} ct_name_list;
-
-ct_status ct_name_list_add(ct_name_list *list, const char *name);
-void ct_name_list_free(ct_name_list *list);
-
-/* Paths of the runs that `name` stands for, in order. */
-ct_status ct_report_find(const char *name, ct_name_list *out);
 
 /* `names`: run directories, directories that hold runs (one or two levels below; those of --seeds
  * hold one for each seed), or metrics files (*.jsonl). A last line of metrics.jsonl that is still
@@ -99,13 +51,12 @@ ct_status ct_report_find(const char *name, ct_name_list *out);
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out);
 void ct_report_free(ct_report *report);
 
-/* The value of an option; NULL if the run has none. */
-const char *ct_report_option_of(const ct_report_run *run, const char *name);
-/* The last value of a metric that is not NaN; NaN if there is none. */
-double ct_report_last(const ct_report_run *run, ct_report_metric metric);
 /* Mean and sample deviation over a group's runs of that; deviation NaN for less than two. */
-double ct_report_mean(const ct_report *report, const ct_report_group *group,
-                      ct_report_metric metric, double *deviation);
+double ct_report_mean(const ct_report *report, const ct_report_group *group, ct_metric_id metric,
+                      double *deviation);
+
+/* How the group's runs ended: done if all are, else the worst that happened to one. */
+const ct_record_end *ct_report_end(const ct_report *report, const ct_report_group *group);
 
 /* Which figures are drawn, and how. */
 typedef struct ct_figure_wishes {

@@ -4,10 +4,6 @@
 
 #include "report/report.h"
 
-/* ---- load.c ---- */
-ct_status ct_report_read_run(const char *path, ct_report_run *out);
-void ct_report_free_run(ct_report_run *run);
-
 #define CT_MAX_IN_LEGEND 6 /* curves; of more a page has one legend for several charts */
 
 /* ---- group.c ---- */
@@ -19,7 +15,7 @@ typedef enum ct_naming {
 } ct_naming;
 ct_status ct_report_name(const ct_report *report, int group, ct_naming what, char **out);
 /* The same algorithm and loss. */
-bool ct_report_same_method(const ct_report_run *a, const ct_report_run *b);
+bool ct_report_same_method(const ct_record *a, const ct_record *b);
 
 /* ---- facet.c ---- */
 ct_status ct_report_part(ct_report *report);

@@ -10,6 +10,7 @@
 #ifndef CT_RUN_CHECKPOINT_H
 #define CT_RUN_CHECKPOINT_H
 
+#include "record/checkpoint.h"
 #include "run/run.h"
 
 /* One world's sums over an epoch, weighted by samples, and the means of its last iteration. */
@@ -47,9 +48,5 @@ ct_status ct_checkpoint_options(const ct_checkpoint *checkpoint, ct_config *conf
 ct_status ct_checkpoint_read(const ct_checkpoint *checkpoint, ct_run *run, ct_position *position);
 /* How long a world's metrics.jsonl was. */
 size_t ct_checkpoint_metrics_bytes(const ct_checkpoint *checkpoint, int world);
-
-/* <run>/checkpoint exists; and removes what checkpoints left there. */
-bool ct_checkpoint_exists(const char *dir);
-ct_status ct_checkpoint_remove_all(const char *dir);
 
 #endif

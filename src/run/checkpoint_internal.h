@@ -7,11 +7,6 @@
 /* A manifest is this, 16 digits of checksum, a line's end, and the JSON text they are of. */
 #define CT_MANIFEST_MAGIC "crosstalk checkpoint 1 "
 
-/* <dir>/checkpoint/<iteration>, or <dir>/checkpoint for -1; ct_free() it. NULL without memory. */
-char *ct_checkpoint_folder(const char *dir, long iteration);
-/* Iterations of the checkpoints there are, whole or not, newest first; ct_free() them. */
-ct_status ct_checkpoint_list(const char *dir, long **out, int *n);
-
 /* What the manifest says about an agent's file. */
 typedef struct ct_agent_file {
     uint64_t bytes, checksum;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/file.h"
 #include "run/checkpoint_internal.h"
 #include "util/file.h"
 #include "util/json.h"
@@ -14,7 +15,7 @@
 
 struct ct_checkpoint {
     ct_json *manifest;
-    char *folder;
+    ct_path folder;
     long iteration;
 };
 
@@ -22,7 +23,6 @@ void ct_checkpoint_free(ct_checkpoint **checkpoint) {
     ct_checkpoint *c = *checkpoint;
     if (c == NULL) return;
     ct_json_free(&c->manifest);
-    ct_free(c->folder);
     ct_free(c);
     *checkpoint = NULL;
 }
@@ -58,7 +58,7 @@ static bool take_numbers(const ct_json *list, double *out) {
 }
 
 static ct_status bad(const ct_checkpoint *c, const char *what) {
-    return ct_fail(CT_IO, "%s/manifest.json: no valid '%s'", c->folder, what);
+    return ct_fail(CT_IO, "%s/" CT_MANIFEST ": no valid '%s'", c->folder.text, what);
 }
 
 /* ---- finding ---- */
@@ -81,12 +81,10 @@ static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blo
 
 static ct_status read_manifest(ct_checkpoint *c) {
     ct_blob blob = {0};
-    char *path = ct_path_join(c->folder, "manifest.json");
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, MAX_MANIFEST, &blob);
-    if (status == CT_OK) status = parse_manifest(c, path, &blob);
+    ct_path path = ct_path_in(c->folder.text, CT_MANIFEST);
+    CT_TRY(ct_file_read(path.text, MAX_MANIFEST, &blob));
+    ct_status status = parse_manifest(c, path.text, &blob);
     ct_blob_free(&blob);
-    ct_free(path);
     return status;
 }
 
@@ -97,7 +95,7 @@ static ct_status check_files(const ct_checkpoint *c) {
     int row = 0;
     for (const ct_json *f = files->child; f != NULL; f = f->next, row++) {
         ct_agent_file expected = {(uint64_t)number(f, "bytes"), hex(f, "checksum")};
-        CT_TRY(ct_agent_file_check(c->folder, row, c->iteration, &expected));
+        CT_TRY(ct_agent_file_check(c->folder.text, row, c->iteration, &expected));
     }
     return CT_OK;
 }
@@ -107,7 +105,7 @@ static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) 
     if (c == NULL) return ct_fail(CT_NOMEM, "no memory for a checkpoint");
     c->iteration = iteration;
     c->folder = ct_checkpoint_folder(dir, iteration);
-    ct_status status = c->folder != NULL ? read_manifest(c) : CT_NOMEM;
+    ct_status status = read_manifest(c);
     if (status == CT_OK) status = check_files(c);
     if (status != CT_OK) {
         ct_checkpoint_free(&c);
@@ -119,7 +117,7 @@ static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) 
 
 static ct_status fail_for_none(const char *dir) {
     if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
-    if (ct_dir_has(dir, "summary.json"))
+    if (ct_record_has(dir, CT_FILE_SUMMARY))
         return ct_fail(CT_IO,
                        "%s: this run is finished and kept no checkpoint to go on from; "
                        "@checkpoint-every end would have",
@@ -263,7 +261,7 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
     for (int k = 0; k < run->n_worlds; k++)
         CT_TRY(read_world(c, run, k, world_at(c, k), &p->tallies[k]));
     for (int i = 0; i < run->agents.n; i++)
-        CT_TRY(ct_agent_file_read(run, i, c->folder, c->iteration));
+        CT_TRY(ct_agent_file_read(run, i, c->folder.text, c->iteration));
     CT_TRY(read_samples(c, &run->agents));
     CT_TRY(read_ledger(c, run));
     CT_TRY(read_fresh(c, run));

@@ -1,28 +1,9 @@
-/* The run directory: config.txt, partition.csv, setting.json (graph and split), metrics.jsonl,
- * evaluation.json (the last one, in detail), summary.json, models. */
+/* What a run hands over to its record (src/record), which writes the run directory. */
 #ifndef CT_RUN_OUTPUT_H
 #define CT_RUN_OUTPUT_H
 
+#include "record/write.h"
 #include "run/checkpoint.h"
-
-/* Means over an epoch's iterations and agents, weighted by samples. */
-typedef struct ct_epoch_losses {
-    double terms[CT_N_TERMS];
-    double train_accuracy;
-} ct_epoch_losses;
-
-typedef struct ct_epoch {
-    long epoch; /* from 1 */
-    long iteration;
-    double lr;
-    ct_epoch_losses losses;
-    bool is_evaluated;
-    ct_evaluation evaluation;
-    double bytes_sent_per_agent; /* so far, mean over agents */
-    double link_seconds;         /* so far, what a simulated link would have taken */
-    double seconds;              /* so far */
-    ct_finish finish;            /* after the last iteration only */
-} ct_epoch;
 
 /* Only the rank that leads writes anything here.
  * Names run->config.out and every world's directory: --out itself for one seed, --out/seed-<s> for
@@ -42,9 +23,11 @@ ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
 /* summary.json and the models of every world; for several seeds also --out/summary.json with means
  * and deviations. last: [n_worlds] */
 ct_status ct_output_end(ct_run *run, const ct_epoch *last);
+/* After ct_output_begin: why the run ended before its time, in the directories of all its worlds.
+ * CT_STOPPED leaves nothing. iteration: from 1; row: who diverged, -1 = unknown. */
+ct_status ct_output_fail(const ct_run *run, const ct_error *error, long iteration, int row);
 
-/* The directory of a pair of --lambdas, below --out. */
-void ct_output_pair_name(double lambda_m, double lambda_d, char *out, size_t size);
+#define ct_output_pair_name ct_record_name_pair
 /* The run's directory: --out, or a name made of what is run. */
 void ct_output_dir(const ct_config *config, char *out, size_t size);
 

@@ -7,6 +7,8 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/partition.h"
+#include "record/epoch.h"
+#include "record/folder.h"
 #include "run/resolve.h"
 #include "run/schedule.h"
 
@@ -35,10 +37,11 @@ typedef struct ct_run {
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
-    ct_topology topology;   /* all worlds side by side */
-    ct_sparse w;            /* likewise */
-    ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
-    ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
+    uint64_t data_fingerprint; /* of all its samples; 0: this process has a part of them */
+    ct_topology topology;      /* all worlds side by side */
+    ct_sparse w;               /* likewise */
+    ct_schedule schedule;      /* of a graph that changes; n = 0: it stays */
+    ct_partition partition;    /* likewise: agents are rows, samples places in dataset.train */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -123,22 +126,11 @@ ct_status ct_train(const ct_config *config);
 /* ---- evaluation (evaluate.c) ---- */
 #define CT_MAX_CONFUSION 100 /* classes of which a confusion matrix is kept */
 
-typedef struct ct_evaluation {
-    double consensus_accuracy, consensus_loss;
-    double local_accuracy_mean, local_accuracy_min, local_accuracy_max;
-    double consensus_distance; /* (1/n) sum_i |x_i - mean|^2 */
-    int diverged;              /* first agent whose loss is not finite; -1: none */
-} ct_evaluation;
-
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
  * out: [n_worlds], filled on the rank that leads, as are local_accuracy and confusion of the run.
  */
 ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
-/* After the last iteration (finish.c): --gossip-rounds of averaging without gradients, then the
- * agents' own models tested again, per world; then --final-merge. NaN: there were no rounds. */
-typedef struct ct_finish {
-    double gossip_accuracy_mean, gossip_accuracy_min, gossip_accuracy_max;
-} ct_finish;
+/* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
@@ -161,8 +153,7 @@ ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
  * their splits.
  */
 ct_status ct_run_create_worlds(ct_run *run);
-/* "m:d", one of --lambdas */
-bool ct_run_parse_pair(const char *field, double pair[2]);
+#define ct_run_parse_pair ct_record_parse_pair /* "m:d", one of --lambdas */
 ct_status ct_run_split_data(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,

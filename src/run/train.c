@@ -35,6 +35,9 @@ typedef struct training {
     double saved_s; /* when the last checkpoint was written */
     int stopped_by; /* the signal that ended the loop; 0 = none */
     int lock;       /* of the run directory; -1 = none */
+    bool has_begun; /* the run directory is ours */
+    long ended_at;  /* the iteration, from 1, and the row that diverged; 0, -1 = none */
+    int ended_row;
 } training;
 
 /* Which of several worlds: "seed 1", "lambdas 0.1:0.01", both, or "" for a run of one. */
@@ -83,7 +86,7 @@ static bool widen(const float *fields, double *terms) {
 
 /* Adds one world's losses of one iteration; NaN or Inf in an agent's ends the run.
  * losses: [rows][stride], from this iteration's on */
-static ct_status read_world(const training *t, int world, long iteration, const float *losses,
+static ct_status read_world(training *t, int world, long iteration, const float *losses,
                             size_t stride) {
     const ct_run *run = t->run;
     ct_tally *tally = &t->at.tallies[world];
@@ -96,7 +99,11 @@ static ct_status read_world(const training *t, int world, long iteration, const 
         const float *fields = losses + (size_t)row * stride;
         double n = ct_order_batch_size(run->order, row, iteration);
         double terms[CT_N_TERMS];
-        if (!widen(fields, terms)) return diverged(run, row, iteration, terms, tally->last);
+        if (!widen(fields, terms)) {
+            t->ended_at = iteration + 1;
+            t->ended_row = row;
+            return diverged(run, row, iteration, terms, tally->last);
+        }
         for (int f = 0; f < CT_LOSS_FIELDS; f++) {
             tally->sums[f] += (f == CT_LOSS_CORRECT ? 1 : n) * (double)fields[f];
             mean[f] += (double)fields[f] / n_alive;
@@ -209,6 +216,9 @@ static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
     double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
     if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
     char who[64], losses[128];
+    t->ended_at = e->iteration;
+    if (e->evaluation.diverged >= 0)
+        t->ended_row = world * t->run->agents.n_agents + e->evaluation.diverged;
     name_terms(e->losses.terms, 0, ", ", losses, sizeof losses);
     if (e->evaluation.diverged >= 0)
         snprintf(who, sizeof who, "agent %d", e->evaluation.diverged);
@@ -386,6 +396,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(restore(t, checkpoint));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
+    t->has_begun = true;
     introduce(run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
     CT_TRY(iterate(t));
@@ -405,6 +416,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     training t = {.run = &run,
                   .saved_s = ct_seconds(),
                   .lock = -1,
+                  .ended_row = -1,
                   .progress = {.started = ct_seconds(),
                                .n_iterations = (long)run.config.epochs * run.epoch_iterations}};
     if (run.config.iterations > 0 && run.config.iterations < t.progress.n_iterations)
@@ -412,6 +424,9 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     ct_signals_catch();
     ct_error error;
     ct_status status = CT_CATCH(&error, train(&t, checkpoint));
+    if (t.has_begun) /* a disk that is full has no room for the reason either */
+        (void)CT_CATCH(
+            NULL, ct_output_fail(&run, &error, t.ended_at > 0 ? t.ended_at : t.next, t.ended_row));
     ct_dir_unlock(&t.lock);
     ct_signals_restore();
     /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */

@@ -38,14 +38,6 @@ ct_status ct_config_seeds(const ct_config *c, uint64_t *seeds, int *n) {
     return list.n > 0 ? CT_OK : ct_refuse("seeds", "@seeds names no seed");
 }
 
-bool ct_run_parse_pair(const char *field, double pair[2]) {
-    char m[64];
-    size_t n = strcspn(field, ":");
-    snprintf(m, sizeof m, "%.*s", n < sizeof m ? (int)n : 0, field);
-    return field[n] == ':' && ct_parse_double(m, &pair[0]) &&
-           ct_parse_double(field + n + 1, &pair[1]) && pair[0] >= 0 && pair[1] >= 0;
-}
-
 /* Another pair: the worlds of all seeds once more. */
 static ct_status add_pair(void *context, const char *field) {
     ct_run *run = context;

@@ -31,7 +31,7 @@ static bool is_inside(const ct_site *site, const char *path) {
 
 static ct_status find_runs(const ct_site *site, ct_name_list *out) {
     ct_name_list all = {0};
-    ct_status status = ct_report_find(site->dir, &all);
+    ct_status status = ct_record_find(site->dir, &all);
     for (int k = 0; k < all.n && status == CT_OK; k++)
         if (is_inside(site, all.name[k])) status = ct_name_list_add(out, all.name[k]);
     ct_name_list_free(&all);
@@ -170,20 +170,19 @@ static void add_accuracy(const ct_report *r, const ct_report_group *g, ct_text *
 
 static void add_group(const ct_site *site, const ct_report *r, const ct_report_group *g,
                       ct_text *out) {
-    const ct_report_run *first = &r->runs[g->runs[0]];
+    const ct_record *first = &r->runs[g->runs[0]];
     ct_text names = {0};
-    int n_done = 0;
-    for (int k = 0; k < g->n_runs; k++) n_done += r->runs[g->runs[k]].summary != NULL;
+    char state[64];
+    ct_record_print_end(ct_report_end(r, g), state, sizeof state);
     add_names(site, r, g, &names);
     ct_text_add(out, "<tr>");
     add_link(&names, g->label, out);
     ct_text_add(out, "<td class=\"word\">");
     ct_markup_text(out, name_of(site, first->path));
     ct_text_add(out, "</td><td>%d</td><td>%.0f</td>", g->n_runs,
-                fmax(0, ct_report_last(first, CT_METRIC_EPOCH)));
+                fmax(0, ct_record_last(first, CT_METRIC_EPOCH)));
     add_accuracy(r, g, out);
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n",
-                n_done == g->n_runs ? "finished" : "not finished");
+    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state);
     ct_text_free(&names);
 }
 

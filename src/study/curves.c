@@ -1,10 +1,9 @@
 /* Curves over the epochs, from the metrics.jsonl of every finished run: mean and sample deviation
  * over the seeds. */
 #include <math.h>
-#include <string.h>
 
+#include "record/folder.h"
 #include "study/study_internal.h"
-#include "util/file.h"
 #include "util/memory.h"
 
 enum { MAX_EPOCHS = 100000 };
@@ -28,18 +27,12 @@ static ct_status make_room(reader *r, long epoch) {
     return CT_OK;
 }
 
-void ct_epoch_add(ct_epoch_sum *s, double value) {
-    s->sum += value;
-    s->squares += value * value;
-    s->n++;
-}
-
-static ct_status read_epoch(void *context, const ct_json *line) {
-    reader *r = context;
-    double epoch = ct_json_number(line, "epoch");
-    CT_TRY(make_room(r, isnan(epoch) ? 0 : (long)epoch));
+static ct_status add_epoch(reader *r, const ct_record_row *row) {
+    double epoch = row->value[CT_METRIC_EPOCH];
+    CT_TRY(make_room(r, (long)epoch));
     for (int k = 0; k < r->study->n_curves; k++) {
-        double value = ct_metric_value(r->study->curves[k], line);
+        const ct_metric *metric = r->study->curves[k];
+        double value = row->value[metric - ct_metrics] * metric->factor;
         if (isnan(value)) continue;
         ct_epoch_add(&r->curves->sums[((long)epoch - 1) * r->study->n_curves + k], value);
     }
@@ -47,50 +40,24 @@ static ct_status read_epoch(void *context, const ct_json *line) {
 }
 
 static ct_status read_seed(void *context, const char *dir) {
-    return ct_run_each_epoch(dir, read_epoch, context);
-}
-
-static ct_status read_line(const char *path, const char *line, size_t n,
-                           ct_status (*each)(void *context, const ct_json *epoch), void *context) {
-    ct_json *json = NULL;
-    CT_TRY(ct_json_parse(line, n, path, &json));
-    ct_status status = each(context, json);
-    ct_json_free(&json);
+    ct_record run;
+    ct_status status = CT_OK;
+    CT_TRY(ct_record_open(dir, CT_READ_METRICS, &run));
+    for (int e = 0; e < run.n_epochs && status == CT_OK; e++)
+        status = add_epoch(context, &run.epochs[e]);
+    ct_record_free(&run);
     return status;
 }
 
-ct_status ct_run_each_epoch(const char *dir, ct_status (*each)(void *context, const ct_json *epoch),
-                            void *context) {
-    ct_blob blob = {0};
-    char *path = ct_path_join(dir, "metrics.jsonl");
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, (size_t)1 << 30, &blob);
-    for (const char *at = (const char *)blob.bytes; status == CT_OK && *at != '\0';) {
-        size_t n = strcspn(at, "\n");
-        if (n > 0) status = read_line(path, at, n, each, context);
-        at += n + (at[n] == '\n');
-    }
-    ct_blob_free(&blob);
-    ct_free(path);
-    return status;
-}
-
-ct_status ct_cell_each_seed(const ct_cell *cell, ct_status (*each)(void *context, const char *dir),
-                            void *context) {
-    const ct_json *seeds = ct_json_get(cell->summary, "seeds");
-    if (seeds == NULL) return each(context, cell->config.out);
-    for (const ct_json *s = seeds->child; s != NULL; s = s->next) {
-        char dir[CT_CONFIG_TEXT + 64];
-        snprintf(dir, sizeof dir, "%s/seed-%.0f", cell->config.out, s->number);
-        CT_TRY(each(context, dir));
-    }
-    return CT_OK;
+ct_status ct_cell_read_summary(ct_cell *cell) {
+    CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
+    return ct_summary_add_late(cell->config.out, cell->summary);
 }
 
 ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out) {
     *out = (ct_cell_curves){0};
     reader r = {study, out};
-    ct_status status = ct_cell_each_seed(cell, read_seed, &r);
+    ct_status status = ct_record_each_world(cell->config.out, read_seed, &r);
     if (status != CT_OK) ct_cell_curves_free(out);
     return status;
 }
@@ -98,16 +65,6 @@ ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cel
 void ct_cell_curves_free(ct_cell_curves *curves) {
     ct_free(curves->sums);
     *curves = (ct_cell_curves){0};
-}
-
-double ct_epoch_mean(const ct_epoch_sum *s) {
-    return s->n > 0 ? s->sum / s->n : NAN;
-}
-
-double ct_epoch_deviation(const ct_epoch_sum *s) {
-    if (s->n < 2) return NAN;
-    double mean = s->sum / s->n, variance = (s->squares - s->n * mean * mean) / (s->n - 1);
-    return variance > 0 ? sqrt(variance) : 0;
 }
 
 /* ---- as CSV ---- */

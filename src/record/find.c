@@ -1,4 +1,5 @@
-/* Which runs a name stands for. */
+#include "record/find.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -6,18 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/report_internal.h"
-#include "util/file.h"
+#include "record/file.h"
 #include "util/memory.h"
 
 #define LEVELS 3 /* below the name: a folder of folders of runs with a folder for each seed */
 
 ct_status ct_name_list_add(ct_name_list *list, const char *name) {
     char **grown = ct_grow(list->name, (size_t)list->n, (size_t)list->n + 1, sizeof *list->name);
-    if (grown == NULL) return ct_fail(CT_NOMEM, "no memory for a name");
+    if (grown == NULL) return ct_no_memory("a name");
     list->name = grown;
     list->name[list->n] = ct_strdup(name);
-    if (list->name[list->n] == NULL) return ct_fail(CT_NOMEM, "no memory for a name");
+    if (list->name[list->n] == NULL) return ct_no_memory("a name");
     list->n++;
     return CT_OK;
 }
@@ -59,11 +59,10 @@ static ct_status add_inside(const char *dir, ct_name_list *out) {
     DIR *d = opendir(dir);
     if (d == NULL) return ct_fail(CT_IO, "%s: %s", dir, strerror(errno));
     for (struct dirent *e; status == CT_OK && (e = readdir(d)) != NULL;) {
-        if (e->d_name[0] == '.' || strcmp(e->d_name, "checkpoint") == 0) continue;
-        char *path = ct_path_join(dir, e->d_name);
-        if (path == NULL) status = ct_fail(CT_NOMEM, "no memory for a path");
-        if (status == CT_OK && ct_dir_exists(path)) status = ct_name_list_add(out, path);
-        ct_free(path);
+        if (e->d_name[0] == '.' || strcmp(e->d_name, ct_record_name(CT_FILE_CHECKPOINT)) == 0)
+            continue;
+        ct_path path = ct_path_in(dir, e->d_name);
+        if (ct_dir_exists(path.text)) status = ct_name_list_add(out, path.text);
     }
     closedir(d);
     if (out->n > n_before)
@@ -79,9 +78,9 @@ static ct_status search(const char *dir, ct_name_list *out) {
     for (int depth = 0; depth <= LEVELS && status == CT_OK && level.n > 0; depth++) {
         for (int k = 0; k < level.n && status == CT_OK; k++) {
             int n_before = next.n;
-            bool is_run = ct_dir_has(level.name[k], "metrics.jsonl");
+            bool is_run = ct_record_has(level.name[k], CT_FILE_METRICS);
             if (!is_run && depth < LEVELS) status = add_inside(level.name[k], &next);
-            if (next.n == n_before && ct_dir_has(level.name[k], "config.txt")) is_run = true;
+            if (next.n == n_before && ct_record_has(level.name[k], CT_FILE_CONFIG)) is_run = true;
             if (is_run && status == CT_OK) status = ct_name_list_add(out, level.name[k]);
         }
         ct_name_list_free(&level);
@@ -92,7 +91,7 @@ static ct_status search(const char *dir, ct_name_list *out) {
     return status;
 }
 
-ct_status ct_report_find(const char *name, ct_name_list *out) {
+ct_status ct_record_find(const char *name, ct_name_list *out) {
     struct stat what;
     if (stat(name, &what) != 0) return ct_fail(CT_IO, "%s: %s", name, strerror(errno));
     if (!S_ISDIR(what.st_mode)) return ct_name_list_add(out, name);
@@ -100,9 +99,8 @@ ct_status ct_report_find(const char *name, ct_name_list *out) {
     CT_TRY(search(name, out));
     if (out->n == n_before)
         return ct_fail(CT_IO,
-                       "%s: no run here, nor up to two levels below (a run has a config.txt "
-                       "and a metrics.jsonl)",
-                       name);
+                       "%s: no run here, nor up to two levels below (a run has a %s and a %s)",
+                       name, ct_record_name(CT_FILE_CONFIG), ct_record_name(CT_FILE_METRICS));
     qsort(out->name + n_before, (size_t)(out->n - n_before), sizeof *out->name, compare_names);
     return CT_OK;
 }

@@ -1,0 +1,142 @@
+#include "record/folder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/checkpoint.h"
+#include "record/file.h"
+#include "record/record.h"
+#include "util/file.h"
+#include "util/text.h"
+
+/* ---- names ---- */
+
+bool ct_record_parse_pair(const char *field, double pair[2]) {
+    char m[64];
+    size_t n = strcspn(field, ":");
+    snprintf(m, sizeof m, "%.*s", n < sizeof m ? (int)n : 0, field);
+    return field[n] == ':' && ct_parse_double(m, &pair[0]) &&
+           ct_parse_double(field + n + 1, &pair[1]) && pair[0] >= 0 && pair[1] >= 0;
+}
+
+void ct_record_name_pair(double lambda_m, double lambda_d, char *out, size_t size) {
+    snprintf(out, size, "m%.9g-d%.9g", lambda_m, lambda_d);
+}
+
+void ct_record_name_seed(uint64_t seed, char *out, size_t size) {
+    snprintf(out, size, "seed-%" PRIu64, seed);
+}
+
+/* ---- which ones there are ---- */
+
+typedef struct walk {
+    const char *dir, *seeds;
+    bool also_pairs;
+    ct_record_visit *visit;
+    void *context;
+} walk;
+
+static ct_status visit_seed(void *context, const char *field) {
+    const walk *w = context;
+    char name[32];
+    int64_t seed;
+    if (!ct_parse_i64(field, &seed)) return CT_OK;
+    ct_record_name_seed((uint64_t)seed, name, sizeof name);
+    return w->visit(w->context, ct_path_in(w->dir, name).text);
+}
+
+static bool are_several(const char *list) {
+    return strchr(list, ',') != NULL;
+}
+
+static ct_status visit_pair(void *context, const char *field) {
+    walk inside = *(const walk *)context;
+    char name[64];
+    double pair[2];
+    if (!ct_record_parse_pair(field, pair)) return CT_OK;
+    ct_record_name_pair(pair[0], pair[1], name, sizeof name);
+    ct_path dir = ct_path_in(inside.dir, name);
+    inside.dir = dir.text;
+    if (!are_several(inside.seeds)) return inside.visit(inside.context, dir.text);
+    CT_TRY(ct_split(inside.seeds, visit_seed, &inside));
+    return inside.also_pairs ? inside.visit(inside.context, dir.text) : CT_OK;
+}
+
+ct_status ct_record_each_inside(const char *dir, const char *seeds, const char *lambdas,
+                                bool also_pairs, ct_record_visit *visit, void *context) {
+    walk w = {dir, seeds, also_pairs, visit, context};
+    if (lambdas[0] != '\0') return ct_split(lambdas, visit_pair, &w);
+    return are_several(seeds) ? ct_split(seeds, visit_seed, &w) : CT_OK;
+}
+
+static const char *list_of(const ct_record *record, const char *name) {
+    const char *value = ct_record_option_of(record, name);
+    return value != NULL ? value : "";
+}
+
+ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *context) {
+    ct_record run;
+    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    const char *seeds = list_of(&run, "seeds"), *lambdas = list_of(&run, "lambdas");
+    ct_status status = lambdas[0] != '\0' || are_several(seeds)
+                           ? ct_record_each_inside(dir, seeds, lambdas, false, visit, context)
+                           : visit(context, dir);
+    ct_record_free(&run);
+    return status;
+}
+
+/* ---- claiming them ---- */
+
+static ct_status remove_files(const char *dir) {
+    for (int k = 0; k < CT_N_FILES; k++)
+        if (!ct_record_is(k, CT_FILE_IS_FOLDER)) CT_TRY(ct_record_remove(dir, k));
+    return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
+}
+
+ct_status ct_record_claim(const char *dir, bool force) {
+    CT_TRY(ct_dir_create(dir));
+    if (force) return remove_files(dir);
+    for (int k = 0; k < CT_N_FILES; k++)
+        if (!ct_record_is(k, CT_FILE_IS_FOLDER) && ct_record_has(dir, k))
+            return ct_fail(CT_IO,
+                           "%s is there already; name another @out or replace it with @force",
+                           ct_record_path(dir, k).text);
+    if (!ct_checkpoint_exists(dir)) return CT_OK;
+    return ct_fail(CT_IO,
+                   "%s has checkpoints already; go on with @resume %s, name another @out or "
+                   "replace it with @force",
+                   dir, dir);
+}
+
+ct_status ct_record_remove_all(const char *dir) {
+    CT_TRY(remove_files(dir));
+    rmdir(dir);
+    return CT_OK;
+}
+
+static ct_status clear_folder(void *keep, const char *dir) {
+    int lock = -1;
+    if (!ct_dir_exists(dir) || ct_dir_is_same(dir, keep)) return CT_OK;
+    if (!ct_dir_lock(dir, &lock)) return CT_OK;
+    ct_status status = ct_record_remove_all(dir);
+    ct_dir_unlock(&lock);
+    return status;
+}
+
+ct_status ct_record_clear_inside(const char *dir, const char *keep) {
+    ct_record old;
+    if (CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old)) != CT_OK) return CT_OK;
+    ct_status status = ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"),
+                                             true, clear_folder, (void *)keep);
+    ct_record_free(&old);
+    return status;
+}
+
+ct_status ct_record_forget(const char *dir) {
+    CT_TRY(ct_record_remove(dir, CT_FILE_SUMMARY)); /* first: it says that the run is finished */
+    for (int k = 0; k < CT_N_FILES; k++)
+        if (ct_record_is(k, CT_FILE_IS_RESULT)) CT_TRY(ct_record_remove(dir, k));
+    return CT_OK;
+}

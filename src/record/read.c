@@ -1,0 +1,289 @@
+/* Reads what a run has left in its directory. */
+#include "record/record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/checkpoint.h"
+#include "record/record_internal.h"
+#include "util/memory.h"
+
+bool ct_line_next(const char *text, ct_line *line) {
+    line->text = line->number == 0 ? text : line->text + line->n + line->is_ended;
+    line->n = strcspn(line->text, "\n");
+    line->is_ended = line->text[line->n] == '\n';
+    line->number++;
+    return *line->text != '\0';
+}
+
+ct_line ct_line_last(const char *text, size_t n) {
+    while (n > 0 && text[n - 1] == '\n') n--;
+    size_t begin = n;
+    while (begin > 0 && text[begin - 1] != '\n') begin--;
+    return (ct_line){.text = text + begin, .n = n - begin};
+}
+
+/* ---- metrics.jsonl ---- */
+
+static ct_status read_row(const ct_line *line, const char *where, ct_record_row *out) {
+    ct_json *json = NULL;
+    CT_TRY(ct_json_parse(line->text, line->n, where, &json));
+    for (int m = 0; m < CT_N_METRICS; m++) out->value[m] = ct_json_number(json, ct_metrics[m].key);
+    ct_json_free(&json);
+    if (isfinite(out->value[CT_METRIC_EPOCH])) return CT_OK;
+    return ct_fail(CT_IO, "%s: no epoch in this line", where);
+}
+
+/* There is room for as many rows as the file has lines. */
+static ct_status add_row(ct_record *run, const ct_record_row *row, const char *where) {
+    double epoch = row->value[CT_METRIC_EPOCH];
+    double before = run->n_epochs > 0 ? run->epochs[run->n_epochs - 1].value[CT_METRIC_EPOCH] : 0;
+    if (run->n_epochs > 0 && before > epoch)
+        return ct_fail(CT_IO, "%s: epoch %g comes after epoch %g", where, epoch, before);
+    run->epochs[run->n_epochs++] = *row;
+    return CT_OK;
+}
+
+/* The last line may be on its way: without its end it counts only if it is whole. */
+static ct_status read_rows(const char *path, const char *text, ct_record *run) {
+    for (ct_line line = {0}; ct_line_next(text, &line);) {
+        char where[640];
+        ct_record_row row;
+        ct_error error;
+        if (line.n == 0) continue;
+        snprintf(where, sizeof where, "%.600s:%d", path, line.number);
+        ct_status status = CT_CATCH(&error, read_row(&line, where, &row));
+        if (status == CT_IO && !line.is_ended) return CT_OK;
+        if (status != CT_OK) return ct_fail_again(&error);
+        CT_TRY(add_row(run, &row, where));
+    }
+    return CT_OK;
+}
+
+static ct_status read_metrics(const char *path, ct_record *run) {
+    ct_blob blob = {0};
+    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
+    ct_status status = CT_OK;
+    if (strlen((char *)blob.bytes) != blob.n) status = ct_fail(CT_IO, "%s: this is not text", path);
+    size_t n_lines = 1;
+    for (size_t k = 0; k < blob.n; k++) n_lines += blob.bytes[k] == '\n';
+    run->epochs = ct_new(ct_record_row, n_lines);
+    if (run->epochs == NULL) status = ct_no_memory(path);
+    if (status == CT_OK) status = read_rows(path, (char *)blob.bytes, run);
+    ct_blob_free(&blob);
+    return status;
+}
+
+double ct_record_last(const ct_record *run, ct_metric_id metric) {
+    for (int e = run->n_epochs - 1; e >= 0; e--)
+        if (isfinite(run->epochs[e].value[metric])) return run->epochs[e].value[metric];
+    return NAN;
+}
+
+/* ---- config.txt ---- */
+
+static ct_status add_option(ct_record *run, const char *path, char *line) {
+    char *equals = strchr(line, '=');
+    if (equals == NULL)
+        return ct_fail(CT_IO, "%s: '%.80s' is not of the form name = value", path, line);
+    *equals = '\0';
+    ct_record_option *grown =
+        ct_grow(run->options, (size_t)run->n_options, (size_t)run->n_options + 1, sizeof *grown);
+    if (grown == NULL) return ct_no_memory(path);
+    run->options = grown;
+    ct_record_option *o = &run->options[run->n_options++];
+    *o = (ct_record_option){ct_strdup(ct_trim(line)), ct_strdup(ct_trim(equals + 1))};
+    return o->name != NULL && o->value != NULL ? CT_OK : ct_no_memory(path);
+}
+
+static ct_status read_options(const char *path, ct_record *run) {
+    ct_blob blob = {0};
+    CT_TRY(ct_file_read(path, 1 << 20, &blob));
+    ct_status status = CT_OK;
+    for (char *at = (char *)blob.bytes; at != NULL && status == CT_OK;) {
+        char *end = strchr(at, '\n');
+        if (end != NULL) *end = '\0';
+        char *line = ct_trim(at);
+        if (*line != '\0' && *line != '#') status = add_option(run, path, line);
+        at = end != NULL ? end + 1 : NULL;
+    }
+    ct_blob_free(&blob);
+    return status;
+}
+
+const char *ct_record_option_of(const ct_record *run, const char *name) {
+    for (int k = 0; k < run->n_options; k++)
+        if (strcmp(run->options[k].name, name) == 0) return run->options[k].value;
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static ct_status read_json(const char *path, ct_json **out) {
+    ct_blob blob = {0};
+    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
+    ct_status status = ct_json_parse((const char *)blob.bytes, blob.n, path, out);
+    ct_blob_free(&blob);
+    return status;
+}
+
+ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
+    ct_path path = ct_record_path(dir, file);
+    CT_TRY(read_json(path.text, out));
+    if ((*out)->kind == CT_JSON_OBJECT) return CT_OK;
+    ct_json_free(out);
+    return ct_fail(CT_IO, "%s: this is no object", path.text);
+}
+
+static ct_status read_summary(const char *path, ct_record *run) {
+    (void)path;
+    return ct_record_read_file(run->path, CT_FILE_SUMMARY, &run->summary);
+}
+
+static ct_status read_object(const char *path, ct_record *run,
+                             ct_status (*take)(const char *path, const ct_json *object,
+                                               ct_record *run)) {
+    ct_json *json = NULL;
+    CT_TRY(read_json(path, &json));
+    ct_status status = take(path, json, run);
+    ct_json_free(&json);
+    return status;
+}
+
+static ct_status read_setting(const char *path, ct_record *run) {
+    return read_object(path, run, ct_record_read_setting);
+}
+
+static ct_status read_evaluation(const char *path, ct_record *run) {
+    return read_object(path, run, ct_record_read_evaluation);
+}
+
+/* ---- how it ended ---- */
+
+/* Files of older versions have no numbers beside the message. */
+static long iteration_in(const char *message) {
+    static const char word[] = " iteration ";
+    const char *found = strstr(message, word);
+    return found != NULL ? strtol(found + sizeof word - 1, NULL, 10) : 0;
+}
+
+static ct_status read_end(const char *dir, ct_record_file file, ct_record_end *out) {
+    ct_json *json = NULL;
+    CT_TRY(ct_record_read_file(dir, file, &json));
+    const ct_json *message = ct_json_get(json, "message");
+    double iteration = ct_json_number(json, "iteration"), agent = ct_json_number(json, "agent");
+    if (message != NULL && message->kind == CT_JSON_STRING)
+        snprintf(out->reason, sizeof out->reason, "%s", message->string);
+    out->state = file == CT_FILE_DIVERGED ? CT_RECORD_DIVERGED : CT_RECORD_FAILED;
+    out->iteration =
+        iteration >= 0 && iteration < 1e15 ? (long)iteration : iteration_in(out->reason);
+    out->agent = agent >= 0 && agent < 1e9 ? (int)agent : -1;
+    ct_json_free(&json);
+    return CT_OK;
+}
+
+/* Older versions left nothing of a run that diverged but its last line. */
+static void look_at_losses(const ct_record *run, ct_record_end *out) {
+    if (run->n_epochs == 0) return;
+    const ct_record_row *last = &run->epochs[run->n_epochs - 1];
+    if (isfinite(last->value[CT_METRIC_CE])) return;
+    double iteration = last->value[CT_METRIC_ITERATION];
+    out->state = CT_RECORD_DIVERGED;
+    out->iteration = isfinite(iteration) ? (long)iteration : 0;
+}
+
+static ct_status find_end(const char *dir, ct_record *run, ct_record_end *out) {
+    ct_path parent = ct_path_in(dir, "..");
+    bool has_metrics = ct_record_has(dir, CT_FILE_METRICS);
+    *out = (ct_record_end){.state = CT_RECORD_DONE, .agent = -1};
+    if (ct_record_has(dir, CT_FILE_SUMMARY)) return CT_OK;
+    if (ct_record_has(dir, CT_FILE_DIVERGED)) return read_end(dir, CT_FILE_DIVERGED, out);
+    if (ct_record_has(dir, CT_FILE_FAILED)) return read_end(dir, CT_FILE_FAILED, out);
+    bool is_there = has_metrics || ct_record_has(dir, CT_FILE_CONFIG) || ct_checkpoint_exists(dir);
+    out->state = is_there ? CT_RECORD_BEGUN : CT_RECORD_NONE;
+    if (!is_there) return CT_OK;
+    if (ct_record_has(parent.text, CT_FILE_DIVERGED))
+        return read_end(parent.text, CT_FILE_DIVERGED, out);
+    if (has_metrics && run->epochs == NULL)
+        CT_TRY(read_metrics(ct_record_path(dir, CT_FILE_METRICS).text, run));
+    if (has_metrics) look_at_losses(run, out);
+    return CT_OK;
+}
+
+ct_status ct_record_look(const char *dir, ct_record_end *out) {
+    ct_record run;
+    CT_TRY(ct_record_open(dir, CT_READ_END, &run));
+    *out = run.end;
+    ct_record_free(&run);
+    return CT_OK;
+}
+
+void ct_record_print_end(const ct_record_end *end, char *out, size_t size) {
+    static const char *const words[] = {"no run", "not finished", "finished", "diverged", "failed"};
+    bool has_iteration = end->state >= CT_RECORD_DIVERGED && end->iteration > 0;
+    int n = snprintf(out, size, "%s", words[end->state]);
+    if (has_iteration && n > 0 && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, " at iteration %ld", end->iteration);
+}
+
+/* ---- a directory ---- */
+
+/* The number behind the last "seed" of a name: seed-3, ccl-seed3. */
+static uint64_t seed_of_name(const char *path) {
+    const char *found = NULL;
+    for (const char *at = path; (at = strstr(at, "seed")) != NULL; at += 4) found = at + 4;
+    if (found == NULL) return 0;
+    if (*found == '-' || *found == '_') found++;
+    return strtoull(found, NULL, 10);
+}
+
+static ct_status read_dir(const char *dir, unsigned what, ct_record *run) {
+    static const struct {
+        unsigned what;
+        ct_record_file file;
+        ct_status (*read)(const char *path, ct_record *run);
+    } parts[] = {{CT_READ_OPTIONS, CT_FILE_CONFIG, read_options},
+                 {CT_READ_METRICS, CT_FILE_METRICS, read_metrics},
+                 {CT_READ_SUMMARY, CT_FILE_SUMMARY, read_summary},
+                 {CT_READ_SETTING, CT_FILE_SETTING, read_setting},
+                 {CT_READ_EVALUATION, CT_FILE_EVALUATION, read_evaluation}};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if ((what & parts[k].what) != 0 && ct_record_has(dir, parts[k].file))
+            CT_TRY(parts[k].read(ct_record_path(dir, parts[k].file).text, run));
+    return (what & CT_READ_END) != 0 ? find_end(dir, run, &run->end) : CT_OK;
+}
+
+ct_status ct_record_open(const char *path, unsigned what, ct_record *out) {
+    int64_t seed = 0;
+    *out = (ct_record){.path = ct_strdup(path), .seed = seed_of_name(path)};
+    ct_status status = out->path != NULL ? CT_OK : ct_no_memory(path);
+    if (status == CT_OK && ct_file_exists(path) && !ct_dir_exists(path))
+        status = read_metrics(path, out);
+    else if (status == CT_OK)
+        status = read_dir(path, what, out);
+    const char *given = ct_record_option_of(out, "seed");
+    if (given != NULL && ct_parse_i64(given, &seed) && seed >= 0) out->seed = (uint64_t)seed;
+    if (status != CT_OK) ct_record_free(out);
+    return status;
+}
+
+void ct_record_free(ct_record *run) {
+    for (int k = 0; k < run->n_options; k++) {
+        ct_free(run->options[k].name);
+        ct_free(run->options[k].value);
+    }
+    for (int c = 0; run->class_names != NULL && c < run->n_classes; c++)
+        ct_free(run->class_names[c]);
+    ct_free(run->class_names);
+    ct_free(run->options);
+    ct_free(run->epochs);
+    ct_json_free(&run->summary);
+    ct_free(run->class_counts);
+    ct_free(run->edges);
+    ct_free(run->local_accuracy);
+    ct_free(run->confusion);
+    ct_free(run->path);
+    *run = (ct_record){0};
+}

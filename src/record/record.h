@@ -1,0 +1,105 @@
+/* The record of a run: what it has left in its directory, read back.
+ *
+ *     ct_record record;
+ *     CT_TRY(ct_record_open("runs/ccl", CT_READ_OPTIONS | CT_READ_METRICS, &record));
+ *     ... record.epochs[record.n_epochs - 1].value[CT_METRIC_CE] ...
+ *     ct_record_free(&record);
+ *
+ * A run that is still training can be read: a last line of metrics.jsonl that is being written is
+ * left out. Anything else that cannot be read is CT_IO and names the file and the line. */
+#ifndef CT_RECORD_RECORD_H
+#define CT_RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/file.h"
+#include "record/metric.h"
+#include "util/json.h"
+
+/* ---- how far it came ---- */
+
+typedef enum ct_record_state {
+    CT_RECORD_NONE,  /* there is no run */
+    CT_RECORD_BEGUN, /* it trains, or was interrupted: perhaps there is a checkpoint */
+    CT_RECORD_DONE,
+    CT_RECORD_DIVERGED, /* a loss became NaN or infinite */
+    CT_RECORD_FAILED,   /* another error ended it; it can be resumed from its last checkpoint */
+} ct_record_state;
+
+typedef struct ct_record_end {
+    ct_record_state state;
+    long iteration;    /* of one that diverged or failed; 0: unknown */
+    int agent;         /* who diverged; -1: unknown, or the consensus model */
+    char reason[1024]; /* one sentence, options as @name; "": unknown */
+} ct_record_end;
+
+/* Of the run in `dir`; a seed of a run of several diverged when that did. CT_IO: what is there
+ * cannot be read. */
+ct_status ct_record_look(const char *dir, ct_record_end *out);
+/* "finished", "not finished", "diverged at iteration 12", "failed at iteration 12". */
+void ct_record_print_end(const ct_record_end *end, char *out, size_t size);
+
+/* ---- what is in it ---- */
+
+typedef struct ct_record_option {
+    char *name, *value; /* as in config.txt */
+} ct_record_option;
+
+/* A line of metrics.jsonl. */
+typedef struct ct_record_row {
+    double value[CT_N_METRICS]; /* NaN: null, or not there */
+} ct_record_row;
+
+enum {
+    CT_READ_OPTIONS = 1,
+    CT_READ_METRICS = 2,
+    CT_READ_SUMMARY = 4,
+    CT_READ_SETTING = 8,
+    CT_READ_EVALUATION = 16, /* with the setting, whose sizes it has */
+    CT_READ_END = 32,
+    CT_READ_ALL = 63,
+};
+
+/* One run directory, or one metrics file alone. What is missing, or was not to be read, is 0 and
+ * NULL. */
+typedef struct ct_record {
+    char *path;                /* as it was opened */
+    uint64_t seed;             /* of the options, else of the name; 0 = unknown */
+    ct_record_option *options; /* [n_options] as words: other versions had other ones */
+    int n_options;
+    ct_record_row *epochs; /* [n_epochs] */
+    int n_epochs;
+    ct_json *summary; /* NULL: not finished */
+    ct_record_end end;
+    /* setting.json */
+    int n_agents, n_classes;
+    char **class_names;     /* [n_classes] or NULL */
+    uint32_t *class_counts; /* [n_agents][n_classes] or NULL */
+    int (*edges)[2];        /* [n_edges] or NULL */
+    int n_edges;
+    /* evaluation.json */
+    long evaluated_epoch;
+    double *local_accuracy; /* [n_agents] NaN: a dead agent */
+    uint32_t *confusion;    /* [n_classes][n_classes] true class, what it was taken for */
+} ct_record;
+
+ct_status ct_record_open(const char *path, unsigned what, ct_record *out);
+void ct_record_free(ct_record *record);
+
+/* The value of an option; NULL if the run has none. */
+const char *ct_record_option_of(const ct_record *record, const char *name);
+/* The last value of a metric that is not NaN; NaN if there is none. */
+double ct_record_last(const ct_record *record, ct_metric_id metric);
+
+/* One of the files that are a JSON object, whole (its members are what write.h writes); the second
+ * for the summary, which a run that is not finished has not. ct_json_free() it. */
+ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out);
+static inline ct_status ct_summary_read(const char *dir, ct_json **out) {
+    return ct_record_read_file(dir, CT_FILE_SUMMARY, out);
+}
+/* The consensus model's accuracy towards the end of the run, and its deviation over the seeds, into
+ * the summary (late.c). */
+ct_status ct_summary_add_late(const char *dir, ct_json *summary);
+
+#endif
