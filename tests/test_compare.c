@@ -84,7 +84,7 @@ static void what_makes_no_comparison_is_refused_before_anything_is_trained(void)
     REFUSES(2, NOTHING "--algorithms ccl:lambdas=1", "'lambdas' has no place in a method");
     REFUSES(2, NOTHING "--algorithms dsgdm:resume=x", "'resume' has no place in a method");
     REFUSES(2, NOTHING "--algorithms dsgdm --resume x", "are resumed by the same command");
-    REFUSES(2, NOTHING "--algorithms dsgdm,gt:topology=rign", "no topology 'rign'");
+    REFUSES(2, NOTHING "--algorithms dsgdm,gt:topology=rign", "no --topology 'rign'");
     CHECK(!ct_dir_exists("nothing") && !ct_dir_exists("foo"));
 }
 

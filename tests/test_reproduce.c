@@ -58,7 +58,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("[row a]\npaper = 1\npaper = 2\n", "my.conf:3: 'paper' is set twice; first in");
     check_refused("[column x]\n[row a]\nlr = 1 | 2\n", "my.conf:3: 2 entries for 1 column");
     check_refused("[column x]\n[row a]\ncells = <\n", "my.conf:3: cells: '<' is none of +");
-    check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:1: --lambda-m, --lambda-d");
+    check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:3: --lambda-m, --lambda-d");
     check_refused("[row a b]\n[row a-B]\n", "my.conf:2: the runs of two rows would both be called");
     check_refused("[row a]\n[row ..]\n", "my.conf:2: a run cannot lie in '..'");
     check_refused("[row ***]\n", "my.conf:1: a run cannot lie in ''");
@@ -68,17 +68,17 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
 
 /* They are a run's to refuse, but it may be the last of many. */
 static void words_that_no_run_takes_are_named_with_their_line(void) {
-    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no algorithm 'ds");
-    check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no topology 'rign'");
+    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no --algorithm 'ds");
+    check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no --topology 'rign'");
     check_refused("[options]\ngraph = torus:3x3\nagents = 8\n[row a]\n", "my.conf:2: ");
-    check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no model 'lenet6");
-    check_refused("[row a]\ndataset = cifar\n", "my.conf:2: no data set 'cifar'");
-    check_refused("[row a]\nagents = 4\npartition = idd\n", "my.conf:3: no partition 'idd'");
+    check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no --model 'lenet6");
+    check_refused("[row a]\ndataset = cifar\n", "my.conf:2: no --dataset 'cifar'");
+    check_refused("[row a]\nagents = 4\npartition = idd\n", "my.conf:3: no --partition 'idd'");
     check_refused("[column x]\nlr-milestones = 2\n[row a]\n", "my.conf:2: --lr-milestones: '2'");
     check_refused("[row a]\nfault = rain=1\n", "my.conf:2: --fault");
     check_refused("[row a]\ncheckpoint-every = 10x\n", "my.conf:2: --checkpoint-every: '10x'");
     check_refused("[row a]\nprecision = fp64\n", "my.conf:2: --precision: no 'fp64'");
-    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no algorithm 'nosu");
+    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no --algorithm 'nosu");
     CHECK(!ct_dir_exists("never"));
 }
 

@@ -185,10 +185,13 @@ static ct_status check_words(const ct_study *study, const ct_config *given,
 }
 
 /* The only place where a cell's options are resolved. --quick takes fewer epochs than they say. */
-static ct_status resolve(const ct_study *study, const ct_study_request *request, ct_cell *cell) {
+static ct_status resolve(const ct_study *study, const ct_config *given,
+                         const ct_study_request *request, ct_cell *cell) {
     char text[32];
+    ct_error error;
     cell->resolved = cell->config;
-    CT_TRY_AT(study, study->rows[cell->row].line, ct_config_choose(&cell->resolved));
+    if (CT_CATCH(&error, ct_config_choose(&cell->resolved)) != CT_OK)
+        return ct_study_fail_at(study, line_of(study, given, cell, error.about), &error);
     int64_t all = cell->resolved.epochs;
     int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
     if (!request->is_quick || n >= all) return CT_OK;
@@ -211,7 +214,7 @@ static ct_status configure(const ct_study *study, const ct_config *given,
     choose_data_dir(c);
     CT_TRY(ct_run_name_data(c));
     CT_TRY(set_dir(study, cell));
-    CT_TRY(resolve(study, request, cell));
+    CT_TRY(resolve(study, given, request, cell));
     CT_TRY(check_words(study, given, request, cell));
     CT_TRY_AT(study, row->paper.line, read_paper(study, &row->paper, cell->column, &cell->paper));
     return CT_OK;

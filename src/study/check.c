@@ -65,7 +65,7 @@ ct_status ct_config_check(const ct_config *c, const char **option) {
     *option = "model";
     CT_TRY(check_model(c->model));
     *option = "dataset";
-    CT_TRY(check_listed("data set", c->dataset, ct_dataset_each));
+    CT_TRY(check_listed("dataset", c->dataset, ct_dataset_each));
     *option = "partition";
     if (c->partition_file[0] == '\0')
         CT_TRY(check_listed("partition", c->partition, ct_partition_each));
