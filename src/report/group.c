@@ -4,59 +4,47 @@
 #include <string.h>
 
 #include "report/report_internal.h"
+#include "schema/schema.h"
 #include "util/memory.h"
 
-/* Options that do not change results, or that are the seed itself. */
-static const char *const never[] = {"seed",
-                                    "seeds",
-                                    "out",
-                                    "data-dir",
-                                    "cache",
-                                    "memory",
-                                    "workers",
-                                    "threads",
-                                    "transport",
-                                    "timeout",
-                                    "save-agents",
-                                    "ledger",
-                                    "eval-every",
-                                    "force",
-                                    "quiet",
-                                    "resume",
-                                    "strict",
-                                    "checkpoint-every",
-                                    "checkpoint-strict"};
-/* Options that say what is learnt and where: told wherever groups differ in them. */
-static const char *const setting[] = {"dataset",   "model", "agents", "topology",
-                                      "partition", "alpha", "epochs"};
-/* Options that a method's name stands for. */
-static const char *const method[] = {"algorithm", "loss"};
+/* ---- what options are, as the schema says ---- */
 
-#define LIST(names) names, (int)(sizeof names / sizeof *names)
-
-static bool is_among(const char *name, const char *const *names, int n) {
-    for (int k = 0; k < n; k++)
-        if (strcmp(names[k], name) == 0) return true;
-    return false;
+/* The seed itself, what makes several runs of one, and what does not change the numbers. */
+static bool never_counts(const char *name) {
+    const ct_option *o = ct_schema_find(name);
+    const unsigned roles = CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS;
+    return strcmp(name, "seed") == 0 || (o != NULL && (o->roles & roles) != 0);
 }
+
+/* What is learnt, by whom and for how long: told wherever groups differ in it. How agents average
+ * (weights, gamma) follows from the graph and is a method's own. */
+static bool is_of_setting(const char *name) {
+    const ct_option *o = ct_schema_find(name);
+    if (o == NULL || never_counts(name)) return false;
+    return strcmp(o->group, "data") == 0 || strcmp(o->group, "model") == 0 ||
+           strcmp(name, "agents") == 0 || strcmp(name, "topology") == 0 ||
+           strcmp(name, "epochs") == 0;
+}
+
+/* What a method's name stands for. */
+static bool is_of_method(const char *name) {
+    return strcmp(name, "algorithm") == 0 || strcmp(name, "loss") == 0;
+}
+
+/* ---- groups ---- */
 
 static bool has_value(const ct_record *run, const char *name, const char *value) {
     const char *own = ct_record_option_of(run, name);
     return own != NULL && strcmp(own, value) == 0;
 }
 
-/* Every option that counts is the same in both (device too: whoever trained the same seed on two
- * devices gets two groups, as a seed is there only once). */
-static bool counts(const ct_record_option *o) {
-    return !is_among(o->name, LIST(never)) && strcmp(o->name, "device") != 0;
-}
-
+/* Every option that counts is the same in both. */
 static bool same_options(const ct_record *a, const ct_record *b) {
     int n_more = 0; /* that b has */
-    for (int k = 0; k < b->n_options; k++) n_more += counts(&b->options[k]);
+    for (int k = 0; k < b->n_options; k++) n_more += !never_counts(b->options[k].name);
     for (int k = 0; k < a->n_options; k++) {
         const ct_record_option *o = &a->options[k];
-        if (!counts(o)) continue;
+        if (never_counts(o->name)) continue;
         if (!has_value(b, o->name, o->value)) return false;
         n_more--;
     }
@@ -115,29 +103,36 @@ static const ct_record *first_of(const ct_report *r, int group) {
     return &r->runs[r->groups[group].runs[0]];
 }
 
-static bool same_values(const ct_record *a, const ct_record *b, const char *const *names, int n) {
-    for (int k = 0; k < n; k++) {
-        const char *x = ct_record_option_of(a, names[k]), *y = ct_record_option_of(b, names[k]);
-        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) return false;
+/* The same value of each of these options, which some of either may lack. */
+static bool same_values(const ct_record *a, const ct_record *b, bool (*is_one)(const char *name)) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < a->n_options; k++) {
+            const ct_record_option *o = &a->options[k];
+            if (is_one(o->name) && !has_value(b, o->name, o->value)) return false;
+        }
+        const ct_record *other = a;
+        a = b;
+        b = other;
     }
     return true;
 }
 
 bool ct_report_same_method(const ct_record *a, const ct_record *b) {
-    return same_values(a, b, LIST(method));
+    return same_values(a, b, is_of_method);
 }
 
 /* Some other group has another value of this option, and that should be told: settings always,
- * others where method and setting are the same (published lambdas differ from alpha to alpha). */
+ * others where method and setting are the same (published lambdas differ from alpha to alpha). So
+ * is the device: whoever trained the same seed on two has two groups, as a seed is there once. */
 static bool is_telling(const ct_report *r, int group, const ct_record_option *o) {
-    if (is_among(o->name, LIST(never)) || is_among(o->name, LIST(method))) return false;
-    bool is_setting = is_among(o->name, LIST(setting));
+    const ct_record *own = first_of(r, group);
+    if (is_of_method(o->name) || (never_counts(o->name) && strcmp(o->name, "device") != 0))
+        return false;
     for (int k = 0; k < r->n_groups; k++) {
         const ct_record *other = first_of(r, k);
         if (k == group || has_value(other, o->name, o->value)) continue;
-        const ct_record *own = first_of(r, group);
-        if (is_setting) return true;
-        if (ct_report_same_method(own, other) && same_values(own, other, LIST(setting)))
+        if (is_of_setting(o->name)) return true;
+        if (ct_report_same_method(own, other) && same_values(own, other, is_of_setting))
             return true;
     }
     return false;
@@ -172,7 +167,7 @@ ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **o
     if (what & CT_NAME_METHOD) add_method(run, &name);
     for (int k = 0; k < run->n_options; k++) {
         const ct_record_option *o = &run->options[k];
-        bool is_setting = is_among(o->name, LIST(setting));
+        bool is_setting = is_of_setting(o->name);
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;
         ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
