@@ -1,4 +1,4 @@
-# Libraries that read pictures, fetch archives and serve pages. Each is taken where it is installed and can be
+# Libraries that read pictures, unpack and fetch archives, and serve pages. Each is taken where it is installed and can be
 # switched off with -DCT_WITH_<NAME>=OFF; what is missing says so when it is asked for (ct_config.h).
 function(ct_find_library name package target)
   option(CT_WITH_${name} "use ${package}" ON)
@@ -15,5 +15,6 @@ endfunction()
 
 ct_find_library(JPEG JPEG JPEG::JPEG)
 ct_find_library(PNG PNG PNG::PNG)
+ct_find_library(ARCHIVE LibArchive LibArchive::LibArchive)
 ct_find_library(CURL CURL CURL::libcurl)
 ct_find_library(MICROHTTPD Microhttpd Microhttpd::Microhttpd)

@@ -4,13 +4,6 @@
  * Two rounds of gossip after every gradient: agents agree better, for twice the traffic. */
 #include "algo/algo.h"
 
-/* No state of its own: nothing to take. A method with momentum would call
- * ct_agents_buffer(a, "momentum", a->n, &m) here, and checkpoints would hold it. */
-static ct_status create(ct_agents *a, void **state) {
-    (void)a, (void)state;
-    return CT_OK;
-}
-
 /* x <- W x, after the neighbours' rows have arrived. */
 static ct_status gossip(ct_agents *a) {
     ct_bank *x = &a->x, mixed = ct_temp(1);
@@ -21,8 +14,7 @@ static ct_status gossip(ct_agents *a) {
     return ct_agents_apply(a, &u);
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    (void)state;
+static ct_status step(ct_agents *a) {
     ct_bank *x = &a->x;
     CT_TRY(ct_agents_gradient(a, x, x)); /* with --loss ccl, cross-features are exchanged in here */
 
@@ -36,6 +28,5 @@ static ct_status step(ct_agents *a, void *state) {
 const ct_algo ct_algo_my_algorithm = {
     .name = "my-algorithm",
     .text = "decentralized SGD with two rounds of gossip",
-    .create = create,
     .step = step,
 };

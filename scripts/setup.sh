@@ -63,6 +63,7 @@ look() {
     have ninja || have make || need "ninja or make" ninja-build
     has_header jpeglib.h || optional="$optional libjpeg-dev"
     has_header png.h || optional="$optional libpng-dev"
+    has_header archive.h || optional="$optional libarchive-dev"
     has_header curl/curl.h || optional="$optional libcurl4-openssl-dev"
     has_header microhttpd.h || optional="$optional libmicrohttpd-dev"
     have pkg-config && pkg-config --exists librsvg-2.0 cairo ||

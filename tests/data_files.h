@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "ct_config.h"
 #include "util/file.h"
 #include "util/status.h"
 
@@ -74,6 +75,9 @@ static inline void put_picture(const char *fixture, const char *name, size_t n_k
     ct_blob_free(&file);
 }
 
+#define NEED_ARCHIVE                                                                               \
+    if (!CT_WITH_ARCHIVE) SKIP("built without libarchive")
+
 /* A tar archive in memory. */
 typedef struct archive {
     uint8_t bytes[1 << 19];
@@ -88,6 +92,7 @@ static inline void add_member(archive *a, const char *name, char type, const voi
     snprintf((char *)head + 100, 8, "0000644");
     snprintf((char *)head + 124, 12, "%011o", (unsigned)n);
     head[156] = (uint8_t)type;
+    if (type == '1' || type == '2') snprintf((char *)head + 157, 100, "/etc/passwd");
     memcpy(head + 257, "ustar\00000", 8);
     memset(head + 148, ' ', 8);
     unsigned sum = 0;

@@ -350,6 +350,47 @@ static void relays_cost_one_message_for_each_edge_of_the_tree(void) {
     CHECK_NEAR(parameters, 3 * 4 * LENET5_PARAMETERS, 0);
 }
 
+/* ---- what algorithms say about themselves ---- */
+
+static void check_facts(void *context, const char *name, const char *text) {
+    const ct_algo *algo;
+    (void)context, (void)text;
+    REQUIRE_OK(ct_algo_find(name, &algo));
+    CHECK(strcmp(algo->name, name) == 0 && algo->step != NULL);
+    for (int k = 0; k < CT_MAX_OWN_OPTIONS && algo->options[k] != NULL; k++) {
+        const char *known = ct_config_name(algo->options[k]);
+        CHECK(known != NULL && strcmp(known, algo->options[k]) == 0);
+        CHECK(ct_algo_of_option(algo->options[k]) == algo); /* and nobody else's */
+    }
+    for (int k = 0; k < CT_MAX_BUFFERS && algo->buffers[k] != NULL; k++)
+        for (int j = 0; j < k; j++) CHECK(strcmp(algo->buffers[k], algo->buffers[j]) != 0);
+    CHECK(algo->may_lose != CT_MAY_LOSE_MESSAGES || algo->why_not != NULL);
+}
+
+static void every_own_option_of_an_algorithm_is_in_the_schema(void) {
+    ct_algo_each(check_facts, NULL);
+    CHECK(ct_algo_of_option("momentum") == NULL);
+}
+
+static void ccl_is_a_name_for_qg_dsgdm_with_its_loss(void) {
+    const ct_algo *algo, *ccl;
+    const ct_algo_alias *alias = ct_algo_alias_find("ccl");
+    REQUIRE(alias != NULL && strcmp(alias->loss, "ccl") == 0);
+    REQUIRE_OK(ct_algo_find("ccl", &ccl));
+    REQUIRE_OK(ct_algo_find(alias->algorithm, &algo));
+    CHECK(ccl == algo && strcmp(algo->name, "qg-dsgdm") == 0);
+    CHECK(ct_algo_alias_find("qg-dsgdm") == NULL);
+}
+
+static void gamma_is_the_papers_on_its_denser_graphs(void) {
+    const ct_algo *qgm, *dsgdm;
+    REQUIRE_OK(ct_algo_find("qg-dsgdm", &qgm));
+    REQUIRE_OK(ct_algo_find("dsgdm", &dsgdm));
+    CHECK(ct_algo_gamma(qgm, "dyck-wacv24") == 0.9 && ct_algo_gamma(qgm, "torus:4x8") == 0.9);
+    CHECK(ct_algo_gamma(qgm, "ring") == 1 && ct_algo_gamma(dsgdm, "dyck") == 1);
+    CHECK(!ct_topology_is_denser("no such graph"));
+}
+
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
     TEST(the_fixtures_cover_every_algorithm_variant_distance_and_reduction);
@@ -363,5 +404,8 @@ int main(void) {
     TEST(the_ledger_shows_the_papers_bytes_for_lenet5_on_a_ring);
     TEST(the_ledger_counts_a_second_exchange_where_there_is_one);
     TEST(relays_cost_one_message_for_each_edge_of_the_tree);
+    TEST(every_own_option_of_an_algorithm_is_in_the_schema);
+    TEST(ccl_is_a_name_for_qg_dsgdm_with_its_loss);
+    TEST(gamma_is_the_papers_on_its_denser_graphs);
     return test_report();
 }

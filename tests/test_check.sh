@@ -107,6 +107,38 @@ accepted a_file_of_600_lines_is_accepted
 } | file src/algo/x.h
 refused a_file_of_601_lines_is_refused "src/algo/x.h:601: the file has 601 lines"
 
+# --- one place for every fact
+options() {
+    file src/schema/option_list.h <<'LIST'
+OPTION("data", TEXT, alpha, "alpha", "")
+OPTION("data", TEXT, beta, "beta-two", "")
+OWN("report", TEXT, "gamma", NULL)
+LIST
+}
+options
+echo 'static const char *const t[] = {"alpha", "beta-two", "gamma"};' | file src/report/x.c
+refused a_list_of_option_names_is_refused "src/report/x.c:1: a list of option names"
+options
+file src/report/x.c <<'TABLE'
+static const struct t t[] = {
+    {"alpha", 1},
+    {"beta-two", 2},
+    {"gamma", 3},
+};
+TABLE
+refused a_table_of_option_names_is_refused "src/report/x.c:4: a list of option names"
+options
+echo 'static const char *const t[] = {"alpha", "delta", "gamma"};' | file src/report/x.c
+accepted other_words_are_no_list_of_option_names
+options
+echo 'static const char t[] = "name it with --beta-two";' | file src/report/x.c
+refused dashes_below_the_command_line_are_refused "src/report/x.c:1: --beta-two below"
+options
+echo 'static const char t[] = "name it with --beta-two";' | file src/cli/x.c
+accepted dashes_on_the_command_line_are_accepted
+printf 'void ct_f(void) {\n    fprintf(stderr, "x");\n}\n' | file src/run/x.c
+refused printing_below_the_command_line_is_refused "src/run/x.c:2: nothing below src/cli prints"
+
 # --- include direction: FROM may not / may include TO
 while read -r rule from to; do
     printf '#include "%s"\n' "$to" | file "src/$from/x.c"
@@ -118,6 +150,10 @@ while read -r rule from to; do
     fi
 done <<'LIST'
 may nn util/status.h
+may run schema/config.h
+may run record/record.h
+may_not schema run/run.h
+may_not record run/run.h
 may loss nn/graph.h
 may backend loss/ccl.h
 may backend data/batch.h

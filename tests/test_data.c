@@ -221,7 +221,7 @@ static void training_and_test_images_have_one_size(void) {
     f.bytes[15] = HEIGHT;
     write_plain("t10k-images-idx3-ubyte", f.bytes, f.n);
     ct_dataset d = {0};
-    CHECK_FAILS(open_set("idx", &d), CT_IO, "training images are 3x4 but test images 4x3");
+    CHECK_FAILS(open_set("idx", &d), CT_IO, "training images are 1x3x4 but test images 1x4x3");
     remove_dir(scratch);
 }
 
@@ -280,6 +280,72 @@ static void count_classes(const ct_images *images, size_t *count) {
 static uint32_t crc_of(const ct_images *images) {
     size_t image = (size_t)images->channels * (size_t)images->height * (size_t)images->width;
     return ct_crc32(0, images->pixels, images->n * image);
+}
+
+/* The paper's tables, and what src/study asks of a set. */
+static void sets_know_what_they_are_trained_with(void) {
+    const ct_dataset_defaults *cifar = ct_dataset_defaults_of("cifar10");
+    CHECK(strcmp(cifar->model, "resnet20") == 0 && cifar->epochs == 200 && cifar->lr == 0.1);
+    CHECK(ct_dataset_lambdas(cifar, 0.1, false)[1] == 0.0);
+    CHECK(ct_dataset_lambdas(cifar, 0.04, false)[1] == 0.0);
+    CHECK(ct_dataset_lambdas(cifar, 0.03, false)[1] == 0.01);
+    CHECK(ct_dataset_lambdas(cifar, 0.1, true)[0] == 0.1);
+    CHECK(ct_dataset_lambdas(ct_dataset_defaults_of("imagenette"), 0.01, true)[0] == 1);
+    CHECK(strcmp(ct_dataset_model(cifar, 0), "resnet20") == 0);
+    CHECK(strcmp(ct_dataset_model(cifar, 96), "resnet20") == 0);
+    CHECK(strcmp(ct_dataset_model(cifar, 97), "resnet18") == 0);
+    CHECK(ct_dataset_defaults_of("npy") == ct_dataset_defaults_of("no such set"));
+    CHECK(ct_dataset_facts_of("no such set") == NULL);
+    CHECK(ct_dataset_facts_of("fashion-mnist")->place != NULL);
+    CHECK(ct_dataset_facts_of("mnist")->place == NULL);
+    CHECK(ct_dataset_facts_of("idx")->kind == CT_DATA_OWN_ARRAYS);
+    CHECK(ct_dataset_facts_of("pack")->kind == CT_DATA_OWN_PICTURES);
+    CHECK(ct_dataset_facts_of("cifar10")->kind == CT_DATA_PUBLISHED);
+}
+
+static void swap_samples(ct_images *images, size_t i, size_t j) {
+    size_t n = ct_image_bytes(images);
+    for (size_t k = 0; k < n; k++) {
+        uint8_t pixel = images->pixels[i * n + k];
+        images->pixels[i * n + k] = images->pixels[j * n + k];
+        images->pixels[j * n + k] = pixel;
+    }
+    int32_t label = images->labels[i];
+    images->labels[i] = images->labels[j];
+    images->labels[j] = label;
+}
+
+static void a_fingerprint_changes_with_every_pixel_label_and_order(void) {
+    ct_dataset d = {0}, again = {0};
+    ct_dataset_options options = {.seed = 1, .n_train = 40, .n_test = 20};
+    REQUIRE_OK(ct_dataset_open("shapes", &options, &d));
+    REQUIRE_OK(ct_dataset_open("shapes", &options, &again));
+    uint64_t whole = ct_dataset_fingerprint(&d);
+    CHECK(whole == ct_dataset_fingerprint(&again));
+    for (int part = 0; part < 2; part++) {
+        ct_images *images = part == 0 ? &d.train : &d.test;
+        for (size_t k = 0; k < images->n * ct_image_bytes(images); k += 7) {
+            images->pixels[k] ^= 1;
+            CHECK(ct_dataset_fingerprint(&d) != whole);
+            images->pixels[k] ^= 1;
+        }
+        for (size_t i = 0; i < images->n; i++) {
+            images->labels[i]++;
+            CHECK(ct_dataset_fingerprint(&d) != whole);
+            images->labels[i]--;
+        }
+        for (size_t i = 1; i < images->n; i++) { /* whole samples, even of one class */
+            swap_samples(images, 0, i);
+            CHECK(ct_dataset_fingerprint(&d) != whole);
+            swap_samples(images, 0, i);
+        }
+    }
+    d.train.height = 14, d.train.width = 56; /* the same bytes in another shape */
+    CHECK(ct_dataset_fingerprint(&d) != whole);
+    d.train.height = d.train.width = 28;
+    CHECK(ct_dataset_fingerprint(&d) == whole);
+    ct_dataset_free(&again);
+    ct_dataset_free(&d);
 }
 
 static void fashion_mnist_is_what_its_authors_published(void) {
@@ -508,6 +574,8 @@ int main(void) {
     TEST(an_unknown_name_is_refused_with_the_known_ones);
     TEST(missing_files_say_how_to_get_them);
     TEST(every_set_has_a_name_and_a_line_of_help);
+    TEST(sets_know_what_they_are_trained_with);
+    TEST(a_fingerprint_changes_with_every_pixel_label_and_order);
     TEST(fashion_mnist_is_what_its_authors_published);
     TEST(shapes_are_the_same_for_the_same_seed_everywhere);
     TEST(shapes_are_ten_balanced_classes);

@@ -168,6 +168,7 @@ static void partition_draws_its_bubbles(void) {
 
 /* One record a file, packed anew: readable, but not what is published. */
 static void an_archive_is_compared_with_what_is_published(void) {
+    NEED_ARCHIVE;
     static archive packed;
     static const uint8_t record[3073];
     scratch_open();

@@ -58,6 +58,7 @@ static void check_cifar10(const ct_dataset *d) {
 }
 
 static void cifar10_is_read_from_its_archive(void) {
+    NEED_ARCHIVE;
     ct_dataset d = {0};
     scratch_open();
     pack_cifar10();
@@ -74,6 +75,7 @@ static void cifar10_is_read_from_its_archive(void) {
 }
 
 static void a_cut_archive_is_refused(void) {
+    NEED_ARCHIVE;
     ct_dataset d = {0};
     struct stat info;
     scratch_open();
@@ -87,7 +89,28 @@ static void a_cut_archive_is_refused(void) {
     scratch_close();
 }
 
+/* The sum of the content is in the last eight bytes of a gzip file, in front of its length. */
+static void an_archive_with_a_wrong_checksum_is_refused(void) {
+    NEED_ARCHIVE;
+    ct_dataset d = {0};
+    struct stat info;
+    uint8_t byte = 0;
+    scratch_open();
+    pack_cifar10();
+    write_gzip("cifar-10-binary.tar.gz", packed.bytes, packed.n);
+    REQUIRE(stat(in_scratch("cifar-10-binary.tar.gz"), &info) == 0);
+    FILE *f = fopen(in_scratch("cifar-10-binary.tar.gz"), "r+b");
+    REQUIRE(f != NULL);
+    CHECK(fseek(f, info.st_size - 8, SEEK_SET) == 0 && fread(&byte, 1, 1, f) == 1);
+    byte ^= 1;
+    CHECK(fseek(f, info.st_size - 8, SEEK_SET) == 0 && fwrite(&byte, 1, 1, f) == 1);
+    CHECK(fclose(f) == 0);
+    CHECK_FAILS(open_set("cifar10", &d), CT_IO, "damaged");
+    scratch_close();
+}
+
 static void an_archive_without_a_file_is_refused(void) {
+    NEED_ARCHIVE;
     ct_dataset d = {0};
     scratch_open();
     packed.n = 0;
@@ -122,6 +145,7 @@ static void coarse_labels_are_cifar100s_first_byte(void) {
 /* tar */
 
 static void an_archive_unpacks_what_was_packed(void) {
+    NEED_ARCHIVE;
     ct_blob file = {0};
     scratch_open();
     packed.n = 0;
@@ -133,9 +157,15 @@ static void an_archive_unpacks_what_was_packed(void) {
     add_member(&packed, "short", '0', "second", 6);
     add_member(&packed, "ignored", 'L', "c/gnu name", 11);
     add_member(&packed, "short", '0', "", 0);
+    static const char utf8[] = "18 path=d/gr\xc3\xbc\xc3\x9f"
+                               "e\n";
+    add_member(&packed, "ignored", 'x', utf8, sizeof utf8 - 1);
+    add_member(&packed, "short", '0', "third", 5);
     end_archive(&packed);
     write_file("x.tar", packed.bytes, packed.n);
     REQUIRE_OK(unpack("x.tar", 1 << 20));
+    CHECK(ct_file_exists(in_scratch("out/d/gr\xc3\xbc\xc3\x9f"
+                                    "e")));
     REQUIRE_OK(ct_file_read(in_scratch("out/a/one.txt"), 100, &file));
     CHECK(file.n == 5 && memcmp(file.bytes, "first", 5) == 0);
     ct_blob_free(&file);
@@ -144,6 +174,11 @@ static void an_archive_unpacks_what_was_packed(void) {
     ct_blob_free(&file);
     CHECK(ct_file_exists(in_scratch("out/c/gnu name")));
     scratch_close();
+}
+
+static void without_libarchive_an_archive_says_how_to_get_it(void) {
+    if (CT_WITH_ARCHIVE) SKIP("built with libarchive");
+    CHECK_FAILS(unpack("x.tar", 1 << 20), CT_NOTBUILT, "install libarchive-dev");
 }
 
 static void refuse_member(const char *name, char type, const char *words) {
@@ -158,6 +193,7 @@ static void refuse_member(const char *name, char type, const char *words) {
 }
 
 static void names_that_lead_out_of_the_folder_are_refused(void) {
+    NEED_ARCHIVE;
     refuse_member("../crosstalk-evil", '0', "leads out of the folder");
     refuse_member("a/../../crosstalk-evil", '0', "leads out of the folder");
     refuse_member("a/..", '5', "leads out of the folder");
@@ -166,6 +202,7 @@ static void names_that_lead_out_of_the_folder_are_refused(void) {
 }
 
 static void links_and_devices_are_refused(void) {
+    NEED_ARCHIVE;
     refuse_member("a", '1', "neither a file nor a folder");
     refuse_member("a", '2', "neither a file nor a folder");
     refuse_member("a", '3', "neither a file nor a folder");
@@ -173,6 +210,7 @@ static void links_and_devices_are_refused(void) {
 }
 
 static void a_tar_bomb_is_refused(void) {
+    NEED_ARCHIVE;
     static uint8_t zeros[1 << 18];
     scratch_open();
     packed.n = 0;
@@ -190,6 +228,7 @@ static void a_tar_bomb_is_refused(void) {
 }
 
 static void a_tar_cut_anywhere_is_refused(void) {
+    NEED_ARCHIVE;
     scratch_open();
     packed.n = 0;
     add_member(&packed, "a", '0', "hello", 5);
@@ -373,6 +412,7 @@ static void a_folder_tells_what_lies_in_it(void) {
 int main(void) {
     TEST(cifar10_is_read_from_its_archive);
     TEST(a_cut_archive_is_refused);
+    TEST(an_archive_with_a_wrong_checksum_is_refused);
     TEST(an_archive_without_a_file_is_refused);
     TEST(coarse_labels_are_cifar100s_first_byte);
     TEST(an_archive_unpacks_what_was_packed);
@@ -380,6 +420,7 @@ int main(void) {
     TEST(links_and_devices_are_refused);
     TEST(a_tar_bomb_is_refused);
     TEST(a_tar_cut_anywhere_is_refused);
+    TEST(without_libarchive_an_archive_says_how_to_get_it);
     TEST(npy_files_read_back_what_was_written);
     TEST(float_pixels_round_to_the_same_bytes);
     TEST(odd_npy_files_are_refused);

@@ -295,6 +295,7 @@ static ct_get_options options_of(const char *digest) {
 }
 
 static void a_set_is_downloaded_unpacked_and_read(void) {
+    NEED_ARCHIVE;
     char digest[CT_DIGEST_TEXT];
     ct_dataset d = {0};
     scratch_open();
@@ -315,6 +316,7 @@ static void a_set_is_downloaded_unpacked_and_read(void) {
 }
 
 static void an_archive_that_is_not_what_it_should_be_leaves_nothing(void) {
+    NEED_ARCHIVE;
     char digest[CT_DIGEST_TEXT];
     scratch_open();
     serve_bytes(zipped, zip_cifar10("../outside"));

@@ -26,7 +26,7 @@ static ct_status create_example(const char *device, const char *options) {
                       RUN_ORACLE " --init init-agents.safetensors --batch-size 9 --algorithm dsgd",
                       options, &run));
     run.algo = &ct_algo_my_algorithm;
-    return run.algo->create(&run.agents, &run.algo_state);
+    return ct_agents_start(&run.agents, run.algo);
 }
 
 /* Without gradients, x+ = W W x. */

@@ -22,7 +22,7 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d == 0 && n > 0
 command -v clang >/dev/null 2>&1 || skip "clang is not installed"
 clang -fsanitize=fuzzer,address "$scratch/try.c" -o "$scratch/try" >/dev/null 2>&1 ||
     skip "clang has no libFuzzer"
-for library in JPEG:jpeglib.h:-ljpeg PNG:png.h:-lpng; do
+for library in JPEG:jpeglib.h:-ljpeg PNG:png.h:-lpng ARCHIVE:archive.h:-larchive; do
     name=${library%%:*} rest=${library#*:}
     with=0
     printf '#include <stdio.h>\n#include <%s>\nint main(void) { return 0; }\n' "${rest%%:*}" \

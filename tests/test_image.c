@@ -306,6 +306,8 @@ static void what_was_left_out_says_how_to_get_it(void) {
     if (!CT_WITH_PNG)
         CHECK_FAILS(ct_decode_file(decoder, fixture("rgb.png"), 16, false, &p), CT_NOTBUILT,
                     "libpng-dev");
+    if (!CT_WITH_PNG)
+        CHECK_FAILS(ct_png_write("x.png", 1, 1, (const uint8_t[3]){0}), CT_NOTBUILT, "libpng-dev");
 }
 
 int main(void) {

@@ -185,6 +185,41 @@ static void fewer_samples_are_spread_over_the_classes(void) {
     scratch_close();
 }
 
+static uint64_t fingerprint_of(const ct_dataset_options *options) {
+    ct_dataset d = {0};
+    uint64_t sum = 0;
+    CHECK_OK(ct_dataset_open("folder", options, &d));
+    sum = ct_dataset_fingerprint(&d);
+    ct_dataset_free(&d);
+    return sum;
+}
+
+/* In memory, cut at random, streamed, cached, with any number of threads: the same files. */
+static void a_folders_fingerprint_is_that_of_its_files(void) {
+    ct_dataset_options options = folder_options();
+    scratch_open();
+    make_set();
+    uint64_t whole = fingerprint_of(&options);
+    options.n_workers = 1;
+    CHECK(fingerprint_of(&options) == whole);
+    options.augment = true;
+    CHECK(fingerprint_of(&options) == whole);
+    options.memory_bytes = 1;
+    CHECK(fingerprint_of(&options) == whole);
+    options.cache = in_scratch("cache");
+    CHECK(fingerprint_of(&options) == whole);
+    CHECK(fingerprint_of(&options) == whole);
+    options.cache = NULL;
+    put_picture("grey.png", "train/cat/3.png", SIZE_MAX); /* another picture of the same name */
+    uint64_t changed = fingerprint_of(&options);
+    CHECK(changed != whole);
+    CHECK(rename(in_scratch("train/cat/3.png"), in_scratch("train/dog/d.png")) == 0);
+    CHECK(fingerprint_of(&options) != changed);
+    options.image_size = SIZE + 1;
+    CHECK(fingerprint_of(&options) != changed);
+    scratch_close();
+}
+
 static void small_sets_are_kept_in_memory_and_large_ones_are_not(void) {
     ct_dataset d = {0};
     ct_dataset_options options = folder_options();
@@ -232,6 +267,7 @@ int main(void) {
     TEST(folders_that_cannot_be_a_set_are_refused);
     TEST(a_folder_without_test_part_is_split_by_class);
     TEST(fewer_samples_are_spread_over_the_classes);
+    TEST(a_folders_fingerprint_is_that_of_its_files);
     TEST(small_sets_are_kept_in_memory_and_large_ones_are_not);
     TEST(imagenette_and_imagenet_are_told_by_their_classes);
     return test_report();

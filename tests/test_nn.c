@@ -394,7 +394,7 @@ static double plain_ccl(const ct_loss_spec *spec, const contrast *c) {
 
 static void check_contrast(const ct_loss_spec *spec, contrast *c) {
     float scratch[CLASSES * (2 * R + 1)], dz[N * R];
-    double mv, dv, slope;
+    double terms[CT_N_TERMS], slope;
     ct_ccl_batch batch = {.z = c->z,
                           .labels = labels,
                           .n = N,
@@ -405,7 +405,8 @@ static void check_contrast(const ct_loss_spec *spec, contrast *c) {
                           .n_cross = N_CROSS,
                           .received = c->received};
     CHECK(ct_ccl_scratch(R, CLASSES) == sizeof scratch / sizeof *scratch);
-    ct_ccl(spec, &batch, scratch, dz, &mv, &dv);
+    ct_ccl(spec, &batch, scratch, dz, terms);
+    double mv = terms[CT_LOSS_MV], dv = terms[CT_LOSS_DV];
     CHECK_NEAR(mv, plain_mv(spec, c), 1e-6 * mv);
     CHECK_NEAR(dv, plain_distance(spec, c->z2, c->target), 1e-6 * dv);
     for (int k = 0; k < N * R; k++) {

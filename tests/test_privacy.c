@@ -15,10 +15,10 @@ static void look_at_sums(const char *words, float *smallest, int *n_sent) {
     REQUIRE_OK(ct_run_create(&config, &run));
     CHECK_OK(ct_run_step(&run, 0));
     size_t width = ct_graph_n_features(&run.graph) + 1;
-    for (int e = 0; e < run.agents.edge_sums.n_own; e++) {
+    for (int e = 0; e < run.agents.ccl.edge_sums.n_own; e++) {
         for (int c = 0; c < run.graph.n_classes; c++) {
             float row[64];
-            CHECK_OK(ct_bank_read(&run.agents.edge_sums, e, (size_t)c * width, width, row));
+            CHECK_OK(ct_bank_read(&run.agents.ccl.edge_sums, e, (size_t)c * width, width, row));
             if (row[width - 1] == 0)
                 for (size_t k = 0; k < width; k++) CHECK(row[k] == 0);
             if (row[width - 1] == 0) continue;

@@ -149,7 +149,7 @@ static void pushed_weights_sum_to_the_number_of_agents(void) {
     bool some_differ = false;
     for (long t = 0; t < 12; t++) {
         run_steps(&run, t, 1);
-        const double *w = ct_sgp_weights(run.algo_state);
+        const double *w = ct_sgp_weights(run.agents.state);
         double sum = 0;
         for (int i = 0; i < 5; i++) {
             CHECK(w[i] > 0);
@@ -186,11 +186,11 @@ static void pushed_weights_follow_from_the_iteration(void) {
     double weights[5];
     REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART, "--algorithm sgp " DIRECTED, &run));
     run_steps(&run, 0, 8);
-    memcpy(weights, ct_sgp_weights(run.algo_state), sizeof weights);
+    memcpy(weights, ct_sgp_weights(run.agents.state), sizeof weights);
     ct_run_free(&run);
     REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART, "--algorithm sgp " DIRECTED, &run));
     run_steps(&run, 7, 1);
-    for (int i = 0; i < 5; i++) CHECK_NEAR(ct_sgp_weights(run.algo_state)[i], weights[i], 0);
+    for (int i = 0; i < 5; i++) CHECK_NEAR(ct_sgp_weights(run.agents.state)[i], weights[i], 0);
     ct_run_free(&run);
 }
 

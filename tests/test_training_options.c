@@ -192,7 +192,7 @@ static void neighbours_take_turns(void) {
     for (long t = 0; t < 4; t++) {
         double before = sums_sent(&run);
         run_steps(&run, t, 1);
-        const ct_topology *links = &run.agents.contrast;
+        const ct_topology *links = &run.agents.ccl.contrast;
         CHECK_NEAR(sums_sent(&run) - before, 5, 0);
         for (int i = 0; i < 5; i++) {
             REQUIRE(ct_topology_degree(links, i) == 1);
@@ -245,11 +245,11 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
     CHECK(run.agents.loss.ccl);
     float mean[5][3];
     run_steps(&run, 0, 5);
-    for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(run.agents.means, i, 0, 3, mean[i]));
+    for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(run.agents.ccl.means, i, 0, 3, mean[i]));
     run_steps(&run, 5, 1); /* with the lambdas of the means so far */
     for (int i = 0; i < 5; i++) {
         CHECK(mean[i][0] > 0 && mean[i][1] > 0 && mean[i][2] > 0);
-        CHECK_OK(ct_bank_read(&run.agents.lambdas, i, 0, 2, lambdas));
+        CHECK_OK(ct_bank_read(&run.agents.ccl.lambdas, i, 0, 2, lambdas));
         for (int k = 0; k < 2; k++) {
             CHECK(lambdas[k] > 0 && lambdas[k] <= 1);
             if (lambdas[k] < 1) CHECK_NEAR(lambdas[k] * mean[i][1 + k], 0.01f * mean[i][0], 1e-6);

@@ -4,22 +4,83 @@
 
 #include "util/registry.h"
 
+#define ALGO(id) extern const ct_algo ct_algo_##id;
+#include "algo/algo_list.h"
+
 static const ct_algo *const algos[] = {
 #define ALGO(id) &ct_algo_##id,
 #include "algo/algo_list.h"
-#undef ALGO
 };
 enum { N_ALGOS = sizeof algos / sizeof *algos };
+
+static const ct_algo_alias aliases[] = {
+#define ALIAS(name, algorithm, loss, text) {name, algorithm, loss, text},
+#include "algo/algo_list.h"
+};
+enum { N_ALIASES = sizeof aliases / sizeof *aliases };
 
 void ct_algo_each(void (*each)(void *context, const char *name, const char *text), void *context) {
     for (int i = 0; i < N_ALGOS; i++) each(context, algos[i]->name, algos[i]->text);
 }
 
+void ct_algo_each_name(void (*each)(void *context, const char *name, const char *text),
+                       void *context) {
+    ct_algo_each(each, context);
+    for (int i = 0; i < N_ALIASES; i++) each(context, aliases[i].name, aliases[i].text);
+}
+
+const ct_algo_alias *ct_algo_alias_find(const char *name) {
+    for (int i = 0; i < N_ALIASES; i++)
+        if (strcmp(aliases[i].name, name) == 0) return &aliases[i];
+    return NULL;
+}
+
 ct_status ct_algo_find(const char *name, const ct_algo **out) {
+    const ct_algo_alias *alias = ct_algo_alias_find(name);
+    const char *wanted = alias != NULL ? alias->algorithm : name;
     for (int i = 0; i < N_ALGOS; i++) {
-        if (strcmp(algos[i]->name, name) != 0) continue;
+        if (strcmp(algos[i]->name, wanted) != 0) continue;
         *out = algos[i];
         return CT_OK;
     }
-    return ct_unknown_name("algorithm", name, "ccl", ct_algo_each);
+    return ct_unknown_name("algorithm", name, NULL, ct_algo_each_name);
+}
+
+double ct_algo_gamma(const ct_algo *algo, const char *topology) {
+    return algo->gamma_denser > 0 && ct_topology_is_denser(topology) ? algo->gamma_denser : 1;
+}
+
+bool ct_algo_has_option(const ct_algo *algo, const char *option) {
+    for (int k = 0; k < CT_MAX_OWN_OPTIONS && algo->options[k] != NULL; k++)
+        if (strcmp(algo->options[k], option) == 0) return true;
+    return false;
+}
+
+const ct_algo *ct_algo_of_option(const char *option) {
+    for (int i = 0; i < N_ALGOS; i++)
+        if (ct_algo_has_option(algos[i], option)) return algos[i];
+    return NULL;
+}
+
+/* ---- where an algorithm is right ---- */
+
+ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedule) {
+    if (algo->graphs == CT_GRAPHS_FIXED)
+        return ct_fail(CT_INVAL, "%s needs a graph that stays; '%s' changes from step to step",
+                       algo->name, schedule->name);
+    if (algo->graphs != CT_GRAPHS_BALANCED || schedule->is_balanced) return CT_OK;
+    int any = 0;
+    while (any < N_ALGOS - 1 && algos[any]->graphs != CT_GRAPHS_DIRECTED) any++;
+    return ct_fail(CT_INVAL,
+                   "%s needs weights whose rows and columns sum to 1, and the rows of '%s' do not; "
+                   "%s takes any",
+                   algo->name, schedule->name, algos[any]->name);
+}
+
+ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults) {
+    if (algo->may_lose == CT_MAY_LOSE_NOTHING)
+        return ct_refuse("fault", "%s cannot lose messages", algo->name);
+    if (algo->may_lose == CT_MAY_LOSE_MESSAGES && faults->n_kills > 0)
+        return ct_refuse("fault", "%s cannot lose an agent (%s)", algo->name, algo->why_not);
+    return CT_OK;
 }

@@ -1,4 +1,5 @@
-/* Decentralized learning algorithms: one file each, one line in algo_list.h. */
+/* Decentralized learning algorithms: one file each, one line in algo_list.h. Everything that is
+ * known about an algorithm is in its ct_algo. */
 #ifndef CT_ALGO_ALGO_H
 #define CT_ALGO_ALGO_H
 
@@ -9,28 +10,61 @@ typedef enum ct_algo_graphs {
     CT_GRAPHS_BALANCED, /* W may change from step to step, rows and columns sum to 1 */
     CT_GRAPHS_FIXED,    /* W stays */
     CT_GRAPHS_DIRECTED, /* any: columns sum to 1 */
+    CT_GRAPHS_UNUSED,   /* W plays no part */
 } ct_algo_graphs;
+
+/* What may be lost (--fault). */
+typedef enum ct_algo_losses {
+    CT_MAY_LOSE_AGENTS, /* and messages */
+    CT_MAY_LOSE_MESSAGES,
+    CT_MAY_LOSE_NOTHING,
+} ct_algo_losses;
+
+#define CT_MAX_OWN_OPTIONS 4
 
 typedef struct ct_algo {
     const char *name, *text;
     ct_algo_graphs graphs;
-    /* Takes the algorithm's buffers (a->x holds the start values); *state is its own, may stay
-     * NULL. */
-    ct_status (*create)(ct_agents *a, void **state);
+    ct_algo_losses may_lose;
+    const char *why_not;                 /* it may not lose agents: "its tree would fall apart" */
+    double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
+    const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
+    const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */
+    size_t state_size;                       /* of a->state, zeroed; 0: none */
+    /* Takes what is more than that; NULL: nothing. */
+    ct_status (*create)(ct_agents *a);
     /* One iteration: from a->x and this iteration's batches to the next a->x. */
-    ct_status (*step)(ct_agents *a, void *state);
-    void (*free)(void *state); /* NULL if there is nothing to free */
+    ct_status (*step)(ct_agents *a);
+    /* What the state holds, but not the state itself; NULL if there is nothing to free. */
+    void (*free)(void *state);
     /* What the next step needs beside the agents' banks: *n numbers, the same in every process,
      * that a checkpoint keeps. NULL if there are none. */
     double *(*host_state)(void *state, size_t *n);
 } ct_algo;
 
-#define ALGO(id) extern const ct_algo ct_algo_##id;
-#include "algo/algo_list.h"
-#undef ALGO
+/* Another name for an algorithm with a loss. */
+typedef struct ct_algo_alias {
+    const char *name, *algorithm, *loss, *text;
+} ct_algo_alias;
 
-/* Unknown name: CT_INVAL with the known ones. */
+/* By name or alias. Unknown: CT_INVAL with the known ones. */
 ct_status ct_algo_find(const char *name, const ct_algo **out);
+/* NULL: the name is none. */
+const ct_algo_alias *ct_algo_alias_find(const char *name);
+
+/* Every algorithm; every name that ct_algo_find knows: algorithms, then aliases. */
 void ct_algo_each(void (*each)(void *context, const char *name, const char *text), void *context);
+void ct_algo_each_name(void (*each)(void *context, const char *name, const char *text),
+                       void *context);
+
+/* The averaging rate on a topology, unless it is given. */
+double ct_algo_gamma(const ct_algo *algo, const char *topology);
+/* Whether the option is this algorithm's own; and whose it is, NULL: nobody's. */
+bool ct_algo_has_option(const ct_algo *algo, const char *option);
+const ct_algo *ct_algo_of_option(const char *option);
+
+/* CT_INVAL where the algorithm is not right: on the schedule, with these faults. */
+ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedule);
+ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults);
 
 #endif

@@ -1,4 +1,12 @@
-/* ALGO(id): the entry ct_algo_<id> of the file that implements it. */
+/* ALGO(id): the entry ct_algo_<id> of the file that implements it.
+ * ALIAS(name, algorithm, loss, text): another name for an algorithm with a loss.
+ * No include guard on purpose; what is not defined is left out. */
+#ifndef ALGO
+#define ALGO(id)
+#endif
+#ifndef ALIAS
+#define ALIAS(name, algorithm, loss, text)
+#endif
 ALGO(dsgd)
 ALGO(dsgdm)
 ALGO(qgm)
@@ -12,3 +20,6 @@ ALGO(cga)
 ALGO(ngc)
 ALGO(allreduce)
 ALGO(local)
+ALIAS("ccl", "qg-dsgdm", "ccl", "the paper's method: qg-dsgdm with the CCL loss")
+#undef ALGO
+#undef ALIAS

@@ -1,38 +1,24 @@
 /* Centralized reference: parallel SGD, every agent steps with the mean gradient of all (the same
  * total batch as the decentralized methods), so that all hold the same model.
- *   gbar = (1/n) sum_i g_i                                                     [seeds x P]
- *   m = beta m + gbar;  d = gbar + beta m (Nesterov) or m;  x+ = x - eta d     [n x P]
+ *   gbar = (1/n) sum_i g_i                  [seeds x P]
+ *   m    = beta m + gbar                    [n x P]
+ *   d    = gbar + beta m  (Nesterov)   or   m
+ *   x+   = x - eta d
  * The ledger counts a ring all-reduce: 2 (n - 1) / n rows an agent. */
 #include "algo/algo.h"
 
-#include "util/memory.h"
+enum { MOMENTUM };
 
 typedef struct reduce_state {
-    ct_bank mean;      /* [seeds] gbar of each seed's agents */
-    ct_bank everyone;  /* [rows] all processes' rows; no memory in one process */
-    ct_bank *momentum; /* [n] */
-    ct_sparse gather;  /* [seeds x rows] 1/n where a row belongs to the seed */
-    ct_sparse spread;  /* [n x seeds] 1 at a row's seed */
+    ct_bank mean;     /* [seeds] gbar of each seed's agents */
+    ct_bank everyone; /* [rows] all processes' rows; no memory in one process */
+    ct_sparse gather; /* [seeds x rows] 1/n where a row belongs to the seed */
+    ct_sparse spread; /* [n x seeds] 1 at a row's seed */
 } reduce_state;
 
-static ct_status create_matrices(reduce_state *reduce, const ct_agents *a) {
-    CT_TRY(ct_sparse_create(a->n_seeds, a->n_rows, a->n_rows, &reduce->gather));
-    CT_TRY(ct_sparse_create(a->n, a->n_seeds, a->n, &reduce->spread));
-    for (int row = 0; row < a->n_rows; row++) {
-        reduce->gather.column[row] = row;
-        reduce->gather.value[row] = 1.0 / a->n_agents;
-    }
-    for (int i = 0; i < a->n; i++) {
-        reduce->spread.column[i] = (a->first + i) / a->n_agents;
-        reduce->spread.value[i] = 1.0;
-        reduce->spread.begin[i + 1] = i + 1;
-    }
-    for (int k = 0; k < a->n_seeds; k++) reduce->gather.begin[k + 1] = (k + 1) * a->n_agents;
-    return CT_OK;
-}
-
 /* bank = the mean over each seed's agents, in every row. */
-static ct_status average(reduce_state *reduce, ct_agents *a, ct_bank *bank) {
+static ct_status average(ct_agents *a, ct_bank *bank) {
+    reduce_state *reduce = a->state;
     ct_bank *all = reduce->everyone.data != NULL ? &reduce->everyone : bank;
     CT_TRY(ct_transport_spread(a->transport, bank, all));
     ct_update u = ct_agents_update(a);
@@ -47,30 +33,22 @@ static void count_bytes(const ct_agents *a) {
         ct_transport_count(a->transport, row, CT_TRAFFIC_PARAMETERS, bytes);
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    reduce_state *reduce = ct_new(reduce_state, 1);
-    if (reduce == NULL) return ct_fail(CT_NOMEM, "no memory for allreduce");
-    *state = reduce;
-    CT_TRY(create_matrices(reduce, a));
+static ct_status create(ct_agents *a) {
+    reduce_state *reduce = a->state;
+    CT_TRY(ct_sparse_means(a->n_seeds, a->n_agents, &reduce->gather));
+    CT_TRY(ct_agents_seeds(a, &reduce->spread));
     CT_TRY(ct_bank_create(a->backend, a->n_seeds, 0, a->x.n, &reduce->mean));
     if (ct_transport_n_ranks(a->transport) > 1)
         CT_TRY(ct_bank_create(a->backend, a->n_rows, 0, a->x.n, &reduce->everyone));
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &reduce->momentum));
     /* One model for all from the start, also where --init gave each its own. */
-    return average(reduce, a, &a->x);
+    return average(a, &a->x);
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    reduce_state *reduce = state;
-    ct_bank *x = &a->x, *m = reduce->momentum, d = ct_temp(1);
-    CT_TRY(ct_agents_gradient(a, x, x));
+static ct_status step(ct_agents *a) {
+    CT_TRY(ct_agents_gradient(a, &a->x, &a->x));
     count_bytes(a);
-    CT_TRY(average(reduce, a, &a->g));
-    ct_update u = ct_agents_update(a);
-    SET(&u, m, {a->hyper.momentum, m}, {1, &a->g});
-    ct_agents_direction(a, &u, m, &d);
-    SET(&u, x, {1, x}, {-a->lr, &d});
-    return ct_agents_apply(a, &u);
+    CT_TRY(average(a, &a->g));
+    return ct_agents_adapt(a, ct_own_buffer(a, MOMENTUM));
 }
 
 static void free_reduce(void *state) {
@@ -79,13 +57,15 @@ static void free_reduce(void *state) {
     ct_bank_free(&reduce->everyone);
     ct_sparse_free(&reduce->gather);
     ct_sparse_free(&reduce->spread);
-    ct_free(reduce);
 }
 
 const ct_algo ct_algo_allreduce = {
     .name = "allreduce",
-    .graphs = CT_GRAPHS_DIRECTED, /* W plays no part */
     .text = "centralized reference: parallel SGD with the mean gradient of all agents",
+    .graphs = CT_GRAPHS_UNUSED,
+    .may_lose = CT_MAY_LOSE_NOTHING,
+    .buffers = {"momentum"},
+    .state_size = sizeof(reduce_state),
     .create = create,
     .step = step,
     .free = free_reduce,

@@ -1,10 +1,16 @@
 /* Cross-gradient aggregation (Esfandiari, Tan, Jiang, Balu, Herron, Hegde and Sarkar, ICML 2021).
  * An agent's gradient g is moved to the nearest direction that does not raise the loss of its own
  * model on anyone's samples in its neighbourhood. With the rows of M [(p+1) x P] its own gradient
- * and those of its model on its p neighbours' samples (received from them): gt = argmin |z - g|^2 /
- * 2  s.t.  M z >= 0,   by its dual: v  = argmin |M^T v + g|^2 / 2  s.t.  v >= margin;    gt = M^T v
- * + g m  = beta m + gt;  d = gt + beta m (Nesterov) or m;  x+ = x + gamma (W x - x) - eta d The
- * paper's margin is 0. Agents send x and one gradient per neighbour: twice the traffic. With
+ * and those of its model on its p neighbours' samples (received from them):
+ *   gt = argmin_z |z - g|^2 / 2        s.t.  M z >= 0                            gt, z [P]
+ * by its dual
+ *   v  = argmin_v |M^T v + g|^2 / 2    s.t.  v >= margin                         v [p+1]
+ *   gt = M^T v + g
+ * and then                                                                         all [n x P]
+ *   m  = beta m + gt
+ *   d  = gt + beta m  (Nesterov)   or   m
+ *   x+ = x + gamma (W x - x) - eta d
+ * The paper's margin is 0. Agents send x and one gradient per neighbour: twice the traffic. With
  * --loss ccl the own gradient has the contrastive terms, cross-gradients do not. The dual needs
  * K = M M^T alone, which is computed on the host. */
 #include "algo/algo.h"
@@ -12,37 +18,32 @@
 #include "algo/dual.h"
 #include "util/memory.h"
 
+enum { MOMENTUM };
+
 typedef struct cga_state {
     ct_cross_gradients cross;
-    int most;         /* rows of the largest M */
-    float *m;         /* [most][P] */
+    float *m;         /* [most][P], most: rows of the largest M */
     double *gram, *v; /* [most][most], [most] */
-    ct_sparse others; /* [n x edges] v of the data-variant ones */
 } cga_state;
 
 /* More senders than anyone has in any step: on one-way edges they are counted nowhere before. */
 static int most_rows(const ct_agents *a) {
     int most = a->n_agents < 2 ? 1 : a->n_agents;
-    if (a->schedule != NULL) return most;
+    if (a->links.schedule != NULL) return most;
     most = 0;
     for (int i = 0; i < a->n; i++)
-        if (ct_topology_degree(a->topology, a->first + i) > most)
-            most = ct_topology_degree(a->topology, a->first + i);
+        if (ct_topology_degree(a->links.topology, a->first + i) > most)
+            most = ct_topology_degree(a->links.topology, a->first + i);
     return most + 1;
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    cga_state *cga = ct_new(cga_state, 1);
-    if (cga == NULL) return ct_fail(CT_NOMEM, "no memory for cga");
-    *state = cga;
-    size_t most = (size_t)(cga->most = most_rows(a));
-    cga->m = ct_new(float, most * a->x.n);
-    cga->gram = ct_new(double, most *most);
-    cga->v = ct_new(double, most);
-    if (cga->m == NULL || cga->gram == NULL || cga->v == NULL)
-        return ct_fail(CT_NOMEM, "no memory for %zu gradients of %zu parameters", most, a->x.n);
-    CT_TRY(ct_cross_gradients_create(a, &cga->cross));
-    return ct_sparse_create(a->n, cga->cross.taken.n_cols, a->most.arrivals, &cga->others);
+static ct_status create(ct_agents *a) {
+    cga_state *cga = a->state;
+    size_t most = (size_t)most_rows(a);
+    CT_TRY(ct_make(&cga->m, most * a->x.n, "the gradients of an agent's neighbours"));
+    CT_TRY(ct_make(&cga->gram, most * most, "their products"));
+    CT_TRY(ct_make(&cga->v, most, "their multipliers"));
+    return ct_cross_gradients_create(a, &cga->cross);
 }
 
 static double dot(const float *x, const float *y, size_t n) {
@@ -58,14 +59,14 @@ static ct_status read_rows(cga_state *cga, const ct_agents *a, int i, int *out) 
     int rows = 1;
     CT_TRY(ct_bank_read(&a->g, i, 0, n, cga->m));
     for (int e = taken->begin[i]; e < taken->begin[i + 1]; e++, rows++)
-        CT_TRY(ct_bank_read(cga->cross.rows, taken->column[e], 0, n, cga->m + (size_t)rows * n));
+        CT_TRY(ct_bank_read(&cga->cross.rows, taken->column[e], 0, n, cga->m + (size_t)rows * n));
     *out = rows;
     return CT_OK;
 }
 
 /* The multipliers of agent i, into row i of both matrices. */
 static ct_status project(cga_state *cga, const ct_agents *a, int i) {
-    const ct_sparse *taken = &cga->cross.taken;
+    ct_sparse *taken = &cga->cross.taken;
     size_t n = a->x.n;
     int rows = 0;
     CT_TRY(read_rows(cga, a, i, &rows));
@@ -73,19 +74,14 @@ static ct_status project(cga_state *cga, const ct_agents *a, int i) {
         for (int s = 0; s <= r; s++)
             cga->gram[r * rows + s] = cga->gram[s * rows + r] =
                 dot(cga->m + (size_t)r * n, cga->m + (size_t)s * n, n);
-    ct_dual_solve(cga->gram, rows, a->hyper.cga_margin, cga->v);
+    ct_dual_solve(cga->gram, rows, ct_own_number(a, "cga-margin"), cga->v);
     cga->cross.own.value[i] = 1 + cga->v[0];
-    for (int r = 1; r < rows; r++) {
-        int e = taken->begin[i] + r - 1;
-        cga->others.column[e] = taken->column[e];
-        cga->others.value[e] = cga->v[r];
-    }
-    cga->others.begin[i + 1] = taken->begin[i + 1];
+    for (int r = 1; r < rows; r++) taken->value[taken->begin[i] + r - 1] = cga->v[r];
     return CT_OK;
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    cga_state *cga = state;
+static ct_status step(ct_agents *a) {
+    cga_state *cga = a->state;
     ct_bank *x = &a->x, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
     CT_TRY(ct_agents_exchange(a, x));
     CT_TRY(ct_agents_gradient(a, x, x));
@@ -94,8 +90,8 @@ static ct_status step(ct_agents *a, void *state) {
     for (int i = 0; i < a->n; i++) CT_TRY(project(cga, a, i));
 
     ct_update u = ct_agents_update(a);
-    SET(&u, &gt, {1, &a->g, &cga->cross.own}, {1, cga->cross.rows, &cga->others});
-    ct_cross_gradients_step(&cga->cross, a, &gt, &d, &r, &u);
+    SET(&u, &gt, {1, &a->g, &cga->cross.own}, {1, &cga->cross.rows, &cga->cross.taken});
+    ct_agents_combine_and_adapt(a, &u, &gt, ct_own_buffer(a, MOMENTUM), &d, &r);
     return ct_agents_apply(a, &u);
 }
 
@@ -104,14 +100,16 @@ static void free_cga(void *state) {
     ct_free(cga->m);
     ct_free(cga->gram);
     ct_free(cga->v);
-    ct_sparse_free(&cga->others);
     ct_cross_gradients_free(&cga->cross);
-    ct_free(cga);
 }
 
 const ct_algo ct_algo_cga = {
     .name = "cga",
     .text = "cross-gradient aggregation: projects on what helps all neighbours; twice the traffic",
+    .may_lose = CT_MAY_LOSE_NOTHING,
+    .buffers = {"momentum"},
+    .options = {"cga-margin"},
+    .state_size = sizeof(cga_state),
     .create = create,
     .step = step,
     .free = free_cga,

@@ -2,45 +2,39 @@
 
 #include "util/memory.h"
 
-/* The same messages as a->neighbours, with rows as wide as models. */
+/* The same messages as a->links.neighbours, with rows as wide as models. */
 static void copy_routes(const ct_agents *a, ct_routes *routes) {
-    routes->n = a->neighbours.n;
+    routes->n = a->links.neighbours.n;
     for (int e = 0; e < routes->n; e++) {
-        routes->from[e] = a->neighbours.from[e];
-        routes->to[e] = a->neighbours.to[e];
+        routes->from[e] = a->links.neighbours.from[e];
+        routes->to[e] = a->links.neighbours.to[e];
     }
 }
 
 ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
-    int n_edges = a->most.edges, n_rows = n_edges + a->neighbours.most_halo;
+    int n_edges = a->links.most.edges, n_rows = n_edges + a->links.neighbours.most_halo;
     if (a->running.n > 0)
         return ct_fail(CT_INVAL, "cross-gradients need a norm without running statistics, not "
                                  "@norm batchnorm");
-    CT_TRY(ct_routes_create(a->neighbours.n_room, &out->routes));
+    CT_TRY(ct_routes_create(a->links.neighbours.n_room, &out->routes));
     copy_routes(a, &out->routes);
-    out->routes.most_own = a->neighbours.most_own;
-    out->routes.most_halo = a->neighbours.most_halo;
-    out->routes.most_sent = a->neighbours.most_sent;
+    out->routes.most_own = a->links.neighbours.most_own;
+    out->routes.most_halo = a->links.neighbours.most_halo;
+    out->routes.most_sent = a->links.neighbours.most_sent;
     CT_TRY(ct_routes_open(a->transport, a->backend, true, a->x.n, &out->routes));
-    CT_TRY(ct_bank_create(a->backend, n_edges, a->neighbours.most_halo, a->x.n, &out->bank));
-    out->rows = &out->bank;
+    CT_TRY(ct_bank_create(a->backend, n_edges, a->links.neighbours.most_halo, a->x.n, &out->rows));
     CT_TRY(ct_sparse_create(a->n, n_rows, n_edges, &out->sent));
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.arrivals, &out->taken));
-    CT_TRY(ct_sparse_create(n_edges, a->n + a->models.most_halo, n_edges, &out->models));
+    CT_TRY(ct_sparse_create(a->n, n_rows, a->links.most.arrivals, &out->taken));
+    CT_TRY(ct_sparse_create(n_edges, a->n + a->links.models.most_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &out->own));
-    for (int i = 0; i < a->n; i++) {
-        out->own.column[i] = i;
-        out->own.begin[i + 1] = i + 1;
-    }
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &out->momentum));
-    out->jobs = ct_new(ct_job, (size_t)n_edges);
-    return out->jobs != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for %d edges", n_edges);
+    CT_TRY(ct_sparse_diagonal(a->n, &out->own));
+    return ct_make(&out->jobs, (size_t)n_edges, "cross-gradients");
 }
 
-void ct_cross_gradients_free(ct_cross_gradients *cross) {
+void ct_cross_gradients_free(void *state) {
+    ct_cross_gradients *cross = state;
     ct_routes_free(&cross->routes);
-    ct_bank_free(&cross->bank);
+    ct_bank_free(&cross->rows);
     ct_sparse_free(&cross->sent);
     ct_sparse_free(&cross->taken);
     ct_sparse_free(&cross->models);
@@ -52,17 +46,17 @@ void ct_cross_gradients_free(ct_cross_gradients *cross) {
 
 /* Edges may have changed since the last step. A row of `models` without an edge stays empty. */
 static ct_status connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
-    const ct_topology *t = a->topology;
+    const ct_topology *t = a->links.topology;
     int first_edge = t->begin[a->first], n_edges = t->begin[a->first + a->n] - first_edge;
-    if (a->schedule != NULL) {
+    if (a->links.schedule != NULL) {
         copy_routes(a, &cross->routes);
         CT_TRY(ct_routes_link(a->transport, &cross->routes));
     }
-    ct_agents_gather(a, &cross->taken);
+    ct_links_gather(a, &cross->taken);
     for (int i = 0; i < a->n; i++) {
         int end = t->begin[a->first + i + 1] - first_edge;
         for (int e = t->begin[a->first + i] - first_edge; e < end; e++) {
-            int model = ct_routes_row(&a->models, t->neighbour[first_edge + e]);
+            int model = ct_routes_row(&a->links.models, t->neighbour[first_edge + e]);
             cross->jobs[e] = (ct_job){.model = model, .batch = i, .out = e};
             cross->sent.column[e] = e;
             cross->sent.value[e] = 1.0;
@@ -83,31 +77,18 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
                     .source = a->source,
                     .batches = a->batches,
                     .jobs = cross->jobs,
-                    .n_jobs = a->neighbours.own.n};
+                    .n_jobs = a->links.neighbours.own.n};
     for (int e = 0; e < work.n_jobs; e++)
         a->samples.gradients += a->batches[cross->jobs[e].batch].n;
-    cross->rows->fresh = false;
-    CT_TRY(ct_transport_finish(a->transport, &a->models));
-    CT_TRY(ct_gradient(a->plan, &work, &objective, cross->rows, &cross->losses, 0));
+    cross->rows.fresh = false;
+    CT_TRY(ct_transport_finish(a->transport, &a->links.models));
+    CT_TRY(ct_gradient(a->plan, &work, &objective, &cross->rows, &cross->losses, 0));
     if (a->hyper.weight_decay == 0) return CT_OK;
     ct_update u = ct_agents_update(a);
-    SET(&u, cross->rows, {1, cross->rows}, {a->hyper.weight_decay, &a->x, &cross->models});
+    SET(&u, &cross->rows, {1, &cross->rows}, {a->hyper.weight_decay, &a->x, &cross->models});
     return ct_agents_apply(a, &u);
 }
 
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a) {
-    return ct_transport_exchange(a->transport, &cross->routes, CT_TRAFFIC_PARAMETERS, cross->rows);
-}
-
-void ct_cross_gradients_step(const ct_cross_gradients *cross, ct_agents *a, const ct_bank *gt,
-                             ct_bank *d, ct_bank *r, ct_update *u) {
-    const double beta = a->hyper.momentum;
-    ct_bank *x = &a->x, *m = cross->momentum;
-    SET(u, m, {beta, m}, {1, gt});
-    if (a->hyper.nesterov)
-        SET(u, d, {1, gt}, {beta, m});
-    else
-        SET(u, d, {1, m});
-    SET(u, r, {1, x, a->w}, {-1, x});
-    SET(u, x, {1, x}, {a->hyper.gamma, r}, {-a->lr, d});
+    return ct_transport_exchange(a->transport, &cross->routes, CT_TRAFFIC_PARAMETERS, &cross->rows);
 }

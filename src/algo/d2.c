@@ -3,17 +3,19 @@
  *   x_half = 2 x - x_prev - eta (g - g_prev)        (first step: x - eta g)     all [n x P]
  *   x+     = W x_half
  * With s = (x_prev - x) / eta_prev, the direction of the last step, the same reads
- *   d = s + g - g_prev;  x_half = x - eta d;  r = W x_half - x_half;  x+ = x_half + gamma r
- *   s+ = (x - x+) / eta = d - gamma r / eta
+ *   d      = s + g - g_prev
+ *   x_half = x - eta d
+ *   r      = W x_half - x_half
+ *   x+     = x_half + gamma r
+ *   s+     = (x - x+) / eta = d - gamma r / eta
  * which a change of eta does not upset. It needs the smallest eigenvalue of the mixing above -1/3;
  * where W's is not (a uniform ring of an even number of agents sits on it), (I + W) / 2 is used. No
  * momentum: --momentum plays no part. */
 #include "algo/algo.h"
 
 #include "util/log.h"
-#include "util/memory.h"
 
-enum { DIRECTION, GRADIENT }; /* the buffers: s, g_prev */
+enum { DIRECTION, GRADIENT }; /* s, g_prev */
 
 typedef struct d2_state {
     double gamma; /* of this run: --gamma, or half of it */
@@ -21,7 +23,7 @@ typedef struct d2_state {
 
 /* I + gamma (W - I) has the smallest eigenvalue 1 - gamma (1 - lambda_min). */
 static double safe_gamma(const ct_agents *a) {
-    double gamma = a->hyper.gamma, smallest = 1 - gamma * (1 - a->lambda_min);
+    double gamma = a->hyper.gamma, smallest = 1 - gamma * (1 - a->links.lambda_min);
     if (smallest > -1.0 / 3 + 1e-9) return gamma;
     ct_note(
         "d2 mixes with (I + W) / 2: the smallest eigenvalue of W is %.4f and must be above -1/3",
@@ -29,19 +31,14 @@ static double safe_gamma(const ct_agents *a) {
     return gamma / 2;
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    d2_state *d2 = ct_new(d2_state, 1);
-    if (d2 == NULL) return ct_fail(CT_NOMEM, "no memory for d2");
-    *state = d2;
-    d2->gamma = safe_gamma(a);
-    ct_bank *bank;
-    CT_TRY(ct_agents_buffer(a, "direction", a->n, &bank));
-    return ct_agents_buffer(a, "gradient", a->n, &bank);
+static ct_status create(ct_agents *a) {
+    ((d2_state *)a->state)->gamma = safe_gamma(a);
+    return CT_OK;
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    const double gamma = ((d2_state *)state)->gamma;
-    ct_bank *x = &a->x, *s = &a->buffers[DIRECTION].bank, *g_prev = &a->buffers[GRADIENT].bank;
+static ct_status step(ct_agents *a) {
+    const double gamma = ((const d2_state *)a->state)->gamma;
+    ct_bank *x = &a->x, *s = ct_own_buffer(a, DIRECTION), *g_prev = ct_own_buffer(a, GRADIENT);
     ct_bank r = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, x, x));
 
@@ -62,7 +59,8 @@ static ct_status step(ct_agents *a, void *state) {
 const ct_algo ct_algo_d2 = {
     .name = "d2",
     .text = "D2: decentralized SGD that corrects for differing data; needs lambda_min(W) > -1/3",
+    .buffers = {"direction", "gradient"},
+    .state_size = sizeof(d2_state),
     .create = create,
     .step = step,
-    .free = ct_free,
 };

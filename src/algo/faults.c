@@ -52,8 +52,8 @@ ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank) {
             from = r->before;
             row = r->mail[k];
         }
-        CT_TRY(ct_bank_read(from, row, 0, bank->n, a->fault_row));
-        CT_TRY(ct_bank_write(bank, r->mail[k], 0, bank->n, a->fault_row));
+        CT_TRY(ct_bank_read(from, row, 0, bank->n, a->fault_room.row));
+        CT_TRY(ct_bank_write(bank, r->mail[k], 0, bank->n, a->fault_room.row));
     }
     return CT_OK;
 }
@@ -61,23 +61,20 @@ ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank) {
 /* ---- dead agents ---- */
 
 ct_status ct_faults_create(ct_agents *a) {
-    size_t width = a->x.n > a->neighbours.n_columns ? a->x.n : a->neighbours.n_columns;
+    size_t width = a->x.n > a->links.neighbours.n_columns ? a->x.n : a->links.neighbours.n_columns;
     size_t n_frozen = (size_t)(CT_MAX_BUFFERS + 1) * a->x.n * (size_t)a->faults->n_kills;
-    a->fault_row = ct_new(float, width);
-    a->frozen = ct_new(float, n_frozen *(size_t)a->n_seeds);
-    if (a->fault_row == NULL || a->frozen == NULL)
-        return ct_fail(CT_NOMEM, "no memory for agents that fail");
-    return CT_OK;
+    CT_TRY(ct_make(&a->fault_room.row, width, "what arrives"));
+    return ct_make(&a->fault_room.frozen, n_frozen * (size_t)a->n_seeds, "agents that are gone");
 }
 
 void ct_faults_free(ct_agents *a) {
-    ct_free(a->fault_row);
-    ct_free(a->frozen);
+    ct_free(a->fault_room.row);
+    ct_free(a->fault_room.frozen);
 }
 
 /* Reads or writes the rows of own dead agents, one after the other. */
 static ct_status each_frozen(ct_agents *a, bool writes) {
-    float *at = a->frozen;
+    float *at = a->fault_room.frozen;
     for (int i = 0; i < a->n; i++) {
         if (ct_faults_alive(a->faults, a->first + i, a->iteration)) continue;
         for (int b = -1; b < a->n_buffers; b++) {
@@ -107,8 +104,9 @@ ct_status ct_faults_begin(ct_agents *a) {
             ct_ledger_delay(a->transport, row, f->straggle_s);
     if (f->n_kills == 0) return CT_OK;
     /* a run that was resumed has seen no event yet */
-    if (has_event(a) || a->linked_at < 0) CT_TRY(ct_agents_connect(a, a->topology, a->weights));
-    a->linked_at = a->iteration;
+    if (has_event(a) || a->fault_room.linked_at < 0)
+        CT_TRY(ct_agents_connect(a, a->links.topology, a->links.weights));
+    a->fault_room.linked_at = a->iteration;
     return each_frozen(a, false);
 }
 

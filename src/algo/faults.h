@@ -35,6 +35,13 @@ typedef struct ct_faults {
     int n_agents;          /* of one seed */
 } ct_faults;
 
+/* What living with them takes. */
+typedef struct ct_fault_room {
+    float *row;     /* scratch, as wide as any row that travels */
+    float *frozen;  /* rows of dead agents during a step */
+    long linked_at; /* the last iteration whose dead the links know; -1: none yet */
+} ct_fault_room;
+
 struct ct_agents;
 
 bool ct_faults_alive(const ct_faults *faults, int row, long iteration);

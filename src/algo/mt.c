@@ -1,27 +1,19 @@
 /* Momentum tracking (Takezawa, Bao, Niwa, Sato and Yamada, TMLR 2023): gradient tracking for
  * heavy-ball momentum, with a rate that does not depend on how much the agents' data differ.
- *   u  = beta u + g                                      local momentum          all [n x P]
+ *   u  = beta u + g                        local momentum                        all [n x P]
+ *   s  = c - u                             what is sent
  *   x+ = x + gamma (W x - x) - eta (u - c)
- *   c+ = s + gamma (W s - s) + u   with s = c - u        correction; its mean over the agents is 0
+ *   c+ = s + gamma (W s - s) + u           correction; its mean over the agents is 0
  * starting from u = c = 0. Agents send x and s: twice the traffic of decentralized SGD. The method
  * is one of heavy-ball momentum: --nesterov plays no part. */
 #include "algo/algo.h"
 
-enum { MOMENTUM, CORRECTION, SENT }; /* the buffers: u, c, s */
+enum { MOMENTUM, CORRECTION, SENT }; /* u, c, s */
 
-static ct_status create(ct_agents *a, void **state) {
-    (void)state;
-    ct_bank *bank;
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &bank));
-    CT_TRY(ct_agents_buffer(a, "correction", a->n, &bank));
-    return ct_agents_buffer(a, "sent", a->n, &bank);
-}
-
-static ct_status step(ct_agents *a, void *state) {
-    (void)state;
+static ct_status step(ct_agents *a) {
     const double beta = a->hyper.momentum, gamma = a->hyper.gamma;
-    ct_bank *x = &a->x, *u = &a->buffers[MOMENTUM].bank, *c = &a->buffers[CORRECTION].bank;
-    ct_bank *s = &a->buffers[SENT].bank, r = ct_temp(1), r_s = ct_temp(2);
+    ct_bank *x = &a->x, *u = ct_own_buffer(a, MOMENTUM), *c = ct_own_buffer(a, CORRECTION);
+    ct_bank *s = ct_own_buffer(a, SENT), r = ct_temp(1), r_s = ct_temp(2);
     CT_TRY(ct_agents_exchange(a, x));
     CT_TRY(ct_agents_gradient(a, x, x));
 
@@ -42,6 +34,6 @@ static ct_status step(ct_agents *a, void *state) {
 const ct_algo ct_algo_mt = {
     .name = "mt",
     .text = "momentum tracking: gradient tracking for heavy-ball momentum; twice the traffic",
-    .create = create,
+    .buffers = {"momentum", "correction", "sent"},
     .step = step,
 };

@@ -1,81 +1,56 @@
 /* Neighborhood gradient clustering (Aketi, Kodge and Roy, Neurocomputing 2023). Beside its own
  * gradient g_ii an agent uses those of its neighbours' models on its own samples (g_ji,
  * model-variant) and those of its own model on its neighbours' samples (g_ij, data-variant,
- * received from them): gt = (1 - a) / (p + 1) (g_ii + sum_j g_ji) + a / (p + 1) (g_ii + sum_j g_ij)
- * [n x P] m  = beta m + gt;  d = gt + beta m (Nesterov) or m x+ = x + gamma (W x - x) - eta d p:
- * the agent's neighbours. Agents send x and, if a > 0, one gradient per neighbour: twice the
- * traffic. With --loss ccl the own gradient has the contrastive terms, cross-gradients do not. */
+ * received from them), p of each:                                                   all [n x P]
+ *   gt = (1 - a) / (p + 1) (g_ii + sum_j g_ji)
+ *      +      a  / (p + 1) (g_ii + sum_j g_ij)            a: --ngc-alpha
+ *   m  = beta m + gt
+ *   d  = gt + beta m  (Nesterov)   or   m
+ *   x+ = x + gamma (W x - x) - eta d
+ * Agents send x and, if a > 0, one gradient per neighbour: twice the traffic. With --loss ccl the
+ * own gradient has the contrastive terms, cross-gradients do not. */
 #include "algo/algo.h"
 #include "algo/cross_gradients.h"
-#include "util/memory.h"
 
-typedef struct ngc_state {
-    ct_cross_gradients cross;
-    ct_sparse variant; /* [n x edges] (1 - a) / (p + 1) at the model-variant ones */
-    ct_sparse data;    /* [n x edges] a / (p + 1) at the data-variant ones */
-} ngc_state;
+enum { MOMENTUM };
 
-static ct_status create(ct_agents *a, void **state) {
-    ngc_state *ngc = ct_new(ngc_state, 1);
-    if (ngc == NULL) return ct_fail(CT_NOMEM, "no memory for ngc");
-    *state = ngc;
-    CT_TRY(ct_cross_gradients_create(a, &ngc->cross));
-    int n_rows = ngc->cross.taken.n_cols;
-    CT_TRY(ct_sparse_create(a->n, n_rows, a->most.edges, &ngc->variant));
-    return ct_sparse_create(a->n, n_rows, a->most.arrivals, &ngc->data);
+static ct_status create(ct_agents *a) {
+    return ct_cross_gradients_create(a, a->state);
 }
 
-/* out = share / (degree + 1) where `from` has ones, row by row */
-static void scale(const ct_sparse *from, double share, ct_sparse *out) {
-    for (int i = 0; i < from->n_rows; i++) {
-        int p = from->begin[i + 1] - from->begin[i];
-        for (int e = from->begin[i]; e < from->begin[i + 1]; e++) {
-            out->column[e] = from->column[e];
-            out->value[e] = share / (p + 1);
-        }
-        out->begin[i + 1] = from->begin[i + 1];
-    }
+/* Every 1 of row i with p of them becomes share / (p + 1); returns that. */
+static double scale_row(ct_sparse *ones, int i, double share) {
+    int p = ones->begin[i + 1] - ones->begin[i];
+    for (int e = ones->begin[i]; e < ones->begin[i + 1]; e++) ones->value[e] = share / (p + 1);
+    return share / (p + 1);
 }
 
-static void set_weights(ngc_state *ngc, const ct_agents *a) {
-    const double alpha = a->hyper.ngc_alpha;
-    const ct_sparse *sent = &ngc->cross.sent, *taken = &ngc->cross.taken;
-    scale(sent, 1 - alpha, &ngc->variant);
-    scale(taken, alpha, &ngc->data);
-    for (int i = 0; i < a->n; i++) {
-        int n_variant = sent->begin[i + 1] - sent->begin[i];
-        int n_data = taken->begin[i + 1] - taken->begin[i];
-        ngc->cross.own.value[i] = (1 - alpha) / (n_variant + 1) + alpha / (n_data + 1);
-    }
-}
-
-static ct_status step(ct_agents *a, void *state) {
-    ngc_state *ngc = state;
-    ct_bank *x = &a->x, *rows = ngc->cross.rows, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+static ct_status step(ct_agents *a) {
+    ct_cross_gradients *cross = a->state;
+    const double alpha = ct_own_number(a, "ngc-alpha");
+    ct_bank *x = &a->x, *rows = &cross->rows, gt = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
     CT_TRY(ct_agents_exchange(a, x));
     CT_TRY(ct_agents_gradient(a, x, x));
-    CT_TRY(ct_cross_gradients_compute(&ngc->cross, a));
-    if (a->hyper.ngc_alpha > 0) CT_TRY(ct_cross_gradients_return(&ngc->cross, a));
-    set_weights(ngc, a);
+    CT_TRY(ct_cross_gradients_compute(cross, a));
+    if (alpha > 0) CT_TRY(ct_cross_gradients_return(cross, a));
+    for (int i = 0; i < a->n; i++)
+        cross->own.value[i] =
+            scale_row(&cross->sent, i, 1 - alpha) + scale_row(&cross->taken, i, alpha);
 
     ct_update u = ct_agents_update(a);
-    SET(&u, &gt, {1, &a->g, &ngc->cross.own}, {1, rows, &ngc->variant}, {1, rows, &ngc->data});
-    ct_cross_gradients_step(&ngc->cross, a, &gt, &d, &r, &u);
+    SET(&u, &gt, {1, &a->g, &cross->own}, {1, rows, &cross->sent}, {1, rows, &cross->taken});
+    ct_agents_combine_and_adapt(a, &u, &gt, ct_own_buffer(a, MOMENTUM), &d, &r);
     return ct_agents_apply(a, &u);
-}
-
-static void free_ngc(void *state) {
-    ngc_state *ngc = state;
-    ct_sparse_free(&ngc->variant);
-    ct_sparse_free(&ngc->data);
-    ct_cross_gradients_free(&ngc->cross);
-    ct_free(ngc);
 }
 
 const ct_algo ct_algo_ngc = {
     .name = "ngc",
     .text = "neighborhood gradient clustering: averages cross-gradients; twice the traffic",
+    .may_lose = CT_MAY_LOSE_NOTHING,
+    .buffers = {"momentum"},
+    .options = {"ngc-alpha"},
+    .state_size = sizeof(ct_cross_gradients),
     .create = create,
     .step = step,
-    .free = free_ngc,
+    .free = ct_cross_gradients_free,
 };

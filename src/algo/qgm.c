@@ -1,14 +1,22 @@
 /* QG-DSGDm-N: quasi-global momentum (Lin et al., ICML 2021). With the CCL loss this file is the CCL
  * paper's Algorithm 2; cross-features and class sums are exchanged by ct_agents_gradient().
  *
- *   paper (combine then adapt, Algorithm 2):
- *     m = beta mh + g;  d = g + beta m (Nesterov) or m
- *     r = W x - x;      x+ = x + gamma r - eta d
- *     mh+ = beta mh + (1 - beta) (x - x+) / eta          mh: the quasi-global momentum
- *   atc (the QGM authors' order): x_half = x - eta d, then x+ = x_half + gamma (W x_half - x_half)
- *   wacv24 (the CCL authors' code): mix first, x <- x + gamma r and m <- m - gamma r / eta_prev;
- *     gradient at the mixed x, with CCL against the neighbours' models before mixing;
- *     m <- beta m + g;  x+ = x - eta d */
+ * paper (combine then adapt, Algorithm 2):                                          all [n x P]
+ *   m   = beta mh + g
+ *   d   = g + beta m  (Nesterov)   or   m
+ *   r   = W x - x
+ *   x+  = x + gamma r - eta d
+ *   mh+ = beta mh + (1 - beta) (x - x+) / eta             mh: the quasi-global momentum
+ * atc (the QGM authors' order): m, d and mh+ as above, and
+ *   x_half = x - eta d
+ *   x+     = x_half + gamma (W x_half - x_half)
+ * wacv24 (the CCL authors' code): mixes first,
+ *   r  = W x - x
+ *   xm = x + gamma r                                      the mixed model
+ *   m  = m - gamma r / eta_prev
+ *   m  = beta m + g(xm)                                   with CCL: against the neighbours' models
+ *   d  = g + beta m  (Nesterov)   or   m                  before mixing
+ *   x+ = xm - eta d */
 #include "algo/algo.h"
 
 #include "util/log.h"
@@ -16,11 +24,14 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOMENTUM, MODEL }; /* mh or m; of atc and wacv24: a model */
+
 typedef enum variant { PAPER, ATC, WACV24 } variant;
 
 static variant variant_of(const ct_agents *a) {
-    if (strcmp(a->hyper.variant, "atc") == 0) return ATC;
-    return strcmp(a->hyper.variant, "wacv24") == 0 ? WACV24 : PAPER;
+    const char *name = ct_own_word(a, "variant");
+    if (strcmp(name, "atc") == 0) return ATC;
+    return strcmp(name, "wacv24") == 0 ? WACV24 : PAPER;
 }
 
 /* wacv24's momentum carries all of gamma r on, where the paper's has 1 - beta of it: agents agree
@@ -32,22 +43,19 @@ static variant variant_of(const ct_agents *a) {
  *
  * and grows when k is above 2 (1 + beta) / (1 + beta + beta^2), where an eigenvalue passes -1. */
 static void warn_if_unstable(const ct_agents *a) {
-    const double beta = a->hyper.momentum, k = a->hyper.gamma * (1 - a->lambda_min);
+    const double beta = a->hyper.momentum, k = a->hyper.gamma * (1 - a->links.lambda_min);
     const double limit = 2 * (1 + beta) / (1 + beta + (a->hyper.nesterov ? beta * beta : beta));
-    if (a->schedule != NULL || k < limit) return;
+    if (a->links.schedule != NULL || k < limit) return;
     ct_note(
         "@variant wacv24 will diverge on this graph: gamma (1 - lambda_min) = %.3f must be below "
         "%.3f; take @gamma %.2f",
-        k, limit, floor(99 * limit / (1 - a->lambda_min)) / 100);
+        k, limit, floor(99 * limit / (1 - a->links.lambda_min)) / 100);
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    ct_bank *momentum, *second;
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &momentum));
-    /* atc keeps x from before the step, wacv24 the mixed model. */
-    if (variant_of(a) != PAPER) CT_TRY(ct_agents_buffer(a, "model", a->n, &second));
+/* atc keeps x from before the step, wacv24 the mixed model. */
+static ct_status create(ct_agents *a) {
+    if (variant_of(a) != PAPER) CT_TRY(ct_agents_add_buffer(a, "model", NULL));
     if (variant_of(a) == WACV24) warn_if_unstable(a);
-    *state = NULL;
     return CT_OK;
 }
 
@@ -60,7 +68,7 @@ static ct_status step_paper(ct_agents *a, ct_bank *mh) {
 
     ct_update u = ct_agents_update(a);
     SET(&u, &m, {beta, mh}, {1, g});
-    ct_agents_direction(a, &u, &m, &d);
+    ct_agents_direction(a, &u, g, &m, &d);
     SET(&u, &r, {1, x, a->w}, {-1, x});
     SET(&u, &move, {gamma, &r}, {-eta, &d}); /* x+ - x, before it is rounded into x */
     SET(&u, x, {1, x}, {1, &move});
@@ -77,7 +85,7 @@ static ct_status step_atc(ct_agents *a, ct_bank *mh, ct_bank *before) {
     ct_update adapt = ct_agents_update(a);
     SET(&adapt, before, {1, x});
     SET(&adapt, &m, {beta, mh}, {1, g});
-    ct_agents_direction(a, &adapt, &m, &d);
+    ct_agents_direction(a, &adapt, g, &m, &d);
     SET(&adapt, x, {1, x}, {-eta, &d});
     CT_TRY(ct_agents_apply(a, &adapt));
 
@@ -89,7 +97,7 @@ static ct_status step_atc(ct_agents *a, ct_bank *mh, ct_bank *before) {
 }
 
 static ct_status step_wacv24(ct_agents *a, ct_bank *m, ct_bank *mixed) {
-    const double beta = a->hyper.momentum, gamma = a->hyper.gamma;
+    const double gamma = a->hyper.gamma;
     ct_bank *x = &a->x, *g = &a->g, r = ct_temp(1), d = ct_temp(2);
     CT_TRY(ct_agents_exchange(a, x));
     ct_update mix = ct_agents_update(a);
@@ -100,15 +108,13 @@ static ct_status step_wacv24(ct_agents *a, ct_bank *m, ct_bank *mixed) {
 
     CT_TRY(ct_agents_gradient(a, mixed, x));
     ct_update adapt = ct_agents_update(a);
-    SET(&adapt, m, {beta, m}, {1, g});
-    ct_agents_direction(a, &adapt, m, &d);
+    ct_agents_momentum(a, &adapt, g, m, &d);
     SET(&adapt, x, {1, mixed}, {-a->lr, &d});
     return ct_agents_apply(a, &adapt);
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    (void)state;
-    ct_bank *momentum = &a->buffers[0].bank, *second = &a->buffers[1].bank;
+static ct_status step(ct_agents *a) {
+    ct_bank *momentum = ct_own_buffer(a, MOMENTUM), *second = ct_own_buffer(a, MODEL);
     switch (variant_of(a)) {
     case ATC: return step_atc(a, momentum, second);
     case WACV24: return step_wacv24(a, momentum, second);
@@ -119,6 +125,9 @@ static ct_status step(ct_agents *a, void *state) {
 const ct_algo ct_algo_qgm = {
     .name = "qg-dsgdm",
     .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
+    .gamma_denser = 0.9,
+    .buffers = {"momentum"},
+    .options = {"variant"},
     .create = create,
     .step = step,
 };

@@ -1,20 +1,22 @@
 /* Stochastic gradient push (Assran, Loizou, Ballas and Rabbat, ICML 2019): decentralized SGD on
  * directed graphs that may change, with weights A whose columns sum to 1 but whose rows need not.
  * Beside its numerator u every agent passes on a weight w, push-sum's correction.
- *   z = u / w                                   the model, what a->x holds           [n x P]
- *   m = beta m + g(z);  d = g + beta m (Nesterov) or m
- *   u+ = A (u - eta d);  w+ = A w               w = 1 at first, the sum of all w stays n
+ *   z  = u / w                       the model, what a->x holds                      [n x P]
+ *   m  = beta m + g(z)
+ *   d  = g + beta m  (Nesterov)   or   m
+ *   u+ = A (u - eta d)
+ *   w+ = A w                         w = 1 at first, the sum of all w stays n        [n]
  * Where the rows sum to 1 as well, w stays 1 and this is DSGDm-N. gamma: A <- I + gamma (A - I). */
 #include "algo/sgp.h"
 
 #include "algo/algo.h"
 #include "util/memory.h"
 
+enum { MOMENTUM, NUMERATOR }; /* m, u */
+
 typedef struct sgp_state {
     double *weight, *next; /* [rows] w before iteration `done`, and room for the one after */
     long done;
-    ct_bank *momentum;
-    ct_bank *numerator;
     ct_sparse scale; /* [n x n] w on the diagonal */
     ct_sparse mix;   /* [n x n] A, row i divided by w+_i */
 } sgp_state;
@@ -23,23 +25,13 @@ const double *ct_sgp_weights(const void *state) {
     return ((const sgp_state *)state)->weight;
 }
 
-static ct_status create(ct_agents *a, void **state) {
-    sgp_state *sgp = ct_new(sgp_state, 1);
-    if (sgp == NULL) return ct_fail(CT_NOMEM, "no memory for sgp");
-    *state = sgp;
-    sgp->weight = ct_new(double, (size_t)a->n_rows);
-    sgp->next = ct_new(double, (size_t)a->n_rows);
-    if (sgp->weight == NULL || sgp->next == NULL)
-        return ct_fail(CT_NOMEM, "no memory for the weights of %d agents", a->n_rows);
-    CT_TRY(ct_sparse_create(a->n, a->n, a->n, &sgp->scale));
-    CT_TRY(ct_sparse_create(a->n, a->w->n_cols, a->most.weights, &sgp->mix));
+static ct_status create(ct_agents *a) {
+    sgp_state *sgp = a->state;
+    CT_TRY(ct_make(&sgp->weight, (size_t)a->n_rows, "the agents' weights"));
+    CT_TRY(ct_make(&sgp->next, (size_t)a->n_rows, "the agents' weights"));
     for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
-    for (int i = 0; i < a->n; i++) {
-        sgp->scale.column[i] = i;
-        sgp->scale.begin[i + 1] = i + 1;
-    }
-    CT_TRY(ct_agents_buffer(a, "momentum", a->n, &sgp->momentum));
-    return ct_agents_buffer(a, "numerator", a->n, &sgp->numerator);
+    CT_TRY(ct_sparse_diagonal(a->n, &sgp->scale));
+    return ct_sparse_create(a->n, a->w->n_cols, a->links.most.weights, &sgp->mix);
 }
 
 static double share(const ct_agents *a, const ct_sparse *w, int i, int entry) {
@@ -64,9 +56,9 @@ static void catch_up(sgp_state *sgp, const ct_agents *a) {
     if (sgp->done == a->iteration) return;
     for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     sgp->done = 0;
-    bool is_one = a->schedule == NULL || a->schedule->is_balanced;
+    bool is_one = a->links.schedule == NULL || a->links.schedule->is_balanced;
     while (sgp->done < a->iteration && !is_one)
-        push_weights(sgp, a, &ct_schedule_at(a->schedule, sgp->done)->w);
+        push_weights(sgp, a, &ct_schedule_at(a->links.schedule, sgp->done)->w);
     sgp->done = a->iteration;
 }
 
@@ -74,7 +66,7 @@ static void catch_up(sgp_state *sgp, const ct_agents *a) {
 static void set_matrices(sgp_state *sgp, const ct_agents *a) {
     const ct_sparse *w = a->w;
     for (int i = 0; i < a->n; i++) sgp->scale.value[i] = sgp->weight[a->first + i];
-    push_weights(sgp, a, a->weights);
+    push_weights(sgp, a, a->links.weights);
     for (int i = 0; i < a->n; i++) {
         for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
             sgp->mix.column[e] = w->column[e];
@@ -84,22 +76,23 @@ static void set_matrices(sgp_state *sgp, const ct_agents *a) {
     }
 }
 
-static ct_status step(ct_agents *a, void *state) {
-    sgp_state *sgp = state;
-    ct_bank *z = &a->x, *m = sgp->momentum, *u = sgp->numerator, d = ct_temp(1);
+static ct_status step(ct_agents *a) {
+    sgp_state *sgp = a->state;
+    ct_bank *z = &a->x, *m = ct_own_buffer(a, MOMENTUM), *u = ct_own_buffer(a, NUMERATOR);
+    ct_bank d = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, z, z));
     catch_up(sgp, a);
     set_matrices(sgp, a);
 
     ct_update adapt = ct_agents_update(a);
-    SET(&adapt, m, {a->hyper.momentum, m}, {1, &a->g});
-    ct_agents_direction(a, &adapt, m, &d);
+    ct_agents_momentum(a, &adapt, &a->g, m, &d);
     SET(&adapt, u, {1, z, &sgp->scale}, {-a->lr, &d});
     CT_TRY(ct_agents_apply(a, &adapt));
 
     CT_TRY(ct_agents_exchange(a, u));
-    for (int k = 0; k < a->models.n; k++) /* w travels along */
-        ct_transport_count(a->transport, a->models.from[k], CT_TRAFFIC_PARAMETERS, sizeof(float));
+    for (int k = 0; k < a->links.models.n; k++) /* w travels along */
+        ct_transport_count(a->transport, a->links.models.from[k], CT_TRAFFIC_PARAMETERS,
+                           sizeof(float));
     ct_update push = ct_agents_update(a);
     SET(&push, z, {1, u, &sgp->mix});
     return ct_agents_apply(a, &push);
@@ -111,13 +104,16 @@ static void free_sgp(void *state) {
     ct_free(sgp->next);
     ct_sparse_free(&sgp->scale);
     ct_sparse_free(&sgp->mix);
-    ct_free(sgp);
 }
 
 const ct_algo ct_algo_sgp = {
     .name = "sgp",
     .graphs = CT_GRAPHS_DIRECTED,
     .text = "stochastic gradient push: push-sum on directed and changing graphs",
+    .may_lose = CT_MAY_LOSE_MESSAGES,
+    .why_not = "its weights would fall apart",
+    .buffers = {"momentum", "numerator"},
+    .state_size = sizeof(sgp_state),
     .create = create,
     .step = step,
     .free = free_sgp,

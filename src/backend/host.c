@@ -45,12 +45,36 @@ void ct_host_source_free(ct_source *source) {
     ct_free(source);
 }
 
-ct_loss_spec ct_host_loss(const ct_objective *objective, int out) {
-    ct_loss_spec spec = objective->loss;
-    if (objective->lambdas == NULL) return spec;
-    spec.lambda_m = (double)ct_host_row(objective->lambdas, out)[0];
-    spec.lambda_d = (double)ct_host_row(objective->lambdas, out)[1];
-    return spec;
+void ct_host_entropy(const ct_objective *o, const float *logits, const int32_t *labels, int n,
+                     int n_classes, float *dlogits, float *losses) {
+    int n_correct = 0;
+    double ce = ct_smooth_cross_entropy(o->loss.label_smoothing, logits, labels, n, n_classes,
+                                        dlogits, &n_correct);
+    memset(losses, 0, CT_LOSS_FIELDS * sizeof *losses);
+    losses[CT_LOSS_CE] = (float)ce;
+    losses[CT_LOSS_CORRECT] = (float)n_correct;
+}
+
+void ct_host_contrast(const ct_objective *o, const ct_graph *g, int k, int out, const float *z,
+                      const int32_t *labels, int n, float *scratch, float *dz, float *losses) {
+    ct_ccl_batch batch = {.z = z,
+                          .labels = labels,
+                          .n = n,
+                          .r = ct_graph_n_features(g),
+                          .n_classes = g->n_classes,
+                          .cross = ct_host_row(o->cross, o->cross_begin[k]),
+                          .cross_stride = o->cross->stride,
+                          .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
+                          .received = ct_host_row(o->class_sums, out)};
+    ct_loss_spec spec = o->loss;
+    double terms[CT_N_TERMS] = {0};
+    if (o->lambdas != NULL) {
+        spec.lambda_m = (double)ct_host_row(o->lambdas, out)[0];
+        spec.lambda_d = (double)ct_host_row(o->lambdas, out)[1];
+    }
+    ct_ccl(&spec, &batch, scratch, dz, terms);
+    for (int t = 0; t < CT_N_TERMS; t++)
+        if (t != CT_LOSS_CE) losses[t] = (float)terms[t];
 }
 
 void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels) {

@@ -23,9 +23,15 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
                                 const float *std, ct_source **out);
 void ct_host_source_free(ct_source *source);
 
-/* The loss of the job that writes to row `out`: with the row's own weights where agents have them.
- */
-ct_loss_spec ct_host_loss(const ct_objective *objective, int out);
+/* The losses of job k at the logits z of its n samples: all of `losses` [CT_LOSS_FIELDS], with
+ * cross-entropy's gradient in dlogits; contrastive terms are 0. */
+void ct_host_entropy(const ct_objective *objective, const float *logits, const int32_t *labels,
+                     int n, int n_classes, float *dlogits, float *losses);
+/* With CCL: the contrastive terms at its features z [n][r], with the weights of row `out` where
+ * agents have their own, and their gradient in dz. scratch: ct_ccl_scratch(). */
+void ct_host_contrast(const ct_objective *objective, const ct_graph *g, int k, int out,
+                      const float *z, const int32_t *labels, int n, float *scratch, float *dz,
+                      float *losses);
 
 /* Labels of a batch: labels[b] for its samples. */
 void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels);

@@ -93,7 +93,7 @@ static void count_macs(const ct_run *run, double *own, double *cross) {
     double samples = (double)run->agents.n_rows * (double)run->config.batch_size;
     *own = samples * (3 * ct_graph_macs(g, g->logits) - ct_graph_macs(g, first));
     *cross = run->agents.loss.ccl
-                 ? (double)run->agents.neighbours.n * (double)run->config.batch_size *
+                 ? (double)run->agents.links.neighbours.n * (double)run->config.batch_size *
                        ct_graph_macs(g, g->features)
                  : 0;
 }

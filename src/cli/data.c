@@ -50,9 +50,9 @@ typedef struct data_args {
 static ct_status parse(int n_args, char **args, data_args *out) {
     static const char *const names[] = {"url", "checksum", "sheet", "ranks"};
     const char **values[] = {&out->url, &out->checksum, &out->sheet, &out->ranks};
-    char **rest = ct_new(char *, (size_t)n_args + 1);
+    char **rest = NULL;
     int n_rest = 0;
-    if (rest == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
+    CT_TRY(ct_make(&rest, (size_t)n_args + 1, "the options"));
     ct_status status = CT_OK;
     for (int at = 0; at < n_args && status == CT_OK; at++) {
         const char *value = NULL;
@@ -111,13 +111,13 @@ static void print_shape(const ct_dataset *d) {
     for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
     printf(", deviation");
     for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->std[c]);
-    putchar('\n');
+    printf("\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
 }
 
 static ct_status print_counts(const ct_dataset *d) {
     size_t n = (size_t)d->n_classes;
-    size_t *count = ct_new(size_t, 2 * n);
-    if (count == NULL) return ct_fail(CT_NOMEM, "no memory for the counts");
+    size_t *count = NULL;
+    CT_TRY(ct_make(&count, 2 * n, "the counts"));
     for (size_t i = 0; i < d->train.n; i++) count[d->train.labels[i]]++;
     for (size_t i = 0; i < d->test.n; i++) count[n + (size_t)d->test.labels[i]]++;
     printf("class    train     test  name\n");
@@ -161,24 +161,18 @@ static ct_status check_digests(const ct_dataset *d, const char *asked, int *n_wr
         char got[CT_DIGEST_TEXT];
         if (strcmp(files[k][0], d->name) != 0) continue;
         bool is_archive = ct_file_exists(asked) && files[k][2] != NULL;
-        char *path = is_archive ? ct_strdup(asked) : ct_path_join(asked, files[k][1]);
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
+        ct_path path = is_archive ? ct_path_in("", asked) : ct_path_in(asked, files[k][1]);
         const char *digest = ct_known_digest(d->name, files[k][1]);
-        ct_status status = CT_OK;
-        if (ct_file_exists(path)) {
-            status = ct_digest_file(path, strlen(digest) == 64 ? CT_SHA256 : CT_MD5, got);
-            bool is_right = status == CT_OK && strcmp(got, digest) == 0;
-            /* Single .gz files are often packed anew by distributions; their content was read. */
-            bool may_differ = files[k][2] == NULL;
-            if (status == CT_OK)
-                printf("%s: %s\n", files[k][1],
-                       is_right     ? "as published"
-                       : may_differ ? "readable, but packed differently than published"
-                                    : "not as published");
-            *n_wrong += !is_right && !may_differ;
-        }
-        ct_free(path);
-        CT_TRY(status);
+        if (!ct_file_exists(path.text)) continue;
+        CT_TRY(ct_digest_file(path.text, strlen(digest) == 64 ? CT_SHA256 : CT_MD5, got));
+        bool is_right = strcmp(got, digest) == 0;
+        /* Single .gz files are often packed anew by distributions; their content was read. */
+        bool may_differ = files[k][2] == NULL;
+        printf("%s: %s\n", files[k][1],
+               is_right     ? "as published"
+               : may_differ ? "readable, but packed differently than published"
+                            : "not as published");
+        *n_wrong += !is_right && !may_differ;
     }
     return CT_OK;
 }
@@ -278,10 +272,10 @@ static void remove_parts_from(const char *dir, int rank, const char *kind) {
 static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_partition *p,
                              int n_ranks) {
     const ct_config *c = &a->config;
-    bool *keep = ct_new(bool, d->train.n);
+    bool *keep = NULL;
     char path[CT_CONFIG_TEXT + 64];
     int n_worlds = count_items(c->seeds) * count_items(c->lambdas);
-    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for a list of samples");
+    CT_TRY(ct_make(&keep, d->train.n, "a list of samples"));
     const char *kind = strcmp(d->name, "pack") == 0 ? "ctpack" : "ctpart";
     ct_dataset_options options = ct_run_data_options(c);
     ct_status status = ct_dir_create(c->out);

@@ -20,7 +20,7 @@ static void each_topology(void (*each)(void *context, const char *name, const ch
 static const struct {
     const char *name;
     each_function each;
-} kinds[] = {{"algorithms", ct_algo_each},      {"models", ct_model_each},
+} kinds[] = {{"algorithms", ct_algo_each_name}, {"models", ct_model_each},
              {"topologies", each_topology},     {"datasets", ct_dataset_each},
              {"partitions", ct_partition_each}, {"devices", ct_backend_each}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -85,7 +85,6 @@ ct_status ct_cli_list(int n_args, char **args) {
         found = true;
         if (n_args == 0) printf("%s\n", kinds[k].name);
         kinds[k].each(print, stdout);
-        if (k == 0) print(stdout, "ccl", "the paper's method: qg-dsgdm with the CCL loss");
     }
     if (found) return CT_OK;
     return ct_fail(CT_INVAL,

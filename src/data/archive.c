@@ -4,7 +4,6 @@
 #include "data/tar.h"
 #include "util/file.h"
 #include "util/log.h"
-#include "util/memory.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -65,50 +64,35 @@ static uint64_t file_bytes(const char *path) {
 /* Unpacks beside `target`, then moves the archive's folder to it: it appears whole or not at all.
  */
 static ct_status unpack(const char *path, const char *dir, const char *folder) {
-    ct_text scratch = {0}, from = {0};
-    char *target = ct_path_join(dir, folder);
-    ct_text_add(&scratch, "%s/.unpacking-%ld", dir, (long)getpid());
-    ct_text_add(&from, "%s/.unpacking-%ld/%s", dir, (long)getpid(), folder);
+    char name[64];
+    snprintf(name, sizeof name, ".unpacking-%ld", (long)getpid());
+    ct_path target = ct_path_in(dir, folder), scratch = ct_path_in(dir, name);
+    ct_path from = ct_path_in(scratch.text, folder);
     uint64_t most = file_bytes(path) * MAX_RATIO + (1 << 20);
-    ct_status status =
-        target != NULL && !scratch.failed && !from.failed
-            ? ct_tar_unpack(path, scratch.chars, most < MAX_UNPACKED ? most : MAX_UNPACKED)
-            : ct_fail(CT_NOMEM, "no memory for a file name");
-    if (status == CT_OK && rename(from.chars, target) != 0)
-        status =
-            ct_fail(CT_IO, "%s: %s; the archive should hold %s", target, strerror(errno), folder);
-    if (!scratch.failed) remove_tree(scratch.chars);
-    ct_text_free(&from);
-    ct_text_free(&scratch);
-    ct_free(target);
+    ct_status status = ct_tar_unpack(path, scratch.text, most < MAX_UNPACKED ? most : MAX_UNPACKED);
+    if (status == CT_OK && rename(from.text, target.text) != 0)
+        status = ct_fail(CT_IO, "%s: %s; the archive should hold %s", target.text, strerror(errno),
+                         folder);
+    remove_tree(scratch.text);
     return status;
 }
 
 static ct_status get_one(const archive *a, const char *dir, const ct_get_options *options) {
-    const char *base = options->url != NULL ? options->url : a->url;
-    const char *digest = options->digest != NULL ? options->digest : a->digest;
-    ct_text url = {0};
-    size_t n = strlen(base);
-    ct_text_add(&url, "%s%s%s", base, n > 0 && base[n - 1] == '/' ? "" : "/", a->file);
-    char *path = ct_path_join(dir, a->file);
-    char *target = ct_path_join(dir, a->folder != NULL ? a->folder : a->file);
-    ct_fetch_options fetch = {
-        .digest = digest, .progress = options->progress, .pause_s = options->pause_s};
-    ct_status status = path != NULL && target != NULL && !url.failed
-                           ? CT_OK
-                           : ct_fail(CT_NOMEM, "no memory for a file name");
-    bool is_there = status == CT_OK && (ct_dir_exists(target) || ct_file_exists(target));
-    if (is_there) ct_note("%s is there already", target);
-    if (status == CT_OK && !is_there && !ct_file_exists(path))
-        status = ct_fetch(url.chars, path, &fetch);
-    if (status == CT_OK && !is_there && a->folder != NULL) {
-        status = unpack(path, dir, a->folder);
-        if (status == CT_OK) remove(path);
+    ct_path url = ct_path_in(options->url != NULL ? options->url : a->url, a->file);
+    ct_path path = ct_path_in(dir, a->file);
+    ct_path target = ct_path_in(dir, a->folder != NULL ? a->folder : a->file);
+    ct_fetch_options fetch = {.digest = options->digest != NULL ? options->digest : a->digest,
+                              .progress = options->progress,
+                              .pause_s = options->pause_s};
+    if (ct_dir_exists(target.text) || ct_file_exists(target.text)) {
+        ct_note("%s is there already", target.text);
+        return CT_OK;
     }
-    ct_free(target);
-    ct_free(path);
-    ct_text_free(&url);
-    return status;
+    if (!ct_file_exists(path.text)) CT_TRY(ct_fetch(url.text, path.text, &fetch));
+    if (a->folder == NULL) return CT_OK;
+    CT_TRY(unpack(path.text, dir, a->folder));
+    remove(path.text);
+    return CT_OK;
 }
 
 ct_status ct_get(const char *set, const char *dir, const ct_get_options *options) {

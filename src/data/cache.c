@@ -4,118 +4,72 @@
 #include "data/pictures_internal.h"
 
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/memory.h"
-#include "util/threads.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define CHUNK 512 /* pictures decoded before they are written */
 
-static uint64_t add_number(uint64_t hash, uint64_t number) {
-    for (int k = 0; k < 8; k++) hash = (hash ^ (number >> 8 * k & 255u)) * 0x100000001b3u;
-    return hash;
-}
-
 /* Names, labels, sizes and times of the files. */
-static ct_status hash_files(const ct_listing *files, uint64_t *out) {
+static uint64_t hash_files(const ct_listing *files) {
     uint64_t hash = ct_listing_hash(files);
     for (size_t i = 0; i < files->n; i++) {
         struct stat info;
-        char *path = ct_listing_path(files, i);
-        if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-        bool there = stat(path, &info) == 0;
-        ct_free(path);
-        hash = add_number(hash, there ? (uint64_t)info.st_size : UINT64_MAX);
-        hash = add_number(hash, there ? (uint64_t)info.st_mtim.tv_sec : 0);
-        hash = add_number(hash, there ? (uint64_t)info.st_mtim.tv_nsec : 0);
+        ct_path path = ct_listing_path(files, i);
+        bool there = stat(path.text, &info) == 0;
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_size : UINT64_MAX);
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_mtim.tv_sec : 0);
+        hash = ct_hash_number(hash, there ? (uint64_t)info.st_mtim.tv_nsec : 0);
     }
-    *out = hash;
-    return CT_OK;
+    return hash;
 }
 
 /* ---- making a pack ---- */
 
-typedef struct chunk {
-    ct_pictures *pictures;
-    size_t first;
-    ct_decoder **decoder;    /* [n_workers] */
-    ct_picture small[CHUNK]; /* pixels NULL: cannot be read */
-    char reason[CHUNK][96];
-    atomic_int status;
-} chunk;
-
-static void decode_task(void *context, int task, int worker) {
-    chunk *c = context;
-    ct_picture p;
-    c->small[task].pixels = NULL;
-    ct_status status =
-        ct_pictures_decode(c->pictures, c->first + (size_t)task, c->decoder[worker], &p);
-    if (status == CT_IO) {
-        snprintf(c->reason[task], sizeof c->reason[task], "%s",
-                 ct_decoder_reason(c->decoder[worker]));
-        return;
-    }
-    size_t n = status == CT_OK ? (size_t)p.width * (size_t)p.height * CT_PIXEL : 0;
-    uint8_t *copy = status == CT_OK ? ct_alloc(n, 1) : NULL;
-    if (copy == NULL) {
-        atomic_store(&c->status, (int)(status == CT_OK ? CT_NOMEM : status));
-        return;
-    }
-    memcpy(copy, p.pixels, n);
-    p.pixels = copy;
-    c->small[task] = p;
+/* Into the place of picture i in a chunk. */
+static ct_status decode_one(ct_sweep *s, size_t i, int worker) {
+    ct_picture *chunk = s->context, small;
+    CT_TRY(ct_pictures_decode(s->pictures, i, s->decoder[worker], &small));
+    return ct_picture_copy(&small, &chunk[i % CHUNK]);
 }
 
-static ct_status write_chunk(chunk *c, int n, ct_pack_writer *writer) {
-    const ct_listing *files = &c->pictures->files;
-    ct_status status = (ct_status)atomic_load(&c->status);
-    for (int k = 0; k < n; k++) {
-        size_t i = c->first + (size_t)k;
-        const char *name = files->names + files->at[i];
-        if (c->small[k].pixels == NULL) {
-            if (status == CT_OK && c->pictures->spec.strict)
-                status = ct_fail(CT_IO, "%s/%s: %s", files->root, name, c->reason[k]);
-            if (status == CT_OK) ct_note("%s/%s: %s; left out", files->root, name, c->reason[k]);
-            continue;
-        }
-        if (status == CT_OK)
-            status = ct_pack_writer_add(writer, &c->small[k], (uint32_t)i, files->labels[i]);
-        ct_free((void *)c->small[k].pixels);
+/* Adds pictures first .. end-1, and empties their chunk. */
+static ct_status write_chunk(const ct_sweep *s, ct_picture *chunk, size_t first, size_t end,
+                             ct_status status, ct_pack_writer *writer) {
+    const ct_listing *files = &s->pictures->files;
+    for (size_t i = first; i < end; i++) {
+        ct_picture *small = &chunk[i % CHUNK];
+        const char *name = files->names + files->at[i], *reason = s->reason[i];
+        if (status == CT_OK && small->pixels != NULL)
+            status = ct_pack_writer_add(writer, small, (uint32_t)i, files->labels[i]);
+        else if (status == CT_OK && s->pictures->spec.strict)
+            status = ct_fail(CT_IO, "%s/%s: %s", files->root, name, reason);
+        else if (status == CT_OK)
+            ct_note("%s/%s: %s; left out", files->root, name, reason);
+        ct_free((void *)small->pixels);
+        *small = (ct_picture){0};
     }
-    return status;
-}
-
-static ct_status write_all(ct_pictures *p, ct_pool *pool, ct_pack_writer *writer) {
-    chunk *c = ct_new(chunk, 1);
-    int n_workers = ct_pool_size(pool);
-    ct_decoder **decoder = ct_new(ct_decoder *, (size_t)n_workers);
-    ct_status status =
-        c != NULL && decoder != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for the cache");
-    for (int k = 0; k < n_workers && status == CT_OK; k++) status = ct_decoder_create(&decoder[k]);
-    for (size_t first = 0; first < p->files.n && status == CT_OK; first += CHUNK) {
-        int n = p->files.n - first < CHUNK ? (int)(p->files.n - first) : CHUNK;
-        c->pictures = p;
-        c->first = first;
-        c->decoder = decoder;
-        ct_pool_run(pool, n, decode_task, c);
-        status = write_chunk(c, n, writer);
-    }
-    for (int k = 0; k < n_workers && decoder != NULL; k++) ct_decoder_free(&decoder[k]);
-    ct_free(decoder);
-    ct_free(c);
     return status;
 }
 
 ct_status ct_pictures_pack(ct_pictures *p, ct_pack_writer *writer) {
-    ct_pool *pool = NULL;
-    CT_TRY(ct_pool_create(p->spec.n_workers, &pool));
-    ct_status status = write_all(p, pool, writer);
-    ct_pool_free(&pool);
+    ct_picture *chunk = NULL;
+    ct_sweep s;
+    size_t n = p->files.n;
+    CT_TRY(ct_make(&chunk, CHUNK, "the cache"));
+    ct_status status = ct_sweep_open(p, &s);
+    bool is_open = status == CT_OK;
+    for (size_t first = 0; first < n && status == CT_OK; first += CHUNK) {
+        size_t end = n - first < CHUNK ? n : first + CHUNK;
+        status = ct_sweep_run(&s, decode_one, chunk, first, end, 1);
+        status = write_chunk(&s, chunk, first, end, status, writer);
+    }
+    if (is_open) ct_sweep_close(&s);
+    ct_free(chunk);
     return status;
 }
 
@@ -136,8 +90,8 @@ static ct_status make_pack(ct_pictures *p, const char *path) {
 static ct_status use_pack(ct_pictures *p, const char *path) {
     const ct_pack_facts *facts = ct_pack_facts_of(p->pack);
     const ct_pack_entry *entries = ct_pack_entries(p->pack);
-    bool *keep = ct_new(bool, p->files.n);
-    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for the cache");
+    bool *keep = NULL;
+    CT_TRY(ct_make(&keep, p->files.n, "the cache"));
     bool fits = facts->side == (uint32_t)p->spec.side && facts->n <= p->files.n;
     for (uint64_t i = 0; i < facts->n && fits; i++) {
         uint32_t source = entries[i].source;
@@ -158,25 +112,18 @@ static ct_status open_pack(ct_pictures *p, const char *path) {
 }
 
 ct_status ct_pictures_attach_cache(ct_pictures *p) {
-    uint64_t hash = 0;
     char name[64];
+    ct_error error;
     CT_TRY(ct_dir_create(p->spec.cache));
-    CT_TRY(hash_files(&p->files, &hash));
-    snprintf(name, sizeof name, "%016" PRIx64 "-%d%s.ctpack", hash, p->spec.side,
+    snprintf(name, sizeof name, "%016" PRIx64 "-%d%s.ctpack", hash_files(&p->files), p->spec.side,
              p->spec.random ? "-fast" : "");
-    char *path = ct_path_join(p->spec.cache, name);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-    ct_status status = CT_IO;
-    if (ct_file_exists(path)) {
-        ct_error error;
-        status = CT_CATCH(&error, open_pack(p, path));
-        if (status == CT_IO) ct_note("%s; making it anew", error.text);
-        if (status != CT_OK && status != CT_IO) ct_fail_again(&error);
+    ct_path path = ct_path_in(p->spec.cache, name);
+    if (ct_file_exists(path.text)) {
+        ct_status status = CT_CATCH(&error, open_pack(p, path.text));
+        if (status == CT_OK) return CT_OK;
+        if (status != CT_IO) return ct_fail_again(&error);
+        ct_note("%s; making it anew", error.text);
     }
-    if (status == CT_IO) {
-        status = make_pack(p, path);
-        if (status == CT_OK) status = open_pack(p, path);
-    }
-    ct_free(path);
-    return status;
+    CT_TRY(make_pack(p, path.text));
+    return open_pack(p, path.text);
 }

@@ -51,14 +51,6 @@ ct_cut ct_cut_random(ct_rng *rng, int width, int height) {
     return cut;
 }
 
-static ct_status reserve(uint8_t **block, size_t *capacity, size_t n) {
-    if (n <= *capacity) return CT_OK;
-    ct_free(*block);
-    *block = ct_alloc(n, 1);
-    *capacity = *block != NULL ? n : 0;
-    return *block != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to cut a picture");
-}
-
 /* Row y of the cut, black where it leaves the picture. */
 static const uint8_t *row_of(const ct_cutter *cutter, const ct_picture *p, const ct_cut *cut,
                              int y) {
@@ -94,8 +86,10 @@ static void to_planes(const uint8_t *square, int size, bool flip, uint8_t *out) 
 
 ct_status ct_cut_out(ct_cutter *cutter, const ct_picture *picture, const ct_cut *cut, int size,
                      uint8_t *out) {
-    CT_TRY(reserve(&cutter->square, &cutter->capacity, (size_t)size * (size_t)size * CT_PIXEL));
-    CT_TRY(reserve(&cutter->row, &cutter->capacity_row, (size_t)cut->width * CT_PIXEL));
+    CT_TRY(ct_reserve(&cutter->square, &cutter->capacity, (size_t)size * (size_t)size * CT_PIXEL,
+                      "a cut of a picture"));
+    CT_TRY(ct_reserve(&cutter->row, &cutter->capacity_row, (size_t)cut->width * CT_PIXEL,
+                      "a cut of a picture"));
     CT_TRY(ct_resizer_begin(&cutter->resizer, cut->width, cut->height, cut->width, cut->height,
                             size, size));
     for (int y = 0; y < cut->height; y++)

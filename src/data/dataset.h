@@ -23,6 +23,11 @@ typedef struct ct_images {
     int32_t *labels; /* [n] 0 .. n_classes-1 */
 } ct_images;
 
+/* Bytes of one image. */
+static inline size_t ct_image_bytes(const ct_images *images) {
+    return (size_t)images->channels * (size_t)images->height * (size_t)images->width;
+}
+
 typedef struct ct_dataset {
     char name[64];
     int n_classes;
@@ -41,6 +46,7 @@ typedef struct ct_dataset {
      * ascending; NULL: this is all of it */
     uint32_t *train_numbers;
     size_t n_whole;
+    uint64_t content; /* of the files that pictures are decoded from; 0: the pixels are the data */
 } ct_dataset;
 
 typedef struct ct_dataset_options {
@@ -69,8 +75,49 @@ ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **n
 ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, ct_dataset *out);
 void ct_dataset_free(ct_dataset *dataset);
 
+/* 64 bits over what it holds: classes, shape, and labels and pixels of both parts in order; of
+ * pictures, names, labels and content of their files (or their checksums in a pack), so that it is
+ * the same wherever and however they are decoded. Ask before samples are left out (part.h): it is
+ * that of what is there. */
+uint64_t ct_dataset_fingerprint(const ct_dataset *dataset);
+
 /* Name of a class, or "" if it has none. */
 const char *ct_dataset_class_name(const ct_dataset *dataset, int label);
+
+/* What a data set is trained with unless one says otherwise. */
+typedef struct ct_dataset_defaults {
+    const char *model; /* of pictures of the usual size: see ct_dataset_model */
+    int epochs;
+    double lr;
+    double lambda[2][2];    /* (lambda_m, lambda_d) at alpha = 0.1, at alpha = 0.01 */
+    double lambda_large[2]; /* on large graphs, whatever alpha is; negative: as above */
+} ct_dataset_defaults;
+
+typedef enum ct_dataset_kind {
+    CT_DATA_MADE_UP,
+    CT_DATA_PUBLISHED,
+    CT_DATA_OWN_ARRAYS,   /* one's own, from here on: whatever lies in the folder */
+    CT_DATA_OWN_PICTURES, /* which take time to decode */
+} ct_dataset_kind;
+
+/* What is known about a set before it is opened. */
+typedef struct ct_dataset_facts {
+    const char *name, *text;
+    ct_dataset_kind kind;
+    const char *place; /* where the system keeps it; NULL: one must say */
+    const ct_dataset_defaults *defaults;
+} ct_dataset_facts;
+
+/* NULL: no such set. */
+const ct_dataset_facts *ct_dataset_facts_of(const char *name);
+/* Of a set without defaults of its own (and of an unknown name), those of all others. */
+const ct_dataset_defaults *ct_dataset_defaults_of(const char *name);
+/* The default model for pictures of image_size pixels a side; 0: the set's own size. */
+const char *ct_dataset_model(const ct_dataset_defaults *defaults, int image_size);
+/* The default (lambda_m, lambda_d); between the paper's two skews those of the nearer one, in orders
+ * of magnitude. */
+const double *ct_dataset_lambdas(const ct_dataset_defaults *defaults, double alpha,
+                                 bool is_large_graph);
 
 void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
                      void *context);

@@ -3,10 +3,11 @@
 #define CT_DATA_DATASET_INTERNAL_H
 
 #include "data/dataset.h"
+#include "util/file.h"
 
 /* One opener and one probe for each line of dataset_list.h. `out` is zeroed and has its name; what
  * an opener leaves in it when it fails is freed by the caller. A probe never fails: it looks. */
-#define DATASET(id, name, probe, text)                                                             \
+#define DATASET(id, name, probe, kind, defaults, place, text)                                      \
     ct_status ct_dataset_open_##id(const ct_dataset_options *options, ct_dataset *out);            \
     bool ct_dataset_probe_##probe(const char *dir);
 #include "data/dataset_list.h"
@@ -18,19 +19,36 @@
 ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
 void ct_images_free(ct_images *images);
 
-/* dir/name or dir/name.gz, whichever is there; ct_free() it. If neither is, the message ends with
- * `hint`: how to get it. */
-ct_status ct_data_find(const char *dir, const char *name, const char *hint, char **out);
+/* dir/name or dir/name.gz, whichever is there. If neither is, the message ends with `hint`: how to
+ * get it. */
+ct_status ct_data_find(const char *dir, const char *name, const char *hint, ct_path *out);
+/* Finds it and reads it whole. */
+ct_status ct_data_read(const char *dir, const char *name, const char *hint, ct_path *path,
+                       ct_blob *out);
 /* Is dir/name or dir/name.gz there? */
 bool ct_data_exists(const char *dir, const char *name);
 
 /* Is dir/name there, a plain file or a folder? */
 bool ct_data_has(const char *dir, const char *name);
-/* dir/subdir where `name` (or name.gz) lies there but not in dir itself; otherwise dir. ct_free()
- * it. */
-ct_status ct_data_inner(const char *dir, const char *subdir, const char *name, char **out);
+/* dir/subdir where `name` (or name.gz) lies there but not in dir itself; otherwise dir. */
+ct_path ct_data_inner(const char *dir, const char *subdir, const char *name);
 /* The last part of a path contains `word`. */
 bool ct_path_suggests(const char *path, const char *word);
+
+/* How files of images and files of labels are parsed (which may change the file's bytes). Images
+ * make room for their labels. */
+typedef struct ct_pair_format {
+    ct_status (*images)(const char *path, ct_blob *file, ct_images *out);
+    ct_status (*labels)(const char *path, ct_blob *file, ct_images *images);
+} ct_pair_format;
+/* One part from names[0], the images, and names[1], the labels, which lie among the n_classes of
+ * `dataset` unless that is 0. */
+ct_status ct_pair_read(const char *dir, const char *const *names, const char *hint,
+                       const ct_pair_format *format, const ct_dataset *dataset, ct_images *out);
+/* Both parts are there: their shapes agree. Sets n_classes, if it is 0, and source. */
+ct_status ct_pairs_check(const char *dir, ct_dataset *dataset);
+/* The largest label + 1. */
+int ct_images_classes(const ct_images *images);
 
 /* Mean and standard deviation of every channel of images in memory. */
 void ct_images_measure(const ct_images *images, float *mean, float *std);
@@ -47,11 +65,21 @@ ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double t
 ct_status ct_part_of_pictures(ct_pictures *taken, ct_images *images, ct_pictures **pictures,
                               size_t *n_left_out);
 
+/* Mean and deviation of the three channels of pictures. */
+void ct_dataset_scale(ct_dataset *dataset, const float mean[3], const float std[3]);
+
+/* Names of classes one after the other, each with its 0: their bytes; and whether so many bytes are
+ * the names of n classes, or none at all. */
+size_t ct_names_bytes(const char *names, int n_classes);
+bool ct_names_are_right(const char *names, size_t n_bytes, uint32_t n_classes);
+/* Numbers of samples of a part: ascending, below n_whole. */
+bool ct_numbers_are_right(const uint32_t *numbers, size_t n, size_t n_whole);
+
 /* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);
 
-/* The directory asked for, or the set's usual one (NULL: it has none, the user must say). */
+/* The directory asked for, or the set's usual one; if it has none, the user must say. */
 ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *options,
-                      const char *usual, const char *hint, const char **out);
+                      const char *hint, const char **out);
 
 #endif

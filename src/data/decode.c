@@ -15,10 +15,7 @@
 #define MAX_ASPECT     100 /* longer side to shorter one: keeps what is made of a sliver small */
 
 ct_status ct_decoder_create(ct_decoder **out) {
-    ct_decoder *d = ct_new(ct_decoder, 1);
-    if (d == NULL) return ct_fail(CT_NOMEM, "no memory for a decoder");
-    *out = d;
-    return CT_OK;
+    return ct_make(out, 1, "a decoder");
 }
 
 void ct_decoder_free(ct_decoder **decoder) {
@@ -39,12 +36,8 @@ const char *ct_decoder_reason(const ct_decoder *decoder) {
 }
 
 uint8_t *ct_decoder_buffer(ct_decoder *d, ct_buffer *buffer, size_t n) {
-    if (n <= buffer->capacity) return buffer->bytes;
-    ct_free(buffer->bytes);
-    buffer->bytes = ct_alloc(n, 1);
-    buffer->capacity = buffer->bytes != NULL ? n : 0;
-    if (buffer->bytes == NULL)
-        d->status = ct_fail(CT_NOMEM, "no memory to decode a picture (%zu bytes)", n);
+    ct_status status = ct_reserve(&buffer->bytes, &buffer->capacity, n, "a picture");
+    if (status != CT_OK) d->status = status;
     return buffer->bytes;
 }
 

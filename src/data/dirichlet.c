@@ -121,14 +121,11 @@ ct_status ct_partition_make_dirichlet(const ct_partition_spec *spec, const ct_sa
                        MIN_ALPHA, MAX_ALPHA);
     size_t n_classes = (size_t)samples->n_classes;
     group g = {0};
-    g.by_class = ct_new(uint32_t, samples->n);
-    g.class_begin = ct_new(size_t, n_classes + 1);
-    g.share = ct_new(size_t, GROUP_AGENTS * n_classes);
     ct_status status = CT_OK;
-    if (g.by_class == NULL || g.class_begin == NULL || g.share == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory to split %zu samples", samples->n);
-        goto done;
-    }
+    CT_TRY_GOTO(ct_make(&g.by_class, samples->n, "a split of the samples"), status, done);
+    CT_TRY_GOTO(ct_make(&g.class_begin, n_classes + 1, "a split of the samples"), status, done);
+    CT_TRY_GOTO(ct_make(&g.share, GROUP_AGENTS * n_classes, "a split of the samples"), status,
+                done);
     ct_partition_shuffle(spec->seed, out->index, samples->n);
     CT_TRY_GOTO(split_groups(spec, samples, &g, out->index), status, done);
     ct_partition_cut(samples->n / (size_t)spec->n_agents, out);

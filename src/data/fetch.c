@@ -92,7 +92,6 @@ static ct_status try_once(transfer *t, bool *again) {
     long http = 0;
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
     if (fclose(t->file) != 0 && t->write_error == 0) t->write_error = errno;
-    if (t->progress) fputc('\n', stderr);
     if (t->write_error != 0)
         return ct_fail(CT_IO, "%s: %s; what there is of it is kept, try again later", t->part,
                        strerror(t->write_error));

@@ -3,9 +3,8 @@
 #include "data/dataset_internal.h"
 
 #include "data/pictures.h"
-#include "util/file.h"
+#include "util/hash.h"
 #include "util/memory.h"
-#include "util/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,17 +25,14 @@ static const char *test_name(const char *dir) {
 
 static ct_status list_part(const char *dir, const char *part, const ct_listing *classes,
                            ct_listing *out) {
-    char *path = ct_path_join(dir, part);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-    ct_status status = ct_listing_read(path, classes, out);
-    ct_free(path);
-    return status;
+    ct_path path = ct_path_in(dir, part);
+    return ct_listing_read(path.text, classes, out);
 }
 
 /* Holds a share of every class out of `train`. */
 static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, ct_listing *test) {
-    bool *is_test = ct_new(bool, train->n);
-    if (is_test == NULL) return ct_fail(CT_NOMEM, "no memory to hold samples out");
+    bool *is_test = NULL;
+    CT_TRY(ct_make(&is_test, train->n, "samples to be held out"));
     ct_status status = ct_split_draw(train->labels, train->n, train->n_classes,
                                      options->test_fraction, options->seed, is_test);
     if (status == CT_OK) status = ct_listing_copy(train, test);
@@ -76,9 +72,7 @@ static ct_status describe_part(const ct_pictures *p, ct_images *out) {
     size_t n = ct_pictures_count(p);
     int size = ct_pictures_spec_of(p)->size;
     ct_images images = {.n = n, .channels = 3, .height = size, .width = size};
-    images.labels = ct_new(int32_t, n);
-    if (images.labels == NULL) return ct_fail(CT_NOMEM, "no memory for %zu labels", n);
-    memcpy(images.labels, ct_pictures_labels(p), n * sizeof *images.labels);
+    CT_TRY(ct_make_copy(&images.labels, ct_pictures_labels(p), n, "the labels"));
     *out = images;
     return CT_OK;
 }
@@ -106,53 +100,58 @@ static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_i
 }
 
 /* "mean and deviation of <hash> at <size>: m m m s s s", kept beside the data or in the cache. */
-static char *figures_path(const ct_dataset_options *options, const char *dir) {
-    return ct_path_join(options->cache != NULL ? options->cache : dir, ".crosstalk-mean-deviation");
+/* The figures that were kept, if they begin with `head`. */
+static bool read_figures(const char *path, const char *head, float *f) {
+    ct_blob file = {0};
+    size_t n = strlen(head);
+    if (CT_CATCH(NULL, ct_file_read(path, 4096, &file)) != CT_OK) return false;
+    bool known = strncmp((char *)file.bytes, head, n) == 0 &&
+                 sscanf((char *)file.bytes + n, "%f %f %f %f %f %f", &f[0], &f[1], &f[2], &f[3],
+                        &f[4], &f[5]) == 6;
+    ct_blob_free(&file);
+    return known;
 }
 
 static ct_status measure(const ct_dataset_options *options, const char *dir, uint64_t hash,
                          ct_dataset *out) {
-    char *path = figures_path(options, dir);
+    ct_path path =
+        ct_path_in(options->cache != NULL ? options->cache : dir, ".crosstalk-mean-deviation");
     char head[96];
-    ct_blob file = {0};
     float f[6];
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-    int n_head = snprintf(head, sizeof head,
-                          "mean and deviation of %016llx at %d: ", (unsigned long long)hash,
-                          out->train.width);
-    ct_status status = CT_OK;
-    bool known = ct_file_exists(path) && ct_file_read(path, 4096, &file) == CT_OK &&
-                 strncmp((char *)file.bytes, head, (size_t)n_head) == 0 &&
-                 sscanf((char *)file.bytes + n_head, "%f %f %f %f %f %f", &f[0], &f[1], &f[2],
-                        &f[3], &f[4], &f[5]) == 6;
-    if (!known && out->train_pictures != NULL)
-        status = ct_pictures_measure(out->train_pictures, f, f + 3);
-    else if (!known)
-        ct_images_measure(&out->train, f, f + 3);
-    if (status == CT_OK && !known) {
-        ct_text text = {0};
-        ct_text_add(&text, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
+    snprintf(head, sizeof head, "mean and deviation of %016llx at %d: ", (unsigned long long)hash,
+             out->train.width);
+    if (!read_figures(path.text, head, f)) {
+        if (out->train_pictures != NULL)
+            CT_TRY(ct_pictures_measure(out->train_pictures, f, f + 3));
+        else
+            ct_images_measure(&out->train, f, f + 3);
+        FILE *to = fopen(path.text, "wb"); /* a place that cannot be written to is fine */
+        if (to != NULL) {
+            fprintf(to, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
                     (double)f[2], (double)f[3], (double)f[4], (double)f[5]);
-        FILE *to =
-            text.failed ? NULL : fopen(path, "wb"); /* a place that cannot be written to is fine */
-        if (to != NULL) fputs(text.chars, to);
-        if (to != NULL) fclose(to);
-        ct_text_free(&text);
+            fclose(to);
+        }
     }
-    for (int c = 0; c < 3 && status == CT_OK; c++) {
-        out->mean[c] = f[c];
-        out->std[c] = f[3 + c] > 0 ? f[3 + c] : 1;
-    }
-    ct_blob_free(&file);
-    ct_free(path);
-    return status;
+    for (int c = 3; c < 6; c++)
+        if (!(f[c] > 0)) f[c] = 1;
+    ct_dataset_scale(out, f, f + 3);
+    return CT_OK;
+}
+
+static ct_status keep_content(const ct_listing *train, const ct_listing *test, int n_workers,
+                              uint64_t *out) {
+    uint64_t content[2];
+    CT_TRY(ct_listing_content(train, n_workers, &content[0]));
+    CT_TRY(ct_listing_content(test, n_workers, &content[1]));
+    *out = ct_checksum(CT_HASH_START, content, sizeof content);
+    return CT_OK;
 }
 
 static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
                              ct_dataset *out) {
     const char *dir;
     ct_listing train = {0}, test = {0};
-    CT_TRY(ct_data_dir(out, options, NULL,
+    CT_TRY(ct_data_dir(out, options,
                        "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
                        &dir));
     int size = options->image_size > 0 ? options->image_size : kind->size;
@@ -167,6 +166,7 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
                              .cache = options->cache};
     ct_status status = list_parts(dir, options, &train, &test);
     uint64_t hash = status == CT_OK ? ct_listing_hash(&train) : 0;
+    if (status == CT_OK) status = keep_content(&train, &test, options->n_workers, &out->content);
     if (status == CT_OK) {
         out->n_classes = train.n_classes;
         out->class_names = train.class_names;
@@ -177,10 +177,7 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
     if (status == CT_OK)
         status = open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out);
     if (status == CT_OK && !kind->is_known) status = measure(options, dir, hash, out);
-    for (int c = 0; c < 3 && kind->is_known; c++) {
-        out->mean[c] = imagenet_mean[c];
-        out->std[c] = imagenet_std[c];
-    }
+    if (kind->is_known) ct_dataset_scale(out, imagenet_mean, imagenet_std);
     snprintf(out->source, sizeof out->source, "%s", dir);
     ct_listing_free(&test);
     ct_listing_free(&train);
@@ -204,10 +201,8 @@ ct_status ct_dataset_open_imagenet(const ct_dataset_options *options, ct_dataset
 }
 
 bool ct_dataset_probe_folder(const char *dir) {
-    char *train = ct_path_join(dir, "train");
-    bool found = train != NULL && (ct_listing_looks_right(train) || ct_listing_looks_right(dir));
-    ct_free(train);
-    return found;
+    ct_path train = ct_path_in(dir, "train");
+    return ct_listing_looks_right(train.text) || ct_listing_looks_right(dir);
 }
 
 /* Its ten classes: tench, English springer, cassette player, ... */
@@ -215,20 +210,16 @@ bool ct_dataset_probe_imagenette(const char *dir) {
     static const char *const names[] = {"n01440764", "n02102040", "n02979186", "n03000684",
                                         "n03028079", "n03394916", "n03417042", "n03425413",
                                         "n03445777", "n03888257"};
-    char *train = ct_path_join(dir, "train");
-    bool found = train != NULL && ct_dataset_probe_folder(dir);
+    ct_path train = ct_path_in(dir, "train");
+    bool found = ct_dataset_probe_folder(dir);
     for (size_t k = 0; k < sizeof names / sizeof *names && found; k++)
-        found = ct_data_has(train, names[k]);
+        found = ct_data_has(train.text, names[k]);
     /* ImageNet has these and 990 others, of which this is the first. */
-    found = found && !ct_data_has(train, "n01443537");
-    ct_free(train);
-    return found;
+    return found && !ct_data_has(train.text, "n01443537");
 }
 
 bool ct_dataset_probe_imagenet(const char *dir) {
-    char *train = ct_path_join(dir, "train");
-    bool found = train != NULL && ct_dataset_probe_folder(dir) && ct_data_has(train, "n01440764") &&
-                 ct_data_has(train, "n01443537") && ct_data_has(train, "n15075141");
-    ct_free(train);
-    return found;
+    ct_path train = ct_path_in(dir, "train");
+    return ct_dataset_probe_folder(dir) && ct_data_has(train.text, "n01440764") &&
+           ct_data_has(train.text, "n01443537") && ct_data_has(train.text, "n15075141");
 }

@@ -5,10 +5,7 @@
 #include "data/idx_internal.h"
 
 #include "data/dataset_internal.h"
-#include "util/file.h"
-#include "util/memory.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TYPE_UBYTE 8u
@@ -45,83 +42,46 @@ static ct_status check_header(const char *path, const ct_blob *file, uint32_t n_
     return CT_OK;
 }
 
-/* Pixels of an image file; `out` gets room for as many labels. */
-static ct_status read_images(const char *path, ct_images *out) {
-    ct_blob file = {0};
+static ct_status parse_images(const char *path, ct_blob *file, ct_images *out) {
     uint32_t dims[3] = {0};
-    CT_TRY(ct_file_read(path, CT_DATA_MAX_BYTES, &file));
-    ct_status status = check_header(path, &file, 3, dims);
-    if (status == CT_OK) status = ct_images_create(dims[0], 1, (int)dims[1], (int)dims[2], out);
-    if (status == CT_OK) memcpy(out->pixels, file.bytes + 16, file.n - 16);
-    ct_blob_free(&file);
-    return status;
-}
-
-static ct_status read_labels(const char *path, size_t n_images, int n_classes, int32_t *labels) {
-    ct_blob file = {0};
-    uint32_t n = 0;
-    CT_TRY(ct_file_read(path, CT_DATA_MAX_BYTES, &file));
-    ct_status status = check_header(path, &file, 1, &n);
-    if (status == CT_OK && n != n_images)
-        status = ct_fail(CT_IO, "%s: %u labels for %zu images", path, (unsigned)n, n_images);
-    if (status == CT_OK) {
-        for (size_t i = 0; i < n_images; i++) labels[i] = file.bytes[8 + i];
-        status = ct_labels_check(path, labels, n_images, n_classes);
-    }
-    ct_blob_free(&file);
-    return status;
-}
-
-/* One of the two parts: `part` is "train" or "t10k". */
-static ct_status read_part(const char *dir, const char *part, const char *hint, int n_classes,
-                           ct_images *out) {
-    char images_name[64], labels_name[64];
-    char *images_path = NULL, *labels_path = NULL;
-    ct_status status;
-    snprintf(images_name, sizeof images_name, "%s-images-idx3-ubyte", part);
-    snprintf(labels_name, sizeof labels_name, "%s-labels-idx1-ubyte", part);
-    CT_TRY_GOTO(ct_data_find(dir, images_name, hint, &images_path), status, done);
-    CT_TRY_GOTO(ct_data_find(dir, labels_name, hint, &labels_path), status, done);
-    CT_TRY_GOTO(read_images(images_path, out), status, done);
-    CT_TRY_GOTO(read_labels(labels_path, out->n, n_classes, out->labels), status, done);
-done:
-    ct_free(labels_path);
-    ct_free(images_path);
-    return status;
-}
-
-static int largest_label(const ct_images *images) {
-    int largest = 0;
-    for (size_t i = 0; i < images->n; i++)
-        if (images->labels[i] > largest) largest = images->labels[i];
-    return largest;
-}
-
-ct_status ct_idx_open(const char *dir, const char *hint, int n_classes, ct_dataset *out) {
-    int n_allowed = n_classes > 0 ? n_classes : 256; /* a label is one byte */
-    CT_TRY(read_part(dir, "train", hint, n_allowed, &out->train));
-    CT_TRY(read_part(dir, "t10k", hint, n_allowed, &out->test));
-    if (out->train.height != out->test.height || out->train.width != out->test.width)
-        return ct_fail(CT_IO, "%s: training images are %dx%d but test images %dx%d", dir,
-                       out->train.height, out->train.width, out->test.height, out->test.width);
-    if (n_classes == 0) {
-        int a = largest_label(&out->train), b = largest_label(&out->test);
-        n_classes = (a > b ? a : b) + 1;
-    }
-    out->n_classes = n_classes < 2 ? 2 : n_classes;
-    snprintf(out->source, sizeof out->source, "%s", dir);
+    CT_TRY(check_header(path, file, 3, dims));
+    CT_TRY(ct_images_create(dims[0], 1, (int)dims[1], (int)dims[2], out));
+    memcpy(out->pixels, file->bytes + 16, file->n - 16);
     return CT_OK;
+}
+
+static ct_status parse_labels(const char *path, ct_blob *file, ct_images *images) {
+    uint32_t n = 0;
+    CT_TRY(check_header(path, file, 1, &n));
+    if (n != images->n)
+        return ct_fail(CT_IO, "%s: %u labels for %zu images", path, (unsigned)n, images->n);
+    for (size_t i = 0; i < images->n; i++) images->labels[i] = file->bytes[8 + i];
+    return CT_OK;
+}
+
+static const ct_pair_format format = {parse_images, parse_labels};
+
+ct_status ct_idx_open(const ct_dataset_options *options, const ct_idx_facts *facts,
+                      ct_dataset *out) {
+    static const char *const train[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
+    static const char *const test[] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+    const char *dir;
+    CT_TRY(ct_data_dir(out, options, facts->hint, &dir));
+    out->n_classes = facts->n_classes;
+    CT_TRY(ct_pair_read(dir, train, facts->hint, &format, out, &out->train));
+    CT_TRY(ct_pair_read(dir, test, facts->hint, &format, out, &out->test));
+    out->mean[0] = facts->mean;
+    out->std[0] = facts->std;
+    return ct_pairs_check(dir, out);
 }
 
 /* The data set `idx`: nothing is known about its pixels, so they are mapped to -1 .. 1. */
 ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out) {
-    static const char hint[] = "give the directory of the four IDX files with @data-dir DIR";
-    const char *dir;
-    CT_TRY(ct_data_dir(out, options, NULL, hint, &dir));
-    CT_TRY(ct_idx_open(dir, hint, 0, out));
-    out->mean[0] = 0.5f;
-    out->std[0] = 0.5f;
-    return CT_OK;
+    static const ct_idx_facts facts = {
+        .hint = "give the directory of the four IDX files with @data-dir DIR",
+        .mean = 0.5f,
+        .std = 0.5f};
+    return ct_idx_open(options, &facts, out);
 }
 
 bool ct_dataset_probe_idx(const char *dir) {

@@ -5,7 +5,13 @@
 
 #include "data/dataset.h"
 
-/* Fills train, test, n_classes and source. n_classes 0: the largest label + 1, at least 2. */
-ct_status ct_idx_open(const char *dir, const char *hint, int n_classes, ct_dataset *out);
+typedef struct ct_idx_facts {
+    const char *hint; /* how to get it */
+    int n_classes;    /* 0: the largest label + 1 */
+    float mean, std;
+} ct_idx_facts;
+
+ct_status ct_idx_open(const ct_dataset_options *options, const ct_idx_facts *facts,
+                      ct_dataset *out);
 
 #endif

@@ -1,7 +1,9 @@
 #include "data/listing.h"
 
-#include "util/file.h"
+#include "data/dataset_internal.h"
+#include "util/hash.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,43 +14,24 @@
 
 /* Strings one after the other. */
 typedef struct strings {
-    char *chars;
-    size_t n_chars, capacity;
-    size_t *at;
-    size_t n, capacity_at;
+    ct_text text;
+    size_t *at; /* [n] where each begins */
+    size_t n;
 } strings;
 
-static ct_status no_memory(void) {
-    return ct_fail(CT_NOMEM, "no memory to list files");
+static const char *string_at(const strings *s, size_t i) {
+    return s->text.chars + s->at[i];
 }
 
-static ct_status strings_add(strings *s, const char *first, const char *second) {
-    size_t n_first = strlen(first), n = n_first + strlen(second) + 2;
-    if (s->n_chars + n > s->capacity) {
-        size_t wanted = 2 * (s->n_chars + n) + 4096;
-        char *chars = ct_grow(s->chars, s->n_chars, wanted, 1);
-        if (chars == NULL) return no_memory();
-        s->chars = chars;
-        s->capacity = wanted;
-    }
-    if (s->n == s->capacity_at) {
-        size_t wanted = 2 * s->n + 256;
-        size_t *at = ct_grow(s->at, s->n, wanted, sizeof *at);
-        if (at == NULL) return no_memory();
-        s->at = at;
-        s->capacity_at = wanted;
-    }
-    s->at[s->n++] = s->n_chars;
-    char *to = s->chars + s->n_chars;
-    memcpy(to, first, n_first);
-    if (n_first > 0) to[n_first++] = '/';
-    memcpy(to + n_first, second, strlen(second) + 1);
-    s->n_chars += n_first + strlen(second) + 1;
-    return CT_OK;
+static ct_status strings_add(strings *s, const char *folder, const char *name) {
+    CT_TRY(ct_extend(&s->at, s->n, "a list of files"));
+    s->at[s->n++] = s->text.n;
+    ct_text_add(&s->text, "%s%s%s%c", folder, folder[0] != '\0' ? "/" : "", name, '\0');
+    return ct_text_status(&s->text);
 }
 
 static void strings_free(strings *s) {
-    ct_free(s->chars);
+    ct_text_free(&s->text);
     ct_free(s->at);
     *s = (strings){0};
 }
@@ -65,9 +48,9 @@ static int by_name(const void *a, const void *b) {
 /* Sorts strings first .. n-1. */
 static ct_status strings_sort(strings *s, size_t first) {
     size_t n = s->n - first;
-    key *keys = ct_new(key, n);
-    if (keys == NULL) return no_memory();
-    for (size_t i = 0; i < n; i++) keys[i] = (key){s->chars + s->at[first + i], s->at[first + i]};
+    key *keys = NULL;
+    CT_TRY(ct_make(&keys, n, "a list of files"));
+    for (size_t i = 0; i < n; i++) keys[i] = (key){string_at(s, first + i), s->at[first + i]};
     qsort(keys, n, sizeof *keys, by_name);
     for (size_t i = 0; i < n; i++) s->at[first + i] = keys[i].at;
     ct_free(keys);
@@ -78,25 +61,21 @@ static ct_status strings_sort(strings *s, size_t first) {
  * that leads nowhere is a file here, so that it is reported with the pictures. */
 static ct_status read_folder(const char *root, const char *folder, strings *files,
                              strings *folders) {
-    char *path = folder[0] != '\0' ? ct_path_join(root, folder) : ct_strdup(root);
-    if (path == NULL) return no_memory();
-    DIR *dir = opendir(path);
+    ct_path path = folder[0] != '\0' ? ct_path_in(root, folder) : ct_path_in("", root);
+    DIR *dir = opendir(path.text);
+    if (dir == NULL) return ct_fail(CT_IO, "%s: %s", path.text, strerror(errno));
     ct_status status = CT_OK;
-    if (dir == NULL) status = ct_fail(CT_IO, "%s: %s", path, strerror(errno));
     for (struct dirent *e; status == CT_OK && (e = readdir(dir)) != NULL;) {
         if (e->d_name[0] == '.') continue;
         bool is_dir = e->d_type == DT_DIR;
         if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) {
-            char *full = ct_path_join(path, e->d_name);
-            if (full == NULL) status = no_memory();
-            is_dir = full != NULL && ct_dir_exists(full);
-            ct_free(full);
+            ct_path full = ct_path_in(path.text, e->d_name);
+            is_dir = ct_dir_exists(full.text);
         }
         strings *list = is_dir ? folders : files;
-        if (list != NULL && status == CT_OK) status = strings_add(list, folder, e->d_name);
+        if (list != NULL) status = strings_add(list, folder, e->d_name);
     }
-    if (dir != NULL) closedir(dir);
-    ct_free(path);
+    closedir(dir);
     return status;
 }
 
@@ -106,9 +85,8 @@ static ct_status read_class(const char *root, const char *folder, strings *files
     size_t first = files->n;
     ct_status status = strings_add(&waiting, "", folder);
     for (size_t k = 0; k < waiting.n && status == CT_OK; k++) {
-        char *name = ct_strdup(waiting.chars + waiting.at[k]); /* the list may move */
-        status = name != NULL ? read_folder(root, name, files, &waiting) : no_memory();
-        ct_free(name);
+        ct_path name = ct_path_in("", string_at(&waiting, k)); /* a copy: the list may move */
+        status = read_folder(root, name.text, files, &waiting);
         if (waiting.n > 100000)
             status = ct_fail(CT_IO, "%s/%s: more than 100000 folders", root, folder);
     }
@@ -126,7 +104,7 @@ static int32_t find_class(const ct_listing *classes, const char *name) {
 
 static ct_status label_files(ct_listing *out, size_t n, int32_t label) {
     int32_t *labels = ct_grow(out->labels, out->n, n, sizeof *labels);
-    if (labels == NULL) return no_memory();
+    if (labels == NULL) return ct_no_memory("a list of files");
     for (size_t i = out->n; i < n; i++) labels[i] = label;
     out->labels = labels;
     out->n = n;
@@ -136,7 +114,7 @@ static ct_status label_files(ct_listing *out, size_t n, int32_t label) {
 static ct_status read_classes(const char *root, const ct_listing *classes, const strings *folders,
                               strings *files, ct_listing *out) {
     for (size_t k = 0; k < folders->n; k++) {
-        const char *name = folders->chars + folders->at[k];
+        const char *name = string_at(folders, k);
         int32_t label = classes != NULL ? find_class(classes, name) : (int32_t)k;
         if (label < 0)
             return ct_fail(CT_IO, "%s/%s: a class that is not among the training ones", root, name);
@@ -149,23 +127,18 @@ static ct_status read_classes(const char *root, const ct_listing *classes, const
 
 /* The names of sorted folders, packed in that order. */
 static ct_status keep_class_names(const strings *folders, ct_listing *out) {
-    strings sorted = {0};
-    for (size_t k = 0; k < folders->n; k++) {
-        ct_status status = strings_add(&sorted, "", folders->chars + folders->at[k]);
-        if (status == CT_OK) continue;
-        strings_free(&sorted);
-        return status;
-    }
-    ct_free(sorted.at);
-    out->class_names = sorted.chars;
+    ct_text names = {0};
+    for (size_t k = 0; k < folders->n; k++)
+        ct_text_add(&names, "%s%c", string_at(folders, k), '\0');
+    out->class_names = names.chars;
     out->n_classes = (int)folders->n;
-    return CT_OK;
+    return ct_text_status(&names);
 }
 
 ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listing *out) {
     strings folders = {0}, files = {0};
-    ct_listing listing = {.root = ct_strdup(root)};
-    ct_status status = listing.root != NULL ? CT_OK : no_memory();
+    ct_listing listing = {0};
+    ct_status status = ct_make_text(&listing.root, root);
     if (status == CT_OK) status = read_folder(root, "", NULL, &folders);
     if (status == CT_OK && (folders.n == 0 || folders.n > CT_LISTING_MAX_CLASSES))
         status =
@@ -173,7 +146,7 @@ ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listin
     if (status == CT_OK) status = strings_sort(&folders, 0);
     if (status == CT_OK) status = keep_class_names(&folders, &listing);
     if (status == CT_OK) status = read_classes(root, classes, &folders, &files, &listing);
-    listing.names = files.chars;
+    listing.names = files.text.chars;
     listing.at = files.at;
     strings_free(&folders);
     if (status == CT_OK)
@@ -204,9 +177,10 @@ void ct_listing_keep(ct_listing *l, const bool *keep) {
 
 ct_status ct_listing_shorten(ct_listing *l, size_t n) {
     if (n == 0 || n >= l->n) return CT_OK;
-    size_t *count = ct_new(size_t, CT_LISTING_MAX_CLASSES);
-    bool *keep = ct_new(bool, l->n);
-    ct_status status = count != NULL && keep != NULL ? CT_OK : no_memory();
+    size_t *count = NULL;
+    bool *keep = NULL;
+    ct_status status = ct_make(&count, CT_LISTING_MAX_CLASSES, "a list of files");
+    if (status == CT_OK) status = ct_make(&keep, l->n, "a list of files");
     size_t kept = 0;
     /* Round r takes every class's r-th file; a round that would be too many takes the first ones.
      */
@@ -225,79 +199,66 @@ ct_status ct_listing_shorten(ct_listing *l, size_t n) {
 }
 
 ct_status ct_listing_copy(const ct_listing *from, ct_listing *out) {
-    size_t n_names = 0, n_classes = 0;
+    size_t n_names = 0, n_classes = ct_names_bytes(from->class_names, from->n_classes);
     for (size_t i = 0; i < from->n; i++) {
         size_t end = from->at[i] + strlen(from->names + from->at[i]) + 1;
         if (end > n_names) n_names = end;
     }
-    for (int k = 0; k < from->n_classes; k++)
-        n_classes += strlen(from->class_names + n_classes) + 1;
-    ct_listing copy = {.root = ct_strdup(from->root), .n = from->n, .n_classes = from->n_classes};
-    copy.names = ct_new(char, n_names);
-    copy.at = ct_new(size_t, from->n);
-    copy.labels = ct_new(int32_t, from->n);
-    copy.class_names = ct_new(char, n_classes);
-    if (copy.root == NULL || copy.names == NULL || copy.at == NULL || copy.labels == NULL ||
-        copy.class_names == NULL) {
+    static const char what[] = "a list of files";
+    ct_listing copy = {.n = from->n, .n_classes = from->n_classes};
+    ct_status status = ct_make_text(&copy.root, from->root);
+    if (status == CT_OK) status = ct_make_copy(&copy.names, from->names, n_names, what);
+    if (status == CT_OK) status = ct_make_copy(&copy.at, from->at, from->n, what);
+    if (status == CT_OK) status = ct_make_copy(&copy.labels, from->labels, from->n, what);
+    if (status == CT_OK)
+        status = ct_make_copy(&copy.class_names, from->class_names, n_classes, what);
+    if (status == CT_OK)
+        *out = copy;
+    else
         ct_listing_free(&copy);
-        return no_memory();
-    }
-    memcpy(copy.names, from->names, n_names);
-    memcpy(copy.at, from->at, from->n * sizeof *copy.at);
-    memcpy(copy.labels, from->labels, from->n * sizeof *copy.labels);
-    memcpy(copy.class_names, from->class_names, n_classes);
-    *out = copy;
-    return CT_OK;
+    return status;
 }
 
-char *ct_listing_path(const ct_listing *listing, size_t i) {
-    return ct_path_join(listing->root, listing->names + listing->at[i]);
+ct_path ct_listing_path(const ct_listing *listing, size_t i) {
+    return ct_path_in(listing->root, listing->names + listing->at[i]);
 }
 
 uint64_t ct_listing_hash(const ct_listing *l) {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    uint64_t hash = CT_HASH_START;
     for (size_t i = 0; i < l->n; i++) {
-        for (const char *c = l->names + l->at[i];; c++) {
-            hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
-            if (*c == '\0') break;
-        }
-        hash = (hash ^ (uint32_t)l->labels[i]) * 0x100000001b3u;
+        const char *name = l->names + l->at[i];
+        hash = ct_hash(hash, name, strlen(name) + 1);
+        hash = ct_hash_step(hash, (uint32_t)l->labels[i]);
     }
     return hash;
 }
 
-static bool is_picture_name(const char *name) {
+static bool is_picture_name(const char *dir, const char *name) {
+    (void)dir;
     const char *dot = strrchr(name, '.');
     return dot != NULL && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
                            strcasecmp(dot, ".png") == 0);
 }
 
-/* A picture's name among the first hundred entries of a folder. */
-static bool has_picture(const char *path) {
+/* One of the first hundred entries of a folder that are not hidden is such a one. */
+static bool has_entry(const char *path, bool (*is_one)(const char *dir, const char *name)) {
     DIR *dir = opendir(path);
     bool found = false;
     if (dir == NULL) return false;
     for (int k = 0; k < 100 && !found; k++) {
         const struct dirent *e = readdir(dir);
         if (e == NULL) break;
-        found = is_picture_name(e->d_name);
+        found = e->d_name[0] != '.' && is_one(path, e->d_name);
     }
     closedir(dir);
     return found;
 }
 
+static bool is_folder_of_pictures(const char *dir, const char *name) {
+    ct_path path = ct_path_in(dir, name);
+    return has_entry(path.text, is_picture_name);
+}
+
 bool ct_listing_looks_right(const char *root) {
-    DIR *dir = opendir(root);
-    bool found = false;
-    if (dir == NULL) return false;
-    for (int k = 0; k < 100 && !found; k++) {
-        const struct dirent *e = readdir(dir);
-        if (e == NULL) break;
-        if (e->d_name[0] == '.') continue;
-        char *path = ct_path_join(root, e->d_name);
-        found = path != NULL && ct_dir_exists(path) && has_picture(path);
-        ct_free(path);
-    }
-    closedir(dir);
-    return found;
+    return has_entry(root, is_folder_of_pictures);
 }

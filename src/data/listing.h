@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "util/status.h"
-#include "util/text.h"
+#include "util/file.h"
 
 #define CT_LISTING_MAX_CLASSES 65536
 
@@ -34,10 +34,12 @@ void ct_listing_keep(ct_listing *listing, const bool *keep);
 ct_status ct_listing_shorten(ct_listing *listing, size_t n);
 /* Copies the listing. */
 ct_status ct_listing_copy(const ct_listing *from, ct_listing *out);
-/* root/name; ct_free() it. */
-char *ct_listing_path(const ct_listing *listing, size_t i);
+/* root/name */
+ct_path ct_listing_path(const ct_listing *listing, size_t i);
 /* Of names and labels in order. */
 uint64_t ct_listing_hash(const ct_listing *listing);
+/* The same and the files' content (fingerprint.c), by so many threads. */
+ct_status ct_listing_content(const ct_listing *listing, int n_workers, uint64_t *out);
 
 /* Does `root` hold at least one folder with a picture in it, judged by the first files' names? */
 bool ct_listing_looks_right(const char *root);

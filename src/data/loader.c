@@ -138,22 +138,19 @@ static ct_status make_ring(ct_loader *l) {
     l->depth = choose_depth(&l->spec, (size_t)3 * (size_t)size * (size_t)size);
     size_t n = (size_t)l->depth * (size_t)l->spec.n_agents * (size_t)l->spec.batch_size;
     CT_TRY(ct_images_create(n, 3, size, size, &l->ring));
-    l->index = ct_new(uint32_t, n);
-    l->n_done = ct_new(int, (size_t)l->depth);
-    if (l->index == NULL || l->n_done == NULL || n > UINT32_MAX)
-        return ct_fail(CT_NOMEM, "no memory for the batches in advance");
+    if (n > UINT32_MAX) return ct_no_memory("the batches in advance");
+    CT_TRY(ct_make(&l->index, n, "the batches in advance"));
+    CT_TRY(ct_make(&l->n_done, (size_t)l->depth, "the batches in advance"));
     for (size_t k = 0; k < n; k++) l->index[k] = (uint32_t)k;
     return CT_OK;
 }
 
 static ct_status start_workers(ct_loader *l) {
-    l->workers = ct_new(worker, (size_t)l->n_workers);
-    if (l->workers == NULL) return ct_fail(CT_NOMEM, "no memory for loader threads");
+    CT_TRY(ct_make(&l->workers, (size_t)l->n_workers, "loader threads"));
     for (int k = 0; k < l->n_workers; k++) {
         worker *w = &l->workers[k];
         w->loader = l;
-        w->samples = ct_new(uint32_t, (size_t)l->spec.batch_size);
-        if (w->samples == NULL) return ct_fail(CT_NOMEM, "no memory for loader threads");
+        CT_TRY(ct_make(&w->samples, (size_t)l->spec.batch_size, "loader threads"));
         CT_TRY(ct_decoder_create(&w->decoder));
         int error = pthread_create(&w->thread, NULL, worker_main, w);
         if (error != 0)
@@ -165,8 +162,8 @@ static ct_status start_workers(ct_loader *l) {
 }
 
 ct_status ct_loader_create(const ct_loader_spec *spec, ct_loader **out) {
-    ct_loader *l = ct_new(ct_loader, 1);
-    if (l == NULL) return ct_fail(CT_NOMEM, "no memory for a loader");
+    ct_loader *l = NULL;
+    CT_TRY(ct_make(&l, 1, "a loader"));
     l->spec = *spec;
     l->hooks = ct_hooks_now();
     l->n_workers = spec->n_workers > 0 ? spec->n_workers : ct_cpu_count();

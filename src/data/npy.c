@@ -6,8 +6,6 @@
 #include "data/dataset_internal.h"
 
 #include "data/npy_internal.h"
-#include "util/file.h"
-#include "util/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -115,7 +113,9 @@ static ct_status quantise(const char *path, const array *a, uint8_t *out) {
     return CT_OK;
 }
 
-static ct_status make_images(const char *path, const array *a, ct_images *out) {
+ct_status ct_npy_images(const char *path, ct_blob *file, ct_images *out) {
+    array whole, *a = &whole;
+    CT_TRY(parse(path, file, a));
     bool is_byte = strcmp(a->type, "|u1") == 0, is_float = strcmp(a->type, "<f4") == 0;
     if (!is_byte && !is_float)
         return ct_fail(CT_IO, "%s: images of type %s; must be uint8 or float32", path, a->type);
@@ -144,7 +144,9 @@ static int64_t label_at(const array *a, size_t i) {
     return (int64_t)value;
 }
 
-static ct_status make_labels(const char *path, const array *a, ct_images *images) {
+ct_status ct_npy_labels(const char *path, ct_blob *file, ct_images *images) {
+    array whole, *a = &whole;
+    CT_TRY(parse(path, file, a));
     if (a->type[1] == 'f' || a->n_dims != 1)
         return ct_fail(CT_IO, "%s: labels must be one row of whole numbers", path);
     if (a->n != images->n)
@@ -159,18 +161,6 @@ static ct_status make_labels(const char *path, const array *a, ct_images *images
     return CT_OK;
 }
 
-ct_status ct_npy_images(const char *path, ct_blob *file, ct_images *out) {
-    array a;
-    CT_TRY(parse(path, file, &a));
-    return make_images(path, &a, out);
-}
-
-ct_status ct_npy_labels(const char *path, ct_blob *file, ct_images *images) {
-    array a;
-    CT_TRY(parse(path, file, &a));
-    return make_labels(path, &a, images);
-}
-
 /* How the files may be called: training images and labels, then test ones. */
 static const char *const names[][4] = {
     {"train_images.npy", "train_labels.npy", "test_images.npy", "test_labels.npy"},
@@ -179,50 +169,17 @@ static const char *const names[][4] = {
 };
 enum { N_NAMES = sizeof names / sizeof *names };
 
-static ct_status read_pair(const char *dir, const char *const *pair, ct_images *out) {
-    static const char hint[] = "images and labels come in pairs";
-    char *path = NULL;
-    ct_blob file = {0};
-    ct_status status;
-    CT_TRY_GOTO(ct_data_find(dir, pair[0], hint, &path), status, done);
-    CT_TRY_GOTO(ct_file_read(path, CT_DATA_MAX_BYTES, &file), status, done);
-    CT_TRY_GOTO(ct_npy_images(path, &file, out), status, done);
-    ct_blob_free(&file);
-    ct_free(path);
-    path = NULL;
-    CT_TRY_GOTO(ct_data_find(dir, pair[1], hint, &path), status, done);
-    CT_TRY_GOTO(ct_file_read(path, CT_DATA_MAX_BYTES, &file), status, done);
-    CT_TRY_GOTO(ct_npy_labels(path, &file, out), status, done);
-done:
-    ct_blob_free(&file);
-    ct_free(path);
-    return status;
-}
-
-static int classes_of(const ct_images *images) {
-    int largest = 0;
-    for (size_t i = 0; i < images->n; i++)
-        if (images->labels[i] > largest) largest = images->labels[i];
-    return largest + 1;
-}
-
 static ct_status read_parts(const char *dir, const char *const *four,
                             const ct_dataset_options *options, ct_dataset *out) {
-    CT_TRY(read_pair(dir, four, &out->train));
-    out->n_classes = classes_of(&out->train);
-    if (four[2] == NULL || !ct_data_exists(dir, four[2])) {
-        ct_images all = out->train;
-        out->train = (ct_images){0};
-        return ct_images_split(&all, out->n_classes, options->test_fraction, options->seed,
-                               &out->train, &out->test);
-    }
-    CT_TRY(read_pair(dir, four + 2, &out->test));
-    if (classes_of(&out->test) > out->n_classes) out->n_classes = classes_of(&out->test);
-    const ct_images *a = &out->train, *b = &out->test;
-    if (a->channels != b->channels || a->height != b->height || a->width != b->width)
-        return ct_fail(CT_IO, "%s: training images are %dx%dx%d but test images %dx%dx%d", dir,
-                       a->channels, a->height, a->width, b->channels, b->height, b->width);
-    return CT_OK;
+    static const char hint[] = "images and labels come in pairs";
+    static const ct_pair_format format = {ct_npy_images, ct_npy_labels};
+    CT_TRY(ct_pair_read(dir, four, hint, &format, out, &out->train));
+    if (four[2] != NULL && ct_data_exists(dir, four[2]))
+        return ct_pair_read(dir, four + 2, hint, &format, out, &out->test);
+    ct_images all = out->train;
+    out->train = (ct_images){0};
+    return ct_images_split(&all, ct_images_classes(&all), options->test_fraction, options->seed,
+                           &out->train, &out->test);
 }
 
 static int naming_of(const char *dir) {
@@ -235,13 +192,11 @@ ct_status ct_dataset_open_npy(const ct_dataset_options *options, ct_dataset *out
     static const char hint[] = "give the directory of train_images.npy, train_labels.npy, "
                                "test_images.npy and test_labels.npy with @data-dir DIR";
     const char *dir;
-    CT_TRY(ct_data_dir(out, options, NULL, hint, &dir));
+    CT_TRY(ct_data_dir(out, options, hint, &dir));
     int k = naming_of(dir);
     CT_TRY(read_parts(dir, names[k < N_NAMES ? k : 0], options, out));
-    if (out->n_classes < 2) out->n_classes = 2;
     ct_images_measure(&out->train, out->mean, out->std);
-    snprintf(out->source, sizeof out->source, "%s", dir);
-    return CT_OK;
+    return ct_pairs_check(dir, out);
 }
 
 bool ct_dataset_probe_npy(const char *dir) {

@@ -19,23 +19,22 @@ struct ct_order {
 
 ct_status ct_order_create(const ct_order_spec *spec, const ct_partition *partition,
                           ct_order **out) {
-    ct_order *order = ct_new(ct_order, 1);
-    if (order == NULL) return ct_fail(CT_NOMEM, "no memory for the data order");
+    static const char what[] = "the data order";
+    ct_order *order = NULL;
+    CT_TRY(ct_make(&order, 1, what));
     *order = (ct_order){.spec = *spec, .partition = partition};
-    order->agents = ct_new(agent_order, (size_t)partition->n_agents);
-    bool ok = order->agents != NULL;
-    for (int a = 0; ok && a < partition->n_agents; a++) {
-        order->agents[a].pass = -1;
-        order->agents[a].samples = ct_new(uint32_t, ct_partition_size(partition, a));
-        order->agents[a].crops = ct_new(ct_crop, (size_t)spec->batch_size);
-        ok = order->agents[a].samples != NULL && order->agents[a].crops != NULL;
+    ct_status status = ct_make(&order->agents, (size_t)partition->n_agents, what);
+    for (int a = 0; a < partition->n_agents && status == CT_OK; a++) {
+        agent_order *mine = &order->agents[a];
+        mine->pass = -1;
+        status = ct_make(&mine->samples, ct_partition_size(partition, a), what);
+        if (status == CT_OK) status = ct_make(&mine->crops, (size_t)spec->batch_size, what);
     }
-    if (!ok) {
+    if (status == CT_OK)
+        *out = order;
+    else
         ct_order_free(&order);
-        return ct_fail(CT_NOMEM, "no memory for the data order");
-    }
-    *out = order;
-    return CT_OK;
+    return status;
 }
 
 void ct_order_free(ct_order **order) {

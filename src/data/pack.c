@@ -3,6 +3,7 @@
  * written as a number, so that another machine refuses the file. */
 #include "data/pack.h"
 
+#include "data/dataset_internal.h"
 #include "data/decode_internal.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -36,7 +37,7 @@ struct ct_pack_writer {
     ct_writer *file;
     uint64_t at; /* bytes written */
     ct_pack_entry *entries;
-    size_t n, capacity;
+    size_t n;
     uint8_t *row;
     size_t row_capacity;
 };
@@ -92,30 +93,22 @@ static bool entries_are_right(const ct_pack *p) {
     return true;
 }
 
-static bool names_are_right(const ct_pack *p) {
-    uint32_t n = 0;
-    for (uint64_t k = 0; k < p->tail.names_bytes; k++) n += p->names[k] == '\0';
-    return p->tail.names_bytes == 0 ||
-           (n == p->tail.facts.n_classes && p->names[p->tail.names_bytes - 1] == '\0');
-}
-
 static ct_status read_table(const char *path, ct_pack *p) {
     size_t n_table = (size_t)p->tail.facts.n * sizeof *p->entries;
     size_t n_names = (size_t)p->tail.names_bytes;
-    p->entries = ct_new(ct_pack_entry, (size_t)p->tail.facts.n);
-    p->names = ct_new(char, n_names + 1);
-    if (p->entries == NULL || p->names == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    CT_TRY(ct_make(&p->entries, (size_t)p->tail.facts.n, path));
+    CT_TRY(ct_make(&p->names, n_names + 1, path));
     if (!read_at(p->fd, p->entries, n_table, p->tail.table_at) ||
         !read_at(p->fd, p->names, n_names, p->tail.table_at + n_table) ||
         ct_crc32(ct_crc32(0, p->entries, n_table), p->names, n_names) != p->tail.table_crc ||
-        !entries_are_right(p) || !names_are_right(p))
+        !entries_are_right(p) || !ct_names_are_right(p->names, n_names, p->tail.facts.n_classes))
         return damaged(path);
     return CT_OK;
 }
 
 ct_status ct_pack_open(const char *path, ct_pack **out) {
-    ct_pack *p = ct_new(ct_pack, 1);
-    if (p == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    ct_pack *p = NULL;
+    CT_TRY(ct_make(&p, 1, path));
     p->fd = open(path, O_RDONLY | O_CLOEXEC);
     ct_status status = p->fd >= 0 ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(errno));
     if (status == CT_OK) status = read_tail(path, p->fd, &p->tail);
@@ -147,12 +140,7 @@ const char *ct_pack_class_names(const ct_pack *pack) {
 }
 
 bool ct_pack_looks_right(const char *path) {
-    uint64_t magic = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
-    bool found = read_at(fd, &magic, sizeof magic, 0) && magic == MAGIC;
-    close(fd);
-    return found;
+    return ct_file_begins(path, &(uint64_t){MAGIC}, sizeof(uint64_t));
 }
 
 ct_status ct_pack_read(const ct_pack *p, size_t i, ct_decoder *d, ct_picture *out) {
@@ -185,8 +173,8 @@ static ct_status add_bytes(ct_pack_writer *w, const void *bytes, size_t n) {
 
 ct_status ct_pack_writer_open(const char *path, ct_pack_writer **out) {
     static const uint64_t magic = MAGIC;
-    ct_pack_writer *w = ct_new(ct_pack_writer, 1);
-    if (w == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    ct_pack_writer *w = NULL;
+    CT_TRY(ct_make(&w, 1, path));
     ct_status status = ct_writer_open(path, &w->file);
     if (status == CT_OK) status = add_bytes(w, &magic, sizeof magic);
     if (status != CT_OK) ct_pack_writer_abandon(&w);
@@ -194,26 +182,13 @@ ct_status ct_pack_writer_open(const char *path, ct_pack_writer **out) {
     return status;
 }
 
-static ct_status make_room(ct_pack_writer *w, size_t n_bytes) {
-    if (w->n == w->capacity) {
-        ct_pack_entry *grown = ct_grow(w->entries, w->n, 2 * w->n + 1024, sizeof *grown);
-        if (grown == NULL) return ct_fail(CT_NOMEM, "no memory to pack pictures");
-        w->entries = grown;
-        w->capacity = 2 * w->n + 1024;
-    }
-    if (n_bytes <= w->row_capacity) return CT_OK;
-    ct_free(w->row);
-    w->row = ct_alloc(n_bytes, 1);
-    w->row_capacity = w->row != NULL ? n_bytes : 0;
-    return w->row != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to pack pictures");
-}
-
 ct_status ct_pack_writer_add(ct_pack_writer *w, const ct_picture *p, uint32_t source,
                              int32_t label) {
     size_t n = (size_t)p->width * (size_t)p->height;
     if (p->width > UINT16_MAX || p->height > UINT16_MAX)
         return ct_fail(CT_INVAL, "a picture of %dx%d is too large to pack", p->width, p->height);
-    CT_TRY(make_room(w, n * 3));
+    CT_TRY(ct_extend(&w->entries, w->n, "packed pictures"));
+    CT_TRY(ct_reserve(&w->row, &w->row_capacity, n * 3, "packed pictures"));
     for (size_t k = 0; k < n; k++) memcpy(w->row + 3 * k, p->pixels + CT_PIXEL * k, 3);
     ct_pack_entry *e = &w->entries[w->n++];
     memset(e, 0, sizeof *e);
@@ -234,9 +209,8 @@ ct_status ct_pack_writer_commit(ct_pack_writer **writer, const ct_pack_facts *fa
                                 const char *class_names) {
     ct_pack_writer *w = *writer;
     tail t;
-    size_t n_table = w->n * sizeof *w->entries, n_names = 0;
-    for (uint32_t k = 0; k < facts->n_classes && class_names != NULL; k++)
-        n_names += strlen(class_names + n_names) + 1;
+    size_t n_table = w->n * sizeof *w->entries;
+    size_t n_names = ct_names_bytes(class_names, (int)facts->n_classes);
     memset(&t, 0, sizeof t); /* gaps between fields too: they are part of the checksum */
     t.facts = *facts;
     t.facts.n = w->n;

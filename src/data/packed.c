@@ -3,6 +3,7 @@
 #include "data/dataset_internal.h"
 
 #include "data/pictures.h"
+#include "util/hash.h"
 #include "util/memory.h"
 
 #include <stdio.h>
@@ -10,31 +11,21 @@
 
 static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     const char *names = ct_pack_class_names(pack);
-    size_t n = 0;
     if (names == NULL) return CT_OK;
-    for (int k = 0; k < out->n_classes; k++) n += strlen(names + n) + 1;
-    out->class_names = ct_new(char, n);
-    if (out->class_names == NULL) return ct_fail(CT_NOMEM, "no memory for class names");
-    memcpy(out->class_names, names, n);
-    return CT_OK;
+    return ct_make_copy(&out->class_names, names, ct_names_bytes(names, out->n_classes),
+                        "the names of classes");
 }
 
 /* A part's training pictures have the numbers that they had in the whole. */
 static ct_status keep_numbers(const char *path, const ct_pack *pack, ct_dataset *out) {
     const ct_pack_facts *facts = ct_pack_facts_of(pack);
-    const ct_pack_entry *entries = ct_pack_entries(pack);
     size_t n = (size_t)(facts->n - facts->n_test);
     if (facts->n_whole == 0) return CT_OK;
-    out->train_numbers = ct_new(uint32_t, n);
-    if (out->train_numbers == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
+    CT_TRY(ct_make(&out->train_numbers, n, path));
     out->n_whole = facts->n_whole;
-    for (size_t i = 0; i < n; i++) {
-        if (entries[i].source >= facts->n_whole ||
-            (i > 0 && entries[i].source <= entries[i - 1].source))
-            return ct_fail(CT_IO, "%s: a damaged part of packed pictures; split it again", path);
-        out->train_numbers[i] = entries[i].source;
-    }
-    return CT_OK;
+    for (size_t i = 0; i < n; i++) out->train_numbers[i] = ct_pack_entries(pack)[i].source;
+    if (ct_numbers_are_right(out->train_numbers, n, out->n_whole)) return CT_OK;
+    return ct_fail(CT_IO, "%s: a damaged part of packed pictures; split it again", path);
 }
 
 static ct_status describe(const char *path, const ct_dataset_options *options, ct_pack_facts *facts,
@@ -43,6 +34,8 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
     CT_TRY(ct_pack_open(path, &pack));
     *facts = *ct_pack_facts_of(pack);
     out->n_classes = (int)facts->n_classes;
+    out->content = ct_checksum(CT_HASH_START + facts->n_test, ct_pack_entries(pack),
+                               (size_t)facts->n * sizeof(ct_pack_entry));
     ct_status status = keep_names(pack, out);
     if (status == CT_OK) status = keep_numbers(path, pack, out);
     ct_pack_close(&pack);
@@ -53,10 +46,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
                        "import them again",
                        path, facts->side, options->image_size);
     if (options->image_size > 0) facts->size = (uint32_t)options->image_size;
-    for (int c = 0; c < 3; c++) {
-        out->mean[c] = facts->mean[c];
-        out->std[c] = facts->std[c];
-    }
+    ct_dataset_scale(out, facts->mean, facts->std);
     snprintf(out->source, sizeof out->source, "%s", path);
     return CT_OK;
 }
@@ -64,7 +54,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
 ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *out) {
     const char *path;
     ct_pack_facts facts;
-    CT_TRY(ct_data_dir(out, options, NULL, "give the file with @data-dir FILE.ctpack", &path));
+    CT_TRY(ct_data_dir(out, options, "give the file with @data-dir FILE.ctpack", &path));
     CT_TRY(describe(path, options, &facts, out));
     size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
     if (n_train == 0 || n_test == 0)

@@ -9,10 +9,8 @@
 #include "util/file.h"
 #include "util/memory.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAGIC     UINT64_C(0x0a31545241505443) /* "CTPART1\n" */
 #define MAX_NAMES ((uint64_t)1 << 24)
@@ -33,21 +31,23 @@ static uint32_t header_crc(const header *h) {
     return ct_crc32(0, h, offsetof(header, header_crc));
 }
 
-static size_t image_bytes(const ct_images *i) {
-    return (size_t)i->channels * (size_t)i->height * (size_t)i->width;
+static bool header_is_right(const header *h) {
+    return h->magic == MAGIC && h->header_crc == header_crc(h) &&
+           h->name[sizeof h->name - 1] == '\0';
 }
 
 /* ---- keeping a part ---- */
 
 static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
     ct_images kept = *all;
-    size_t image = image_bytes(all), at = 0;
+    size_t image = ct_image_bytes(all), at = 0;
     kept.n = n_kept;
-    kept.labels = ct_new(int32_t, n_kept);
-    kept.pixels = all->pixels != NULL ? ct_alloc(n_kept, image) : NULL;
-    if (kept.labels == NULL || (all->pixels != NULL && kept.pixels == NULL)) {
-        ct_images_free(&kept);
-        return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    kept.pixels = NULL;
+    CT_TRY(ct_make(&kept.labels, n_kept, "a part of the samples"));
+    if (all->pixels != NULL) {
+        ct_status status = ct_make(&kept.pixels, n_kept * image, "a part of the samples");
+        if (status != CT_OK) ct_free(kept.labels);
+        CT_TRY(status);
     }
     for (size_t i = 0; i < all->n; i++) {
         if (!keep[i]) continue;
@@ -62,8 +62,8 @@ static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
 ct_status ct_dataset_keep(ct_dataset *d, const bool *keep) {
     size_t n_kept = 0, at = 0;
     for (size_t i = 0; i < d->train.n; i++) n_kept += keep[i];
-    uint32_t *numbers = ct_new(uint32_t, n_kept);
-    if (numbers == NULL) return ct_fail(CT_NOMEM, "no memory for %zu samples", n_kept);
+    uint32_t *numbers = NULL;
+    CT_TRY(ct_make(&numbers, n_kept, "a part of the samples"));
     for (size_t i = 0; i < d->train.n; i++)
         if (keep[i]) numbers[at++] = ct_dataset_number(d, i);
     size_t n_whole = ct_dataset_n_whole(d);
@@ -97,8 +97,9 @@ static ct_status put_body(output *o, const ct_dataset *d, const bool *keep, size
     CT_TRY(put(o, test->labels, test->n * sizeof *test->labels));
     CT_TRY(put(o, d->class_names, names_bytes));
     for (size_t i = 0; i < train->n; i++)
-        if (keep[i]) CT_TRY(put(o, train->pixels + i * image_bytes(train), image_bytes(train)));
-    return put(o, test->pixels, test->n * image_bytes(test));
+        if (keep[i])
+            CT_TRY(put(o, train->pixels + i * ct_image_bytes(train), ct_image_bytes(train)));
+    return put(o, test->pixels, test->n * ct_image_bytes(test));
 }
 
 static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, header *h) {
@@ -108,8 +109,7 @@ static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, 
     h->n_whole = ct_dataset_n_whole(d);
     for (size_t i = 0; i < d->train.n; i++) h->n_train += keep[i];
     h->n_test = d->test.n;
-    for (int k = 0; k < d->n_classes && d->class_names != NULL; k++)
-        h->names_bytes += strlen(d->class_names + h->names_bytes) + 1;
+    h->names_bytes = ct_names_bytes(d->class_names, d->n_classes);
     h->n_classes = (uint32_t)d->n_classes;
     h->channels = (uint32_t)d->train.channels;
     h->height = (uint32_t)d->train.height;
@@ -196,12 +196,7 @@ ct_status ct_part_write(const ct_dataset *d, const ct_dataset_options *options, 
 /* ---- reading ---- */
 
 bool ct_part_looks_right(const char *path) {
-    uint64_t magic = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
-    bool found = read(fd, &magic, sizeof magic) == (ssize_t)sizeof magic && magic == MAGIC;
-    close(fd);
-    return found;
+    return ct_file_begins(path, &(uint64_t){MAGIC}, sizeof(uint64_t));
 }
 
 static ct_status damaged(const char *path) {
@@ -224,10 +219,8 @@ static uint64_t body_bytes(const header *h) {
 static ct_status read_header(const char *path, const ct_blob *file, header *h) {
     if (file->n < sizeof *h) return damaged(path);
     memcpy(h, file->bytes, sizeof *h);
-    if (h->magic != MAGIC || h->header_crc != header_crc(h) || h->name[sizeof h->name - 1] != '\0')
-        return damaged(path);
-    if (h->n_classes < 1 || h->n_classes > CT_MAX_CLASSES || h->n_whole > UINT32_MAX ||
-        body_bytes(h) == 0 || body_bytes(h) != file->n - sizeof *h ||
+    if (!header_is_right(h) || h->n_classes < 1 || h->n_classes > CT_MAX_CLASSES ||
+        h->n_whole > UINT32_MAX || body_bytes(h) == 0 || body_bytes(h) != file->n - sizeof *h ||
         ct_crc32(0, file->bytes + sizeof *h, file->n - sizeof *h) != h->body_crc)
         return damaged(path);
     return CT_OK;
@@ -238,38 +231,23 @@ static const uint8_t *take(const uint8_t *from, void *to, size_t n) {
     return from + n;
 }
 
-static bool names_are_right(const header *h, const char *names) {
-    uint32_t n = 0;
-    for (uint64_t k = 0; k < h->names_bytes; k++) n += names[k] == '\0';
-    return h->names_bytes == 0 || (n == h->n_classes && names[h->names_bytes - 1] == '\0');
-}
-
-static ct_status check_numbers(const char *path, const ct_dataset *d) {
-    for (size_t i = 0; i < d->train.n; i++)
-        if (d->train_numbers[i] >= d->n_whole ||
-            (i > 0 && d->train_numbers[i] <= d->train_numbers[i - 1]))
-            return damaged(path);
-    return CT_OK;
-}
-
 static ct_status read_body(const char *path, const header *h, const uint8_t *at, ct_dataset *d) {
     int c = (int)h->channels, y = (int)h->height, x = (int)h->width;
     CT_TRY(ct_images_create((size_t)h->n_train, c, y, x, &d->train));
     CT_TRY(ct_images_create((size_t)h->n_test, c, y, x, &d->test));
-    d->train_numbers = ct_new(uint32_t, d->train.n);
-    d->class_names = h->names_bytes > 0 ? ct_new(char, (size_t)h->names_bytes) : NULL;
-    if (d->train_numbers == NULL || (h->names_bytes > 0 && d->class_names == NULL))
-        return ct_fail(CT_NOMEM, "%s: no memory", path);
+    CT_TRY(ct_make(&d->train_numbers, d->train.n, path));
+    if (h->names_bytes > 0) CT_TRY(ct_make(&d->class_names, (size_t)h->names_bytes, path));
     at = take(at, d->train_numbers, d->train.n * sizeof *d->train_numbers);
     at = take(at, d->train.labels, d->train.n * sizeof *d->train.labels);
     at = take(at, d->test.labels, d->test.n * sizeof *d->test.labels);
     at = take(at, d->class_names, (size_t)h->names_bytes);
-    at = take(at, d->train.pixels, d->train.n * image_bytes(&d->train));
-    take(at, d->test.pixels, d->test.n * image_bytes(&d->test));
-    if (!names_are_right(h, d->class_names)) return damaged(path);
+    at = take(at, d->train.pixels, d->train.n * ct_image_bytes(&d->train));
+    take(at, d->test.pixels, d->test.n * ct_image_bytes(&d->test));
+    if (!ct_names_are_right(d->class_names, (size_t)h->names_bytes, h->n_classes) ||
+        !ct_numbers_are_right(d->train_numbers, d->train.n, d->n_whole))
+        return damaged(path);
     CT_TRY(ct_labels_check(path, d->train.labels, d->train.n, d->n_classes));
-    CT_TRY(ct_labels_check(path, d->test.labels, d->test.n, d->n_classes));
-    return check_numbers(path, d);
+    return ct_labels_check(path, d->test.labels, d->test.n, d->n_classes);
 }
 
 static ct_status check_asked(const char *path, const char *name, const ct_dataset_options *options,
@@ -315,11 +293,7 @@ ct_status ct_part_open(const char *path, const char *name, const ct_dataset_opti
 
 ct_status ct_part_name(const char *path, char *name) {
     header h;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is_right = fd >= 0 && read(fd, &h, sizeof h) == (ssize_t)sizeof h && h.magic == MAGIC &&
-                    h.header_crc == header_crc(&h) && h.name[sizeof h.name - 1] == '\0';
-    if (fd >= 0) close(fd);
-    if (!is_right) return damaged(path);
+    if (ct_file_head(path, &h, sizeof h) != sizeof h || !header_is_right(&h)) return damaged(path);
     memcpy(name, h.name, sizeof h.name);
     return CT_OK;
 }

@@ -60,14 +60,13 @@ ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labe
 
 ct_status ct_partition_alloc(int n_agents, size_t n_samples, ct_partition *out) {
     ct_partition partition = {.n_agents = n_agents};
-    partition.begin = ct_new(size_t, (size_t)n_agents + 1);
-    partition.index = ct_new(uint32_t, n_samples);
-    if (partition.begin == NULL || partition.index == NULL) {
+    ct_status status = ct_make(&partition.begin, (size_t)n_agents + 1, "a partition");
+    if (status == CT_OK) status = ct_make(&partition.index, n_samples, "a partition");
+    if (status == CT_OK)
+        *out = partition;
+    else
         ct_partition_free(&partition);
-        return ct_fail(CT_NOMEM, "no memory for a partition of %zu samples", n_samples);
-    }
-    *out = partition;
-    return CT_OK;
+    return status;
 }
 
 void ct_partition_free(ct_partition *partition) {

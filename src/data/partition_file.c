@@ -15,9 +15,7 @@ typedef struct reader {
     const char *path;
     int n_agents;
     size_t n_samples;
-    char *rest;         /* what was not read yet; NULL at the end */
-    char *end;          /* of the text */
-    uint32_t line;      /* number of the last line read */
+    ct_lines lines;
     uint32_t *index;    /* [n_samples] samples in the order of the file */
     uint32_t *agent;    /* [n_samples] who holds them */
     uint32_t *found_in; /* [n_samples] line of each sample; 0: not seen */
@@ -37,23 +35,8 @@ static shown show(const char *text) {
     return s;
 }
 
-/* The next line as a string, its LF or CRLF removed; NULL at the end of the file. */
-static char *next_line(reader *r) {
-    if (r->rest == NULL || r->rest == r->end) return NULL;
-    char *line = r->rest;
-    char *stop = memchr(line, '\n', (size_t)(r->end - line));
-    r->rest = stop != NULL ? stop + 1 : NULL;
-    if (stop == NULL) stop = r->end;
-    if (stop > line && stop[-1] == '\r') stop--;
-    *stop = '\0'; /* the text has one byte more than its length */
-    for (char *c = line; c < stop; c++)
-        if (*c == '\0') *c = '?'; /* else the line would seem to end here */
-    r->line++;
-    return line;
-}
-
 static ct_status read_header(reader *r) {
-    char *line = next_line(r);
+    char *line = ct_lines_next(&r->lines);
     if (line == NULL) return ct_fail(CT_IO, "%s: empty; the first line must be " HEADER, r->path);
     if (strcmp(line, HEADER) != 0)
         return ct_fail(CT_IO, "%s: line 1: '%s' is not the header " HEADER, r->path,
@@ -67,18 +50,18 @@ static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32
     shown whole = show(line);
     char *comma = strchr(line, ',');
     if (comma == NULL)
-        return ct_fail(CT_IO, "%s: line %u: '%s' is not index,agent", r->path, (unsigned)r->line,
+        return ct_fail(CT_IO, "%s: line %u: '%s' is not index,agent", r->path, r->lines.number,
                        whole.chars);
     *comma = '\0';
     if (!ct_parse_i64(line, &i) || !ct_parse_i64(comma + 1, &a))
         return ct_fail(CT_IO, "%s: line %u: '%s' is not two whole numbers", r->path,
-                       (unsigned)r->line, whole.chars);
+                       r->lines.number, whole.chars);
     if (i < 0 || (uint64_t)i >= r->n_samples)
         return ct_fail(CT_IO, "%s: line %u: sample %lld is not one of 0..%zu", r->path,
-                       (unsigned)r->line, (long long)i, r->n_samples - 1);
+                       r->lines.number, (long long)i, r->n_samples - 1);
     if (a < 0 || a >= r->n_agents)
         return ct_fail(CT_IO, "%s: line %u: agent %lld is not one of 0..%d", r->path,
-                       (unsigned)r->line, (long long)a, r->n_agents - 1);
+                       r->lines.number, (long long)a, r->n_agents - 1);
     *index = (uint32_t)i;
     *agent = (uint32_t)a;
     return CT_OK;
@@ -86,13 +69,13 @@ static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32
 
 static ct_status read_lines(reader *r) {
     CT_TRY(read_header(r));
-    for (char *line = next_line(r); line != NULL; line = next_line(r)) {
+    for (char *line = ct_lines_next(&r->lines); line != NULL; line = ct_lines_next(&r->lines)) {
         uint32_t index = 0, agent = 0;
         CT_TRY(parse_line(r, line, &index, &agent));
         if (r->found_in[index] != 0)
             return ct_fail(CT_IO, "%s: line %u: sample %u appears twice, first in line %u", r->path,
-                           (unsigned)r->line, (unsigned)index, (unsigned)r->found_in[index]);
-        r->found_in[index] = r->line;
+                           r->lines.number, (unsigned)index, (unsigned)r->found_in[index]);
+        r->found_in[index] = r->lines.number;
         r->index[r->n] = index; /* none appears twice, so there is room */
         r->agent[r->n++] = agent;
     }
@@ -128,15 +111,10 @@ ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct
     ct_status status;
     /* with room for a partition of more samples: the line of one that is not there says more */
     CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES + MORE_BYTES, &file));
-    r.rest = (char *)file.bytes;
-    r.end = r.rest + file.n;
-    r.index = ct_new(uint32_t, n_samples);
-    r.agent = ct_new(uint32_t, n_samples);
-    r.found_in = ct_new(uint32_t, n_samples);
-    if (r.index == NULL || r.agent == NULL || r.found_in == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory to read a partition of %zu samples", n_samples);
-        goto done;
-    }
+    r.lines = (ct_lines){.rest = (char *)file.bytes, .end = (char *)file.bytes + file.n};
+    CT_TRY_GOTO(ct_make(&r.index, n_samples, "a partition"), status, done);
+    CT_TRY_GOTO(ct_make(&r.agent, n_samples, "a partition"), status, done);
+    CT_TRY_GOTO(ct_make(&r.found_in, n_samples, "a partition"), status, done);
     CT_TRY_GOTO(read_lines(&r), status, done);
     CT_TRY_GOTO(collect(&r, out), status, done);
 done:

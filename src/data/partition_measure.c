@@ -2,26 +2,19 @@
  * share among all samples handed out, total variation = mean_a 1/2 sum_c |p_a(c) - p(c)|. */
 #include "data/partition.h"
 
+#include "util/hash.h"
 #include "util/memory.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FNV_START 0xcbf29ce484222325u
-#define FNV_PRIME 0x100000001b3u
-
-/* FNV-1a over the eight bytes of a number, lowest first. */
-static uint64_t hash_add(uint64_t hash, uint64_t number) {
-    for (int k = 0; k < 8; k++) hash = (hash ^ (number >> 8 * k & 255u)) * FNV_PRIME;
-    return hash;
-}
-
 /* Number of agents, then each list: its length and its samples. */
 static uint64_t hash_of(const ct_partition *p) {
-    uint64_t hash = hash_add(FNV_START, (uint64_t)p->n_agents);
+    uint64_t hash = ct_hash_number(CT_HASH_START, (uint64_t)p->n_agents);
     for (int a = 0; a < p->n_agents; a++) {
-        hash = hash_add(hash, ct_partition_size(p, a));
-        for (size_t i = p->begin[a]; i < p->begin[a + 1]; i++) hash = hash_add(hash, p->index[i]);
+        hash = ct_hash_number(hash, ct_partition_size(p, a));
+        for (size_t i = p->begin[a]; i < p->begin[a + 1]; i++)
+            hash = ct_hash_number(hash, p->index[i]);
     }
     return hash;
 }
@@ -50,6 +43,7 @@ static void add_agent(const uint32_t *count, size_t size, const double *mix, int
 static void measure_classes(const ct_partition *p, const uint32_t *table, int n_classes,
                             double *mix, ct_partition_facts *out) {
     size_t n = p->begin[p->n_agents], width = (size_t)n_classes;
+    out->classes_per_agent = out->top_share = out->total_variation = 0;
     for (int a = 0; a < p->n_agents; a++)
         for (size_t c = 0; c < width; c++) mix[c] += table[(size_t)a * width + c];
     for (int c = 0; c < n_classes && n > 0; c++) mix[c] /= (double)n;
@@ -60,29 +54,21 @@ static void measure_classes(const ct_partition *p, const uint32_t *table, int n_
     out->total_variation /= p->n_agents;
 }
 
-/* No memory for the classes: better no figure than a wrong one. */
-static void forget_classes(ct_partition_facts *facts) {
-    facts->classes_per_agent = facts->top_share = facts->total_variation = NAN;
-}
-
-static ct_partition_facts measure_sizes(const ct_partition *p) {
-    ct_partition_facts facts = {.min_size = SIZE_MAX, .hash = hash_of(p)};
-    for (int a = 0; a < p->n_agents; a++) {
-        size_t size = ct_partition_size(p, a);
-        if (size < facts.min_size) facts.min_size = size;
-        if (size > facts.max_size) facts.max_size = size;
-    }
-    return facts;
-}
-
+/* Without memory for the classes (table NULL): better no figure than a wrong one. */
 void ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,
                            ct_partition_facts *out) {
-    double *mix = ct_new(double, (size_t)n_classes);
-    *out = measure_sizes(p);
-    if (mix != NULL)
-        measure_classes(p, table, n_classes, mix, out);
-    else
-        forget_classes(out);
+    *out = (ct_partition_facts){.min_size = SIZE_MAX,
+                                .hash = hash_of(p),
+                                .classes_per_agent = NAN,
+                                .top_share = NAN,
+                                .total_variation = NAN};
+    for (int a = 0; a < p->n_agents; a++) {
+        size_t size = ct_partition_size(p, a);
+        if (size < out->min_size) out->min_size = size;
+        if (size > out->max_size) out->max_size = size;
+    }
+    double *mix = table != NULL ? ct_new(double, (size_t)n_classes) : NULL;
+    if (mix != NULL) measure_classes(p, table, n_classes, mix, out);
     ct_free(mix);
 }
 
@@ -93,11 +79,6 @@ void ct_partition_measure(const ct_partition *p, const int32_t *labels, int n_cl
     uint32_t *counts = table != NULL ? table : own;
     for (int a = 0; a < p->n_agents && counts != NULL; a++)
         ct_partition_count(p, a, labels, n_classes, counts + (size_t)a * width);
-    if (counts != NULL) {
-        ct_partition_describe(p, counts, n_classes, out);
-    } else {
-        *out = measure_sizes(p);
-        forget_classes(out);
-    }
+    ct_partition_describe(p, counts, n_classes, out);
     ct_free(own);
 }

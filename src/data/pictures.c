@@ -4,47 +4,56 @@
 #include "data/pictures_internal.h"
 #include "util/log.h"
 #include "util/memory.h"
-#include "util/threads.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define N_SHOWN    20 /* names of broken pictures shown */
 #define N_MEASURED 4096
 
 /* ---- work on all pictures in parallel ---- */
 
-typedef struct sweep sweep;
-typedef ct_status (*visitor)(sweep *s, size_t i, int worker);
-
-struct sweep {
-    ct_pictures *pictures;
-    visitor visit;
-    void *context;
-    size_t step;          /* every step-th picture */
-    ct_decoder **decoder; /* [n_workers] */
-    ct_cutter *cutter;    /* [n_workers] */
-    char **reason;        /* [n] why a picture cannot be read; NULL: it can */
-    atomic_int status;    /* the first failure that is not a broken picture */
-};
-
 static void sweep_task(void *context, int task, int worker) {
-    sweep *s = context;
-    size_t i = (size_t)task * s->step;
+    ct_sweep *s = context;
+    size_t i = s->first + (size_t)task * s->step;
     if (atomic_load(&s->status) != CT_OK) return;
     ct_status status = s->visit(s, i, worker);
-    if (status == CT_IO) {
-        s->reason[i] = ct_strdup(ct_decoder_reason(s->decoder[worker]));
-        status = s->reason[i] != NULL ? CT_OK : CT_NOMEM;
-    }
+    if (status == CT_IO)
+        status = ct_make_text(&s->reason[i], ct_decoder_reason(s->decoder[worker]));
     if (status != CT_OK) atomic_store(&s->status, (int)status);
 }
 
-static void sweep_free(sweep *s, int n_workers) {
+static ct_status sweep_start(ct_sweep *s) {
+    static const char what[] = "decoders of pictures";
+    CT_TRY(ct_pool_create(s->pictures->spec.n_workers, &s->pool));
+    size_t n_workers = (size_t)ct_pool_size(s->pool);
+    CT_TRY(ct_make(&s->decoder, n_workers, what));
+    CT_TRY(ct_make(&s->cutter, n_workers, what));
+    CT_TRY(ct_make(&s->reason, s->pictures->files.n, what));
+    for (size_t k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
+    return CT_OK;
+}
+
+ct_status ct_sweep_open(ct_pictures *p, ct_sweep *out) {
+    *out = (ct_sweep){.pictures = p};
+    ct_status status = sweep_start(out);
+    if (status != CT_OK) ct_sweep_close(out);
+    return status;
+}
+
+ct_status ct_sweep_run(ct_sweep *s, ct_visitor visit, void *context, size_t first, size_t end,
+                       size_t step) {
+    s->visit = visit;
+    s->context = context;
+    s->first = first;
+    s->step = step;
+    ct_pool_run(s->pool, (int)((end - first + step - 1) / step), sweep_task, s);
+    return (ct_status)atomic_load(&s->status);
+}
+
+void ct_sweep_close(ct_sweep *s) {
+    int n_workers = s->pool != NULL ? ct_pool_size(s->pool) : 0;
     for (int k = 0; k < n_workers; k++) {
         if (s->decoder != NULL) ct_decoder_free(&s->decoder[k]);
         if (s->cutter != NULL) ct_cutter_free(&s->cutter[k]);
@@ -53,10 +62,11 @@ static void sweep_free(sweep *s, int n_workers) {
     ct_free(s->reason);
     ct_free(s->cutter);
     ct_free(s->decoder);
+    ct_pool_free(&s->pool);
 }
 
 /* Says which pictures are left out, or fails with the first one if strict. */
-static ct_status report_broken(const sweep *s) {
+static ct_status report_broken(const ct_sweep *s) {
     const ct_pictures *p = s->pictures;
     size_t n_broken = 0;
     for (size_t i = 0; i < p->files.n; i++) n_broken += s->reason[i] != NULL;
@@ -79,44 +89,24 @@ static ct_status report_broken(const sweep *s) {
     return CT_OK;
 }
 
-static ct_status sweep_start(sweep *s, int n_workers) {
-    s->decoder = ct_new(ct_decoder *, (size_t)n_workers);
-    s->cutter = ct_new(ct_cutter, (size_t)n_workers);
-    s->reason = ct_new(char *, s->pictures->files.n);
-    if (s->decoder == NULL || s->cutter == NULL || s->reason == NULL)
-        return ct_fail(CT_NOMEM, "no memory to decode pictures");
-    for (int k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
-    return CT_OK;
-}
-
 /* Visits every step-th picture; keep[i] (may be NULL) = it can be read. */
-static ct_status sweep_run(ct_pictures *p, visitor visit, void *context, size_t step, bool *keep) {
-    sweep s = {.pictures = p, .visit = visit, .context = context, .step = step};
-    ct_pool *pool = NULL;
-    CT_TRY(ct_pool_create(p->spec.n_workers, &pool));
-    int n_workers = ct_pool_size(pool);
-    ct_status status = sweep_start(&s, n_workers);
-    if (status == CT_OK) {
-        ct_pool_run(pool, (int)((p->files.n + step - 1) / step), sweep_task, &s);
-        status = (ct_status)atomic_load(&s.status);
-        if (status == CT_NOMEM) ct_fail(CT_NOMEM, "no memory to decode pictures");
-    }
+static ct_status sweep_run(ct_pictures *p, ct_visitor visit, void *context, size_t step,
+                           bool *keep) {
+    ct_sweep s;
+    CT_TRY(ct_sweep_open(p, &s));
+    ct_status status = ct_sweep_run(&s, visit, context, 0, p->files.n, step);
     if (status == CT_OK && keep != NULL) status = report_broken(&s);
     for (size_t i = 0; i < p->files.n && status == CT_OK && keep != NULL; i++)
         keep[i] = s.reason[i] == NULL;
-    sweep_free(&s, n_workers);
-    ct_pool_free(&pool);
+    ct_sweep_close(&s);
     return status;
 }
 
 /* ---- one picture ---- */
 
 ct_status ct_pictures_decode(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
-    char *path = ct_listing_path(&p->files, i);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a file name");
-    ct_status status = ct_decode_file(d, path, p->spec.side, p->spec.random, out);
-    ct_free(path);
-    return status;
+    ct_path path = ct_listing_path(&p->files, i);
+    return ct_decode_file(d, path.text, p->spec.side, p->spec.random, out);
 }
 
 static ct_status fetch(const ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
@@ -162,39 +152,33 @@ ct_status ct_pictures_get(ct_pictures *p, size_t i, ct_decoder *d, ct_picture *o
 
 /* ---- kept in memory, or only looked at ---- */
 
-static ct_status keep_one(sweep *s, size_t i, int worker) {
+ct_status ct_picture_copy(const ct_picture *from, ct_picture *out) {
+    size_t n = (size_t)from->width * (size_t)from->height * CT_PIXEL;
+    *out = *from;
+    return ct_make_copy(&out->pixels, from->pixels, n, "a picture");
+}
+
+static ct_status keep_one(ct_sweep *s, size_t i, int worker) {
     ct_picture small;
     CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
-    size_t n = (size_t)small.width * (size_t)small.height * CT_PIXEL;
-    uint8_t *pixels = ct_alloc(n, 1);
-    if (pixels == NULL) return CT_NOMEM;
-    memcpy(pixels, small.pixels, n);
-    small.pixels = pixels;
-    s->pictures->kept[i] = small;
-    return CT_OK;
+    return ct_picture_copy(&small, &s->pictures->kept[i]);
 }
 
 /* The first bytes alone. */
-static ct_status look_at(sweep *s, size_t i, int worker) {
-    char *path = ct_listing_path(&s->pictures->files, i);
+static ct_status look_at(ct_sweep *s, size_t i, int worker) {
+    ct_path path = ct_listing_path(&s->pictures->files, i);
+    ct_picture unused;
     uint8_t bytes[8] = {0};
-    if (path == NULL) return CT_NOMEM;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
-    if (fd >= 0) close(fd);
-    ct_status status = CT_OK;
-    if (n <= 0 || ct_picture_kind(bytes, (size_t)n) == NULL) { /* the decoder knows the reason */
-        ct_picture unused;
-        status = ct_decode_file(s->decoder[worker], path, s->pictures->spec.side, true, &unused);
-    }
-    ct_free(path);
-    return status;
+    size_t n = ct_file_head(path.text, bytes, sizeof bytes);
+    if (ct_picture_kind(bytes, n) != NULL) return CT_OK;
+    /* The decoder knows the reason. */
+    return ct_decode_file(s->decoder[worker], path.text, s->pictures->spec.side, true, &unused);
 }
 
 /* Where those that stay lie in the pack. */
 static ct_status keep_places(ct_pictures *p, const bool *keep) {
-    size_t *places = ct_new(size_t, p->files.n), n = 0;
-    if (places == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    size_t *places = NULL, n = 0;
+    CT_TRY(ct_make(&places, p->files.n, "a list of pictures"));
     for (size_t i = 0; i < p->files.n; i++)
         if (keep[i]) places[n++] = p->in_pack != NULL ? p->in_pack[i] : p->pack_first + i;
     ct_free(p->in_pack);
@@ -226,72 +210,69 @@ static bool fits_memory(const ct_pictures *p) {
 
 static ct_status prepare(ct_pictures *p) {
     if (p->spec.cache != NULL && !p->is_imported) CT_TRY(ct_pictures_attach_cache(p));
-    p->is_broken = ct_new(bool, p->files.n);
-    bool is_kept = p->spec.random && fits_memory(p);
-    if (p->pack != NULL && !is_kept && p->is_broken != NULL) return CT_OK; /* looked at before */
-    bool *keep = ct_new(bool, p->files.n);
-    if (is_kept) p->kept = ct_new(ct_picture, p->files.n);
-    p->n_kept = p->kept != NULL ? p->files.n : 0;
-    if (keep == NULL || p->is_broken == NULL) {
-        ct_free(keep);
-        return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
-    }
+    CT_TRY(ct_make(&p->is_broken, p->files.n, "a list of pictures"));
+    bool is_kept = p->spec.random && fits_memory(p), *keep = NULL;
+    if (p->pack != NULL && !is_kept) return CT_OK; /* looked at before */
+    if (is_kept) CT_TRY(ct_make(&p->kept, p->files.n, "a list of pictures"));
+    p->n_kept = is_kept ? p->files.n : 0;
+    CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
     ct_status status = sweep_run(p, p->kept != NULL ? keep_one : look_at, NULL, 1, keep);
     if (status == CT_OK) status = ct_pictures_keep(p, keep);
     ct_free(keep);
     return status;
 }
 
-ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out) {
-    ct_pictures *p = ct_new(ct_pictures, 1);
-    if (p == NULL) return ct_fail(CT_NOMEM, "no memory for pictures");
-    p->spec = *spec;
-    p->files = *files;
-    p->n_listed = files->n;
-    *files = (ct_listing){0};
-    pthread_mutex_init(&p->lock, NULL);
-    ct_status status = prepare(p);
-    if (status != CT_OK) ct_pictures_free(&p);
-    if (status == CT_OK) *out = p;
-    return status;
-}
-
-/* Names and labels of a part of a pack. */
+/* Names and labels of a part of a pack; what there is of them is freed by the caller. */
 static ct_status list_pack(const char *path, const ct_pack_entry *entries, size_t n,
                            ct_listing *out) {
     enum { NAME = 24 };
-    ct_listing l = {.root = ct_strdup(path), .n = n};
-    l.names = ct_new(char, n *NAME);
-    l.at = ct_new(size_t, n);
-    l.labels = ct_new(int32_t, n);
-    if (l.root == NULL || l.names == NULL || l.at == NULL || l.labels == NULL) {
-        ct_listing_free(&l);
-        return ct_fail(CT_NOMEM, "%s: no memory", path);
-    }
+    CT_TRY(ct_make_text(&out->root, path));
+    CT_TRY(ct_make(&out->names, n * NAME, path));
+    CT_TRY(ct_make(&out->at, n, path));
+    CT_TRY(ct_make(&out->labels, n, path));
+    out->n = n;
     for (size_t i = 0; i < n; i++) {
-        l.at[i] = i * NAME;
-        l.labels[i] = entries[i].label;
-        snprintf(l.names + i * NAME, NAME, "picture %u", (unsigned)entries[i].source);
+        out->at[i] = i * NAME;
+        out->labels[i] = entries[i].label;
+        snprintf(out->names + i * NAME, NAME, "picture %u", (unsigned)entries[i].source);
     }
-    *out = l;
     return CT_OK;
+}
+
+/* Files in a listing, which is taken, or pictures first .. first+n-1 of the pack at `path`. */
+static ct_status create(const ct_pictures_spec *spec, ct_listing *files, const char *path,
+                        size_t first, size_t n, ct_pictures **out) {
+    ct_pictures *p = NULL;
+    ct_status status = CT_OK;
+    CT_TRY(ct_make(&p, 1, "pictures"));
+    p->spec = *spec;
+    p->is_imported = files == NULL;
+    p->pack_first = first;
+    pthread_mutex_init(&p->lock, NULL);
+    if (files != NULL) {
+        p->files = *files;
+        *files = (ct_listing){0};
+    } else {
+        status = ct_pack_open(path, &p->pack);
+        if (status == CT_OK)
+            status = list_pack(path, ct_pack_entries(p->pack) + first, n, &p->files);
+    }
+    p->n_listed = p->files.n;
+    if (status == CT_OK) status = prepare(p);
+    if (status == CT_OK)
+        *out = p;
+    else
+        ct_pictures_free(&p);
+    return status;
+}
+
+ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out) {
+    return create(spec, files, NULL, 0, 0, out);
 }
 
 ct_status ct_pictures_open_pack(const ct_pictures_spec *spec, const char *path, size_t first,
                                 size_t n, ct_pictures **out) {
-    ct_pictures *p = ct_new(ct_pictures, 1);
-    if (p == NULL) return ct_fail(CT_NOMEM, "no memory for pictures");
-    p->spec = *spec;
-    p->is_imported = true;
-    p->pack_first = first;
-    pthread_mutex_init(&p->lock, NULL);
-    ct_status status = ct_pack_open(path, &p->pack);
-    if (status == CT_OK) status = list_pack(path, ct_pack_entries(p->pack) + first, n, &p->files);
-    p->n_listed = p->files.n;
-    if (status == CT_OK) status = prepare(p);
-    if (status != CT_OK) ct_pictures_free(&p);
-    if (status == CT_OK) *out = p;
-    return status;
+    return create(spec, NULL, path, first, n, out);
 }
 
 void ct_pictures_free(ct_pictures **pictures) {
@@ -330,21 +311,21 @@ size_t ct_pictures_left_out(const ct_pictures *pictures) {
 
 /* ---- all at once ---- */
 
-static ct_status decode_only(sweep *s, size_t i, int worker) {
+static ct_status decode_only(ct_sweep *s, size_t i, int worker) {
     ct_picture unused;
     return fetch(s->pictures, i, s->decoder[worker], &unused);
 }
 
 ct_status ct_pictures_verify(ct_pictures *p, size_t *n_broken) {
-    bool *keep = ct_new(bool, p->files.n);
-    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    bool *keep = NULL;
+    CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
     ct_status status = sweep_run(p, decode_only, NULL, 1, keep);
     for (size_t i = 0; i < p->files.n && status == CT_OK; i++) *n_broken += !keep[i];
     ct_free(keep);
     return status;
 }
 
-static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
+static ct_status cut_middle(ct_sweep *s, size_t i, int worker, uint8_t *out) {
     ct_picture small;
     int size = s->pictures->spec.size;
     CT_TRY(fetch(s->pictures, i, s->decoder[worker], &small));
@@ -352,7 +333,7 @@ static ct_status cut_middle(sweep *s, size_t i, int worker, uint8_t *out) {
     return ct_cut_out(&s->cutter[worker], &small, &cut, size, out);
 }
 
-static ct_status image_one(sweep *s, size_t i, int worker) {
+static ct_status image_one(ct_sweep *s, size_t i, int worker) {
     ct_images *images = s->context;
     size_t image = (size_t)3 * (size_t)images->height * (size_t)images->width;
     return cut_middle(s, i, worker, images->pixels + i * image);
@@ -362,8 +343,8 @@ ct_status ct_pictures_images(ct_pictures *p, ct_images *out) {
     ct_images images = {0};
     int size = p->spec.size;
     size_t image = (size_t)3 * (size_t)size * (size_t)size, n = 0;
-    bool *keep = ct_new(bool, p->files.n);
-    if (keep == NULL) return ct_fail(CT_NOMEM, "no memory for %zu pictures", p->files.n);
+    bool *keep = NULL;
+    CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
     ct_status status = ct_images_create(p->files.n, 3, size, size, &images);
     if (status == CT_OK) status = sweep_run(p, image_one, &images, 1, keep);
     for (size_t i = 0; i < p->files.n && status == CT_OK; i++) {
@@ -387,7 +368,7 @@ typedef struct measure {
     bool *is_there;
 } measure;
 
-static ct_status measure_one(sweep *s, size_t i, int worker) {
+static ct_status measure_one(ct_sweep *s, size_t i, int worker) {
     measure *m = s->context;
     size_t image = (size_t)3 * (size_t)s->pictures->spec.size * (size_t)s->pictures->spec.size;
     CT_TRY(cut_middle(s, i, worker, m->pixels + i / s->step * image));
@@ -399,10 +380,10 @@ ct_status ct_pictures_measure(ct_pictures *p, float *mean, float *std) {
     size_t step = (p->files.n + N_MEASURED - 1) / N_MEASURED, n = (p->files.n + step - 1) / step;
     int size = p->spec.size;
     size_t image = (size_t)3 * (size_t)size * (size_t)size, n_there = 0;
-    measure m = {.pixels = ct_alloc(n, image), .is_there = ct_new(bool, n)};
-    ct_status status = m.pixels != NULL && m.is_there != NULL
-                           ? sweep_run(p, measure_one, &m, step, NULL)
-                           : ct_fail(CT_NOMEM, "no memory to measure pictures");
+    measure m = {0};
+    ct_status status = ct_make(&m.pixels, n * image, "pictures to be measured");
+    if (status == CT_OK) status = ct_make(&m.is_there, n, "pictures to be measured");
+    if (status == CT_OK) status = sweep_run(p, measure_one, &m, step, NULL);
     for (size_t k = 0; k < n && status == CT_OK; k++)
         if (m.is_there[k]) memmove(m.pixels + n_there++ * image, m.pixels + k * image, image);
     ct_images images = {

@@ -3,9 +3,11 @@
 #define CT_DATA_PICTURES_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "data/pack.h"
 #include "data/pictures.h"
+#include "util/threads.h"
 
 struct ct_pictures {
     ct_pictures_spec spec;
@@ -21,6 +23,32 @@ struct ct_pictures {
     bool *is_broken; /* under lock: found broken when asked for */
     size_t n_broken; /* likewise */
 };
+
+/* Work on pictures in parallel, with a decoder and a cutter for each worker. */
+typedef struct ct_sweep ct_sweep;
+/* CT_IO: picture i cannot be read, and its worker's decoder knows why. */
+typedef ct_status (*ct_visitor)(ct_sweep *sweep, size_t i, int worker);
+
+struct ct_sweep {
+    ct_pictures *pictures;
+    ct_pool *pool;
+    ct_decoder **decoder; /* [workers] */
+    ct_cutter *cutter;    /* [workers] */
+    char **reason;        /* [n] why a picture cannot be read; NULL: it can */
+    ct_visitor visit;
+    void *context;
+    size_t first, step;
+    atomic_int status; /* the first failure that is not a broken picture */
+};
+
+ct_status ct_sweep_open(ct_pictures *pictures, ct_sweep *out);
+/* Visits pictures first, first + step, ... before `end`. */
+ct_status ct_sweep_run(ct_sweep *sweep, ct_visitor visit, void *context, size_t first, size_t end,
+                       size_t step);
+void ct_sweep_close(ct_sweep *sweep);
+
+/* A copy in memory of its own. */
+ct_status ct_picture_copy(const ct_picture *from, ct_picture *out);
 
 /* Picture i from its file. CT_IO: the decoder has the reason. */
 ct_status ct_pictures_decode(const ct_pictures *pictures, size_t i, ct_decoder *decoder,

@@ -1,4 +1,4 @@
-/* PNG files of our own making: contact sheets and charts. Needs zlib alone. */
+/* PNG files of our own making: contact sheets. */
 #ifndef CT_DATA_PNG_WRITE_H
 #define CT_DATA_PNG_WRITE_H
 

@@ -1,6 +1,10 @@
-/* out(x) = sum_i w(x, i) in(i), w(x, i) = t((i + 1/2 - c_x) / s) / sum_i t(...), t(u) = max(0,
- * 1-|u|) c_x = (x + 1/2) * in/out, the middle of output pixel x on the input; s = max(1, in/out)
- * first along rows, rounded to 8 bits, then along columns. Weights are rounded to 22 bits. */
+/* Along rows first, rounded to 8 bits, then along columns:
+ *   out(x)  = sum_i w(x, i) in(i)
+ *   w(x, i) = t((i + 1/2 - c_x) / s) / sum_i t((i + 1/2 - c_x) / s)
+ *   t(u)    = max(0, 1 - |u|)
+ *   c_x     = (x + 1/2) * n_in / n_out, the middle of output pixel x on the input
+ *   s       = max(1, n_in / n_out)
+ * Weights are rounded to 22 bits. */
 #include "data/resize.h"
 
 #include <math.h>
@@ -26,22 +30,12 @@ typedef int32_t half_lanes __attribute__((vector_size(16)));
 typedef int32_t lanes __attribute__((vector_size(32)));
 #define N_LANES 8
 
-static ct_status reserve(void **block, size_t *capacity, size_t n, size_t size) {
-    if (n <= *capacity) return CT_OK;
-    void *grown = ct_alloc(n, size);
-    if (grown == NULL) return ct_fail(CT_NOMEM, "no memory to resize a picture");
-    ct_free(*block);
-    *block = grown;
-    *capacity = n;
-    return CT_OK;
-}
-
 static ct_status axis_reserve(ct_axis *a) {
-    size_t n = (size_t)a->n_out, n_first = a->capacity_n;
-    CT_TRY(reserve((void **)&a->first, &n_first, n, sizeof *a->first));
-    CT_TRY(reserve((void **)&a->n, &a->capacity_n, n, sizeof *a->n));
-    return reserve((void **)&a->weight, &a->capacity_weight, n * (size_t)a->n_taps * CT_PIXEL,
-                   sizeof *a->weight);
+    size_t n = (size_t)a->n_out;
+    CT_TRY(ct_reserve(&a->first, &a->capacity_n, 2 * n, "a smaller picture"));
+    a->n = a->first + n;
+    return ct_reserve(&a->weight, &a->capacity_weight, n * (size_t)a->n_taps * CT_PIXEL,
+                      "a smaller picture");
 }
 
 static double triangle(double u) {
@@ -82,11 +76,11 @@ ct_status ct_resizer_begin(ct_resizer *r, int in_width, int in_height, double sp
                            int out_width, int out_height) {
     CT_TRY(axis_begin(&r->x, in_width, span_x, out_width));
     CT_TRY(axis_begin(&r->y, in_height, span_y, out_height));
-    CT_TRY(reserve((void **)&r->wide, &r->capacity_wide,
-                   ((size_t)in_width + (size_t)out_width) * CT_PIXEL + (size_t)2 * N_LANES,
-                   sizeof *r->wide));
-    return reserve((void **)&r->middle, &r->capacity,
-                   (size_t)in_height * (size_t)out_width * CT_PIXEL, 1);
+    CT_TRY(ct_reserve(&r->wide, &r->capacity_wide,
+                      ((size_t)in_width + (size_t)out_width) * CT_PIXEL + (size_t)2 * N_LANES,
+                      "a smaller picture"));
+    return ct_reserve(&r->middle, &r->capacity, (size_t)in_height * (size_t)out_width * CT_PIXEL,
+                      "a smaller picture");
 }
 
 /* Weights are not negative and add up to one, but for roundings of a few in 2^22: sums stay within
@@ -186,7 +180,6 @@ void ct_resizer_end(const ct_resizer *r, uint8_t *out) {
 
 static void axis_free(ct_axis *a) {
     ct_free(a->weight);
-    ct_free(a->n);
     ct_free(a->first);
 }
 

@@ -17,7 +17,7 @@
 typedef struct ct_axis {
     int n_in, n_out;
     int n_taps;        /* room for weights of one output; even */
-    int *first, *n;    /* [n_out] inputs first .. first+n-1 */
+    int *first, *n;    /* [n_out] inputs first .. first+n-1; one block */
     int32_t *weight;   /* [n_out][n_taps][CT_PIXEL] fixed point, 22 bits behind the point; once for
                           every byte of a pixel, and zero behind the last */
     size_t capacity_n; /* room in the arrays */

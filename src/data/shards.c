@@ -32,14 +32,12 @@ ct_status ct_partition_make_shards(const ct_partition_spec *spec, const ct_sampl
     CT_TRY(check(spec, samples));
     size_t k = (size_t)spec->classes_per_agent;
     size_t n_shards = (size_t)spec->n_agents * k, size = samples->n / n_shards;
-    uint32_t *sorted = ct_new(uint32_t, samples->n);
-    uint32_t *deal = ct_new(uint32_t, n_shards);
-    size_t *class_begin = ct_new(size_t, (size_t)samples->n_classes + 1);
+    uint32_t *sorted = NULL, *deal = NULL;
+    size_t *class_begin = NULL;
     ct_status status = CT_OK;
-    if (sorted == NULL || deal == NULL || class_begin == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory to sort %zu samples", samples->n);
-        goto done;
-    }
+    CT_TRY_GOTO(ct_make(&sorted, samples->n, "the shards"), status, done);
+    CT_TRY_GOTO(ct_make(&deal, n_shards, "the shards"), status, done);
+    CT_TRY_GOTO(ct_make(&class_begin, (size_t)samples->n_classes + 1, "the shards"), status, done);
     ct_partition_shuffle(spec->seed, out->index, samples->n);
     ct_partition_sort(samples, out->index, samples->n, class_begin, sorted);
     deal_shards(spec->seed, deal, n_shards);

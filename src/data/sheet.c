@@ -22,9 +22,8 @@ typedef struct sheet {
 /* Sample i, planar. */
 static ct_status image_of(sheet *s, size_t i, const uint8_t **out) {
     const ct_images *images = &s->dataset->train;
-    size_t n = (size_t)images->channels * (size_t)images->height * (size_t)images->width;
     if (images->pixels != NULL) {
-        *out = images->pixels + i * n;
+        *out = images->pixels + i * ct_image_bytes(images);
         return CT_OK;
     }
     ct_picture p;
@@ -66,10 +65,8 @@ ct_status ct_sheet_write(const ct_dataset *d, const char *path) {
                .height = GAP + n_rows * (d->train.height + GAP)};
     size_t n = (size_t)s.width * (size_t)s.height * 3;
     ct_status status = ct_decoder_create(&s.decoder);
-    s.pixels = ct_alloc(n, 1);
-    s.image = ct_alloc((size_t)d->train.channels * (size_t)d->train.height, (size_t)d->train.width);
-    if (status == CT_OK && (s.pixels == NULL || s.image == NULL))
-        status = ct_fail(CT_NOMEM, "no memory for a contact sheet");
+    if (status == CT_OK) status = ct_make(&s.pixels, n, "a contact sheet");
+    if (status == CT_OK) status = ct_make(&s.image, ct_image_bytes(&d->train), "a contact sheet");
     if (status == CT_OK) {
         memset(s.pixels, 255, n);
         status = fill(&s, n_rows);

@@ -38,13 +38,12 @@ ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double t
                         uint64_t seed, bool *is_test) {
     if (!(test_fraction > 0 && test_fraction < 1))
         return ct_fail(CT_INVAL, "there is no test part; hold one out with @test-fraction 0.1");
-    size_t *left = ct_new(size_t, (size_t)n_classes);
-    uint32_t *order = ct_new(uint32_t, n);
-    ct_status status = CT_OK;
-    if (left == NULL || order == NULL || n > UINT32_MAX) {
-        status = ct_fail(CT_NOMEM, "no memory to hold samples out");
-        goto done;
-    }
+    size_t *left = NULL;
+    uint32_t *order = NULL;
+    ct_status status = n <= UINT32_MAX ? CT_OK : ct_no_memory("samples to be held out");
+    if (status != CT_OK) return status;
+    CT_TRY_GOTO(ct_make(&left, (size_t)n_classes, "samples to be held out"), status, done);
+    CT_TRY_GOTO(ct_make(&order, n, "samples to be held out"), status, done);
     for (size_t i = 0; i < n; i++) left[labels[i]]++;
     for (int c = 0; c < n_classes; c++) left[c] = n_held_out(left[c], test_fraction);
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
@@ -65,7 +64,7 @@ done:
 /* Copies the samples whose flag is `wanted`. */
 static ct_status pick(const ct_images *all, const bool *flag, bool wanted, ct_images *out) {
     size_t n = 0, at = 0;
-    size_t image = (size_t)all->channels * (size_t)all->height * (size_t)all->width;
+    size_t image = ct_image_bytes(all);
     for (size_t i = 0; i < all->n; i++) n += flag[i] == wanted;
     CT_TRY(ct_images_create(n, all->channels, all->height, all->width, out));
     for (size_t i = 0; i < all->n; i++) {
@@ -78,8 +77,8 @@ static ct_status pick(const ct_images *all, const bool *flag, bool wanted, ct_im
 
 ct_status ct_images_split(ct_images *all, int n_classes, double test_fraction, uint64_t seed,
                           ct_images *train, ct_images *test) {
-    bool *is_test = ct_new(bool, all->n);
-    ct_status status = is_test != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to hold samples out");
+    bool *is_test = NULL;
+    ct_status status = ct_make(&is_test, all->n, "samples to be held out");
     if (status == CT_OK)
         status = ct_split_draw(all->labels, all->n, n_classes, test_fraction, seed, is_test);
     if (status == CT_OK) status = pick(all, is_test, false, train);

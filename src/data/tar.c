@@ -1,143 +1,106 @@
-/* A member is a header block of 512 bytes and its content, filled up to whole blocks; two blocks of
- * zeros end the archive. Fields of the header: name 0..99, size 124..135 (octal, or binary with the
- * first bit set), checksum 148..155, type 156, prefix of the name 345..499. */
+/* The format is libarchive's to read; it is fed by zlib, which compares a gzip file's own checksum
+ * (libarchive's filter does not) and lets us stop at the bytes allowed. */
 #include "data/tar.h"
+
+#include "ct_config.h"
+#include "util/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#define CHUNK (1 << 18)
+
+#if CT_WITH_ARCHIVE
+
+#include <archive.h>
+#include <archive_entry.h>
 #include <zlib.h>
 
-#include "util/memory.h"
-
-#define BLOCK         512
-#define MAX_EXTENSION (1 << 16) /* bytes of a pax header or a long name */
-#define CHUNK         (1 << 18)
-
 struct ct_tar {
-    char *path;
+    ct_path path;
     gzFile file;
+    struct archive *archive;
     uint64_t max_bytes, n_bytes; /* allowed, and read so far */
-    uint64_t left, padding;      /* of the current member */
-    char long_name[CT_TAR_NAME]; /* for the next member; "" = none */
-    uint64_t long_size;
-    bool has_long_size;
+    uint64_t n_unpacked;         /* of the members so far: those with holes are larger than read */
+    bool in_member;              /* it is skipped before the next one */
+    uint8_t chunk[CHUNK];
 };
 
-ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
-    ct_tar *tar = ct_new(ct_tar, 1);
-    if (tar == NULL) return ct_fail(CT_NOMEM, "%s: no memory", path);
-    tar->max_bytes = max_bytes;
-    tar->path = ct_strdup(path);
-    errno = 0;
-    if (tar->path != NULL) tar->file = gzopen(path, "rb");
-    if (tar->file == NULL) {
-        ct_tar_close(&tar);
-        return ct_fail(CT_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "no memory");
+static ct_status too_much(const ct_tar *tar) {
+    return ct_fail(CT_IO, "%s: refused: more than the %llu bytes allowed once unpacked",
+                   tar->path.text, (unsigned long long)tar->max_bytes);
+}
+
+/* The next piece of the file; 0 at its end, -1 with a reason. */
+static int read_chunk(ct_tar *tar) {
+    int got = gzread(tar->file, tar->chunk, CHUNK), code = Z_OK;
+    const char *words = got < CHUNK ? gzerror(tar->file, &code) : "";
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+        ct_fail(CT_IO, "%s: damaged or cut short (%s)", tar->path.text,
+                code == Z_ERRNO ? strerror(errno) : words);
+        return -1;
     }
-    gzbuffer(tar->file, CHUNK);
-    *out = tar;
-    return CT_OK;
+    tar->n_bytes += (uint64_t)got;
+    if (tar->n_bytes <= tar->max_bytes) return got;
+    too_much(tar);
+    return -1;
+}
+
+static la_ssize_t feed(struct archive *archive, void *context, const void **bytes) {
+    ct_tar *tar = context;
+    int got = read_chunk(tar);
+    *bytes = tar->chunk;
+    if (got < 0) archive_set_error(archive, EIO, "unreadable");
+    return got;
+}
+
+/* What libarchive says, unless a reason of ours came first. */
+static ct_status damaged(const ct_tar *tar) {
+    const char *words = archive_error_string(tar->archive);
+    return ct_fail(CT_IO, "%s: not a tar archive, or a damaged one (%s)", tar->path.text,
+                   words != NULL ? words : "unreadable");
+}
+
+ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
+    ct_tar *tar = NULL;
+    CT_TRY(ct_make(&tar, 1, path));
+    tar->max_bytes = max_bytes;
+    tar->path = ct_path_in("", path);
+    tar->archive = archive_read_new();
+    errno = 0;
+    if (tar->archive != NULL) tar->file = gzopen(path, "rb");
+    ct_status status = CT_OK;
+    if (tar->file == NULL)
+        status = errno != 0 ? ct_fail(CT_IO, "%s: %s", path, strerror(errno)) : ct_no_memory(path);
+    else if (gzbuffer(tar->file, CHUNK) != 0 ||
+             archive_read_support_format_tar(tar->archive) != ARCHIVE_OK ||
+             archive_read_open(tar->archive, tar, NULL, feed, NULL) != ARCHIVE_OK)
+        status = damaged(tar);
+    if (status == CT_OK)
+        *out = tar;
+    else
+        ct_tar_close(&tar);
+    return status;
 }
 
 void ct_tar_close(ct_tar **tar) {
     if (*tar == NULL) return;
+    if ((*tar)->archive != NULL) archive_read_free((*tar)->archive);
     if ((*tar)->file != NULL) gzclose((*tar)->file);
-    ct_free((*tar)->path);
     ct_free(*tar);
     *tar = NULL;
 }
 
-/* Up to n bytes, less only at the end of the file. */
-static ct_status read_some(ct_tar *tar, void *bytes, size_t n, size_t *n_read) {
-    *n_read = 0;
-    if (n > tar->max_bytes - tar->n_bytes)
-        return ct_fail(CT_IO, "%s: more than the %llu bytes allowed once unpacked", tar->path,
-                       (unsigned long long)tar->max_bytes);
-    while (*n_read < n) {
-        size_t piece = n - *n_read < (1u << 30) ? n - *n_read : 1u << 30;
-        int got = gzread(tar->file, (uint8_t *)bytes + *n_read, (unsigned)piece);
-        int code = Z_OK;
-        const char *words = got < (int)piece ? gzerror(tar->file, &code) : "";
-        if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-            return ct_fail(CT_IO, "%s: damaged or cut short (%s)", tar->path,
-                           code == Z_ERRNO ? strerror(errno) : words);
-        if (got == 0) break;
-        *n_read += (size_t)got;
-    }
-    tar->n_bytes += *n_read;
-    return CT_OK;
-}
-
-static ct_status read_all(ct_tar *tar, void *bytes, size_t n) {
-    size_t n_read = 0;
-    CT_TRY(read_some(tar, bytes, n, &n_read));
-    if (n_read < n) return ct_fail(CT_IO, "%s: ends in the middle of a member", tar->path);
-    return CT_OK;
-}
-
-static ct_status skip(ct_tar *tar, uint64_t n) {
-    uint8_t block[BLOCK];
-    while (n > 0) {
-        size_t piece = n < BLOCK ? (size_t)n : BLOCK;
-        CT_TRY(read_all(tar, block, piece));
-        n -= piece;
-    }
-    return CT_OK;
-}
-
 ct_status ct_tar_read(ct_tar *tar, void *bytes, size_t n) {
-    if (n > tar->left) return ct_fail(CT_IO, "%s: a member is shorter than expected", tar->path);
-    CT_TRY(read_all(tar, bytes, n));
-    tar->left -= n;
-    return CT_OK;
-}
-
-ct_status ct_tar_blob(ct_tar *tar, const ct_tar_entry *entry, size_t max_bytes, ct_blob *out) {
-    if (entry->size > max_bytes)
-        return ct_fail(CT_IO, "%s: %s has %llu bytes; at most %zu are allowed here", tar->path,
-                       entry->name, (unsigned long long)entry->size, max_bytes);
-    ct_blob blob = {.n = (size_t)entry->size};
-    blob.bytes = ct_alloc(blob.n + 1, 1);
-    if (blob.bytes == NULL) return ct_fail(CT_NOMEM, "%s: no memory", tar->path);
-    ct_status status = ct_tar_read(tar, blob.bytes, blob.n);
-    if (status != CT_OK) ct_blob_free(&blob);
-    if (status == CT_OK) *out = blob;
-    return status;
-}
-
-/* A number of a header: octal digits between blanks, or big-endian behind a set first bit. */
-static bool parse_number(const uint8_t *field, size_t n, uint64_t *out) {
-    uint64_t value = 0;
-    if (field[0] & 0x80) {
-        for (size_t k = 0; k < n; k++) {
-            if (value >> 55 != 0) return false;
-            value = value << 8 | (k == 0 ? field[k] & 0x7fu : field[k]);
-        }
-        *out = value;
-        return true;
+    for (size_t done = 0; done < n;) {
+        la_ssize_t got = archive_read_data(tar->archive, (uint8_t *)bytes + done, n - done);
+        if (got < 0) return damaged(tar);
+        if (got == 0)
+            return ct_fail(CT_IO, "%s: a member is shorter than expected", tar->path.text);
+        done += (size_t)got;
     }
-    size_t k = 0;
-    while (k < n && field[k] == ' ') k++;
-    for (; k < n && field[k] >= '0' && field[k] <= '7'; k++) value = value << 3 | (field[k] - '0');
-    if (k < n && field[k] != ' ' && field[k] != '\0') return false;
-    *out = value;
-    return true;
-}
-
-static bool checksum_is_right(const uint8_t *block) {
-    uint64_t stored = 0, sum = 0;
-    for (int k = 0; k < BLOCK; k++) sum += k >= 148 && k < 156 ? ' ' : block[k];
-    return parse_number(block + 148, 8, &stored) && stored == sum;
-}
-
-/* The name of a header: prefix/name. */
-static void short_name(const uint8_t *block, char *out) {
-    bool is_ustar = memcmp(block + 257, "ustar", 5) == 0;
-    if (is_ustar && block[345] != '\0')
-        snprintf(out, CT_TAR_NAME, "%.155s/%.100s", (const char *)block + 345, (const char *)block);
-    else
-        snprintf(out, CT_TAR_NAME, "%.100s", (const char *)block);
+    return CT_OK;
 }
 
 /* Takes leading "./" and slashes at the end away; false for a name that leads out of the folder. */
@@ -145,7 +108,7 @@ static bool clean_name(char *name) {
     while (name[0] == '.' && name[1] == '/') memmove(name, name + 2, strlen(name + 2) + 1);
     size_t n = strlen(name);
     while (n > 1 && name[n - 1] == '/') name[--n] = '\0';
-    if (name[0] == '/' || name[0] == '\0') return false;
+    if (name[0] == '/') return false;
     for (const char *part = name; part != NULL;) {
         if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0')) return false;
         part = strchr(part, '/');
@@ -156,116 +119,94 @@ static bool clean_name(char *name) {
     return true;
 }
 
-/* One "length key=value\n" record of a pax header: its path and size are kept for the member. */
-static ct_status keep_record(ct_tar *tar, const char *record, size_t n) {
-    if (n > 5 && strncmp(record, "path=", 5) == 0) {
-        if (n - 5 >= CT_TAR_NAME) return ct_fail(CT_IO, "%s: a name is too long", tar->path);
-        memcpy(tar->long_name, record + 5, n - 5);
-        tar->long_name[n - 5] = '\0';
-    }
-    if (n > 5 && strncmp(record, "size=", 5) == 0) {
-        uint64_t size = 0;
-        for (size_t k = 5; k < n; k++) {
-            if (record[k] < '0' || record[k] > '9' || size > UINT64_MAX / 16)
-                return ct_fail(CT_IO, "%s: damaged pax header", tar->path);
-            size = size * 10 + (uint64_t)(record[k] - '0');
-        }
-        tar->long_size = size;
-        tar->has_long_size = true;
-    }
+static ct_status describe(ct_tar *tar, struct archive_entry *from, ct_tar_entry *out) {
+    const char *name = archive_entry_pathname(from);
+    if (name == NULL || name[0] == '\0' || strlen(name) >= sizeof out->name)
+        return ct_fail(CT_IO, "%s: a name is missing or too long", tar->path.text);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    if (!clean_name(out->name))
+        return ct_fail(CT_IO, "%s: refused: a member's name leads out of the folder or is odd",
+                       tar->path.text);
+    if (out->name[0] == '\0') out->name[0] = '.'; /* the folder that the archive was made in */
+    bool is_file = archive_entry_filetype(from) == AE_IFREG && archive_entry_hardlink(from) == NULL;
+    out->is_dir = archive_entry_filetype(from) == AE_IFDIR;
+    if (!is_file && !out->is_dir)
+        return ct_fail(CT_IO, "%s: refused: %s is neither a file nor a folder (a link?)",
+                       tar->path.text, out->name);
+    la_int64_t size = is_file ? archive_entry_size(from) : 0;
+    if (size < 0) return damaged(tar);
+    out->size = (uint64_t)size;
+    if (out->size > tar->max_bytes - tar->n_unpacked) return too_much(tar);
+    tar->n_unpacked += out->size;
     return CT_OK;
 }
 
-static ct_status parse_pax(ct_tar *tar, const char *text, size_t n) {
-    for (size_t at = 0; at < n && text[at] != '\0';) {
-        size_t length = 0, k = at;
-        for (; k < n && text[k] >= '0' && text[k] <= '9' && length < n; k++)
-            length = length * 10 + (size_t)(text[k] - '0');
-        if (k >= n || text[k] != ' ' || length > n - at || length < k + 2 - at ||
-            text[at + length - 1] != '\n')
-            return ct_fail(CT_IO, "%s: damaged pax header", tar->path);
-        CT_TRY(keep_record(tar, text + k + 1, at + length - 1 - (k + 1)));
-        at += length;
-    }
-    return CT_OK;
-}
-
-/* A member that only describes the next one: pax records (x; g is for all and not needed) or a GNU
- * long name (L). */
-static ct_status read_extension(ct_tar *tar, char type, uint64_t size) {
-    if (size > MAX_EXTENSION) return ct_fail(CT_IO, "%s: a header is too long", tar->path);
-    char *text = ct_alloc((size_t)size + 1, 1);
-    if (text == NULL) return ct_fail(CT_NOMEM, "%s: no memory", tar->path);
-    ct_status status = read_all(tar, text, (size_t)size);
-    if (status == CT_OK) status = skip(tar, (BLOCK - size % BLOCK) % BLOCK);
-    if (status == CT_OK && type == 'x') status = parse_pax(tar, text, (size_t)size);
-    if (status == CT_OK && type == 'L') {
-        if (strlen(text) >= CT_TAR_NAME)
-            status = ct_fail(CT_IO, "%s: a name is too long", tar->path);
-        else
-            memcpy(tar->long_name, text, strlen(text) + 1);
-    }
-    ct_free(text);
-    return status;
-}
-
-/* What follows the end mark is read too, so that a gzip file's own checksum is compared. */
-static ct_status drain(ct_tar *tar) {
-    uint8_t rest[BLOCK];
-    size_t n_read = 0;
-    do CT_TRY(read_some(tar, rest, sizeof rest, &n_read));
-    while (n_read > 0);
-    return CT_OK;
-}
-
-/* The next header that is no extension; *more is false at the end mark. */
-static ct_status read_header(ct_tar *tar, uint8_t *block, uint64_t *size, bool *more) {
-    static const uint8_t zeros[BLOCK];
-    tar->long_name[0] = '\0';
-    tar->has_long_size = false;
-    for (;;) {
-        CT_TRY(read_all(tar, block, BLOCK));
-        *more = memcmp(block, zeros, BLOCK) != 0;
-        if (!*more) return drain(tar);
-        if (!checksum_is_right(block) || !parse_number(block + 124, 12, size))
-            return ct_fail(CT_IO, "%s: not a tar archive, or a damaged one", tar->path);
-        char type = (char)block[156];
-        if (type != 'x' && type != 'g' && type != 'L') return CT_OK;
-        CT_TRY(read_extension(tar, type, *size));
-    }
+/* Behind the last member an end mark must have been read, and the rest of the file can be. */
+static ct_status finish(ct_tar *tar, la_int64_t end_of_members) {
+    if (archive_filter_bytes(tar->archive, 0) == end_of_members)
+        return ct_fail(CT_IO, "%s: cut short: it has no end mark", tar->path.text);
+    int got = 0;
+    do got = read_chunk(tar);
+    while (got > 0);
+    return got == 0 ? CT_OK : CT_IO;
 }
 
 ct_status ct_tar_next(ct_tar *tar, ct_tar_entry *out, bool *more) {
-    uint8_t block[BLOCK];
+    struct archive_entry *found = NULL;
     ct_tar_entry entry = {0};
-    CT_TRY(skip(tar, tar->left + tar->padding));
-    tar->left = tar->padding = 0;
-    CT_TRY(read_header(tar, block, &entry.size, more));
-    if (!*more) return CT_OK;
-    if (tar->has_long_size) entry.size = tar->long_size;
-    if (tar->long_name[0] != '\0')
-        memcpy(entry.name, tar->long_name, sizeof entry.name);
-    else
-        short_name(block, entry.name);
-    char type = (char)block[156];
-    entry.is_dir = type == '5';
-    if (entry.is_dir) entry.size = 0;
-    /* The folder the archive was made in: nothing to create. */
-    if (strcmp(entry.name, ".") == 0 || strcmp(entry.name, "./") == 0)
-        snprintf(entry.name, sizeof entry.name, "./.");
-    if (!clean_name(entry.name))
-        return ct_fail(CT_IO, "%s: refused: a member's name leads out of the folder or is odd",
-                       tar->path);
-    if (type != '0' && type != '\0' && type != '5' && type != '7')
-        return ct_fail(CT_IO, "%s: refused: %s is neither a file nor a folder (a link?)", tar->path,
-                       entry.name);
-    if (entry.size > tar->max_bytes - tar->n_bytes)
-        return ct_fail(CT_IO, "%s: refused: more than the %llu bytes allowed once unpacked",
-                       tar->path, (unsigned long long)tar->max_bytes);
-    tar->left = entry.size;
-    tar->padding = (BLOCK - entry.size % BLOCK) % BLOCK;
+    if (tar->in_member && archive_read_data_skip(tar->archive) != ARCHIVE_OK) return damaged(tar);
+    tar->in_member = false;
+    la_int64_t at = archive_filter_bytes(tar->archive, 0);
+    int code = archive_read_next_header(tar->archive, &found);
+    *more = code != ARCHIVE_EOF;
+    if (!*more) return finish(tar, at);
+    /* One warning is fine: a name that the locale has no characters for is left as it is. */
+    bool is_name = code == ARCHIVE_WARN && archive_errno(tar->archive) == EILSEQ;
+    if (code != ARCHIVE_OK && !is_name) return damaged(tar);
+    tar->in_member = true;
+    CT_TRY(describe(tar, found, &entry));
     *out = entry;
     return CT_OK;
+}
+
+#else
+
+ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
+    (void)max_bytes, (void)out;
+    return ct_fail(CT_NOTBUILT,
+                   "%s cannot be unpacked: built without libarchive; install libarchive-dev and "
+                   "configure again, or unpack it yourself with tar",
+                   path);
+}
+
+void ct_tar_close(ct_tar **tar) {
+    (void)tar; /* none is ever open */
+}
+
+ct_status ct_tar_next(ct_tar *tar, ct_tar_entry *out, bool *more) {
+    (void)tar, (void)out, (void)more;
+    return CT_NOTBUILT;
+}
+
+ct_status ct_tar_read(ct_tar *tar, void *bytes, size_t n) {
+    (void)tar, (void)bytes, (void)n;
+    return CT_NOTBUILT;
+}
+
+#endif
+
+ct_status ct_tar_blob(ct_tar *tar, const ct_tar_entry *entry, size_t max_bytes, ct_blob *out) {
+    if (entry->size > max_bytes)
+        return ct_fail(CT_IO, "%s has %llu bytes; at most %zu are allowed here", entry->name,
+                       (unsigned long long)entry->size, max_bytes);
+    ct_blob blob = {.n = (size_t)entry->size};
+    CT_TRY(ct_make(&blob.bytes, blob.n + 1, entry->name));
+    ct_status status = ct_tar_read(tar, blob.bytes, blob.n);
+    if (status == CT_OK)
+        *out = blob;
+    else
+        ct_blob_free(&blob);
+    return status;
 }
 
 /* Writes the current member to `path`, whose folder is created. */
@@ -290,21 +231,17 @@ static ct_status unpack_file(ct_tar *tar, const ct_tar_entry *entry, char *path,
 
 ct_status ct_tar_unpack(const char *path, const char *dir, uint64_t max_bytes) {
     ct_tar *tar = NULL;
-    uint8_t *chunk = ct_alloc(CHUNK, 1);
-    bool more = chunk != NULL;
-    if (!more) return ct_fail(CT_NOMEM, "%s: no memory", path);
-    ct_status status = ct_tar_open(path, max_bytes, &tar);
+    CT_TRY(ct_tar_open(path, max_bytes, &tar));
+    uint8_t *chunk = NULL;
+    ct_status status = ct_make(&chunk, CHUNK, path);
     if (status == CT_OK) status = ct_dir_create(dir);
-    while (status == CT_OK) {
+    for (bool more = true; status == CT_OK;) {
         ct_tar_entry entry;
         status = ct_tar_next(tar, &entry, &more);
         if (status != CT_OK || !more) break;
-        char *target = ct_path_join(dir, entry.name);
-        if (target == NULL)
-            status = ct_fail(CT_NOMEM, "%s: no memory", path);
-        else
-            status = entry.is_dir ? ct_dir_create(target) : unpack_file(tar, &entry, target, chunk);
-        ct_free(target);
+        ct_path target = ct_path_in(dir, entry.name);
+        status = entry.is_dir ? ct_dir_create(target.text)
+                              : unpack_file(tar, &entry, target.text, chunk);
     }
     ct_tar_close(&tar);
     ct_free(chunk);

@@ -1,5 +1,5 @@
-/* Tar archives, plain or gzip, read from front to back: ustar, and the long names of pax and GNU.
- * An archive is a stranger's: members with absolute names or `..`, links, devices, and more than
+/* Tar archives, plain or gzip, read from front to back by libarchive; without it, opening one is
+ * CT_NOTBUILT. An archive is a stranger's: members with absolute names or `..`, links, devices, and more than
  * the bytes allowed are refused. */
 #ifndef CT_DATA_TAR_H
 #define CT_DATA_TAR_H

@@ -81,20 +81,22 @@ static void class_means(const float *own, const float *received, int n_classes, 
 }
 
 void ct_ccl(const ct_loss_spec *spec, const ct_ccl_batch *batch, float *scratch, float *dz,
-            double *mv, double *dv) {
+            double *terms) {
     const ct_ccl_batch *d = batch;
     float *own = scratch;
     float *means = scratch + (size_t)d->n_classes * (d->r + 1);
     memset(dz, 0, (size_t)d->n * d->r * sizeof *dz);
 
-    *mv = 0; /* L_mv = sum over the neighbours of D(z_ii, z_ji) */
+    /* L_mv = sum over the neighbours of D(z_ii, z_ji) */
+    terms[CT_LOSS_MV] = 0;
     int n_some = ct_cross_samples(spec, d->n);
     for (int j = 0; j < d->n_cross; j++)
-        *mv += ct_distance_to(spec, d->z, d->cross + (size_t)j * d->cross_stride, NULL, n_some,
-                              d->r, spec->lambda_m, dz);
+        terms[CT_LOSS_MV] += ct_distance_to(spec, d->z, d->cross + (size_t)j * d->cross_stride,
+                                            NULL, n_some, d->r, spec->lambda_m, dz);
 
     /* L_dv = D(z_ii, zbar(y)) */
     ct_class_sums(d->z, d->labels, d->n, d->r, d->n_classes, own);
     class_means(own, d->received, d->n_classes, d->r, means);
-    *dv = ct_distance_to(spec, d->z, means, d->labels, d->n, d->r, spec->lambda_d, dz);
+    terms[CT_LOSS_DV] =
+        ct_distance_to(spec, d->z, means, d->labels, d->n, d->r, spec->lambda_d, dz);
 }

@@ -9,8 +9,11 @@ static int first_largest(const float *logits, int n_classes) {
     return best;
 }
 
-/* -sum_c t_c log softmax(logits)[c] with t_c = (1 - s) [c = label] + s / C, and its gradient times
- * `weight`. */
+/* One sample's loss and its gradient times `weight`:
+ *   p_c = softmax(logits)_c
+ *   t_c = (1 - s) [c = label] + s / C            s: label smoothing
+ *   L   = -sum_c t_c log p_c
+ *   dL/dlogits_c = p_c - t_c */
 static double sample(const float *logits, int label, int n_classes, double s, double weight,
                      float *dlogits) {
     double largest = logits[first_largest(logits, n_classes)];

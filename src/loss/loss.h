@@ -1,9 +1,16 @@
 /* What an agent minimises, on plain arrays of one mini-batch (all sums in double).
  * Cross-feature contrastive loss (CCL), Aketi and Roy, WACV 2024 (arXiv:2310.15890), eq. (3)-(5):
- *   L = CE + lambda_m * L_mv + lambda_d * L_dv
+ *   L    = CE + lambda_m L_mv + lambda_d L_dv
  *   L_mv = sum_j D(z, z_j)        model-variant: the same batch under neighbour j's weights
- *   L_dv = D(z, zbar(y))          data-variant: the neighbourhood's mean feature of the label's
- * class z [B x r] carries the gradient; z_j [B x r] and zbar [C x r] are constants. */
+ *   L_dv = D(z, zbar(y))          data-variant: the neighbourhood's mean feature of y's class
+ *   z      [B x r]  features of this agent's batch under its own weights; carry the gradient
+ *   z_j    [B x r]  the same batch under neighbour j's weights; constant
+ *   zbar   [C x r]  mean feature of every class over this and the neighbours' batches; constant
+ *   y      [B]      labels
+ * D(z, t), t the targets, with the reduction `mean` (`sum`: without 1/r):
+ *   mse     1/(B r) sum_b |z_b - t_b|^2    dD/dz_b = 2/(B r) (z_b - t_b)
+ *   l1      1/(B r) sum_b |z_b - t_b|_1    dD/dz_b = 1/(B r) sign(z_b - t_b)
+ *   cosine  1/B sum_b (1 - cos(z_b, t_b))  dD/dz_b = 1/B (cos z_b / |z_b| - t_b / |t_b|) / |z_b| */
 #ifndef CT_LOSS_LOSS_H
 #define CT_LOSS_LOSS_H
 
@@ -80,15 +87,16 @@ typedef struct ct_ccl_batch {
     size_t cross_stride;
     int n_cross;
     const float
-        *received; /* [n_classes][r + 1] sums the neighbours sent about this agent's model */
+        *received; /* [n_classes][r + 1] what the neighbours sent about this agent's model */
 } ct_ccl_batch;
 
 /* Floats of scratch that ct_ccl needs. */
 static inline size_t ct_ccl_scratch(size_t r, int n_classes) {
     return (size_t)n_classes * (2 * r + 1);
 }
-/* dz = lambda_m dL_mv/dz + lambda_d dL_dv/dz [n][r]; *mv and *dv are L_mv and L_dv, unweighted. */
+/* dz = lambda_m dL_mv/dz + lambda_d dL_dv/dz [n][r]; terms[CT_LOSS_MV] = L_mv and
+ * terms[CT_LOSS_DV] = L_dv, unweighted. */
 void ct_ccl(const ct_loss_spec *spec, const ct_ccl_batch *batch, float *scratch, float *dz,
-            double *mv, double *dv);
+            double *terms);
 
 #endif

@@ -15,21 +15,13 @@ static bool is_broken(const ct_graph *g) {
     return g->status != CT_OK;
 }
 
-static void *append(ct_graph *g, void *items, int n, size_t size) {
-    /* Grow at powers of two only: n is the count before the new item. */
-    if (n != 0 && (n & (n - 1)) != 0) return items;
-    void *larger = ct_grow(items, (size_t)n, n == 0 ? 1 : (size_t)n * 2, size);
-    if (larger == NULL) g->status = ct_fail(CT_NOMEM, "no memory for the model graph");
-    return larger == NULL ? items : larger;
-}
-
 static int add_node(ct_graph *g, ct_node node) {
     if (is_broken(g)) return 0;
     if (g->n_nodes >= MAX_NODES) {
         g->status = ct_fail(CT_INVAL, "model %s has more than %d nodes", g->model, MAX_NODES);
         return 0;
     }
-    g->nodes = append(g, g->nodes, g->n_nodes, sizeof *g->nodes);
+    g->status = ct_extend(&g->nodes, (size_t)g->n_nodes, "the model graph");
     if (is_broken(g)) return 0;
     g->nodes[g->n_nodes] = node;
     g->logits = g->n_nodes;
@@ -46,17 +38,22 @@ static ct_node node_of(ct_op op, int in, ct_shape shape) {
                      .slope = CT_NO_PARAM};
 }
 
-static int add_param(ct_graph *g, const char *name, const char *suffix, ct_param p) {
-    if (is_broken(g)) return CT_NO_PARAM;
-    g->params = append(g, g->params, g->n_params, sizeof *g->params);
+/* One more at the end of a list of n, which has so many values so far. */
+static int add_entry(ct_graph *g, ct_param **list, int *n, size_t *n_values, const char *name,
+                     const char *suffix, ct_param p) {
+    if (!is_broken(g)) g->status = ct_extend(list, (size_t)*n, "the model graph");
     if (is_broken(g)) return CT_NO_PARAM;
     snprintf(p.name, sizeof p.name, "%s.%s", name, suffix);
     p.count = 1;
     for (int d = 0; d < p.n_dims; d++) p.count *= p.dims[d];
-    p.offset = g->n_weights;
-    g->n_weights += p.count;
-    g->params[g->n_params] = p;
-    return g->n_params++;
+    p.offset = *n_values;
+    *n_values += p.count;
+    (*list)[*n] = p;
+    return (*n)++;
+}
+
+static int add_param(ct_graph *g, const char *name, const char *suffix, ct_param p) {
+    return add_entry(g, &g->params, &g->n_params, &g->n_weights, name, suffix, p);
 }
 
 static int add_vector(ct_graph *g, const char *name, const char *suffix, int n, ct_init init,
@@ -66,17 +63,8 @@ static int add_vector(ct_graph *g, const char *name, const char *suffix, int n, 
 }
 
 static void add_buffer(ct_graph *g, const char *name, const char *suffix, int n, ct_init init) {
-    if (is_broken(g)) return;
-    g->buffers = append(g, g->buffers, g->n_buffers, sizeof *g->buffers);
-    if (is_broken(g)) return;
-    ct_param *b = &g->buffers[g->n_buffers++];
-    *b = (ct_param){.n_dims = 1,
-                    .dims = {(size_t)n},
-                    .offset = g->n_buffer_values,
-                    .count = (size_t)n,
-                    .init = init};
-    snprintf(b->name, sizeof b->name, "%s.%s", name, suffix);
-    g->n_buffer_values += (size_t)n;
+    add_entry(g, &g->buffers, &g->n_buffers, &g->n_buffer_values, name, suffix,
+              (ct_param){.n_dims = 1, .dims = {(size_t)n}, .init = init});
 }
 
 int ct_input(ct_graph *g, ct_shape shape) {

@@ -95,7 +95,7 @@ static void add_state(ct_text *text, ct_run *run) {
     ct_text_add(text, "],\n\"algorithm\": ");
     size_t n = 0;
     double *state = NULL;
-    if (run->algo->host_state != NULL) state = run->algo->host_state(run->algo_state, &n);
+    if (run->algo->host_state != NULL) state = run->algo->host_state(run->agents.state, &n);
     add_numbers(text, state, n);
 }
 
@@ -118,7 +118,7 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
     ct_status status = ct_text_status(&body);
     if (status == CT_OK) {
         ct_text_add(&text, CT_MANIFEST_MAGIC "%016" PRIx64 "\n%s",
-                    ct_checksum(CT_CHECKSUM_START, body.chars, body.n), body.chars);
+                    ct_checksum(CT_HASH_START, body.chars, body.n), body.chars);
         status = ct_text_status(&text);
     }
     if (status == CT_OK)

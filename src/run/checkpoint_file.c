@@ -28,19 +28,6 @@ typedef struct place {
     int first;
 } place;
 
-uint64_t ct_checksum(uint64_t sum, const void *bytes, size_t n) {
-    const unsigned char *at = bytes;
-    for (; n > 0; at += 8) {
-        uint64_t word = 0;
-        size_t length = n < 8 ? n : 8;
-        memcpy(&word, at, length);
-        sum = (sum ^ word) * UINT64_C(0x100000001b3); /* one to one, and so is the next line */
-        sum ^= sum >> 29;
-        n -= length;
-    }
-    return sum;
-}
-
 static void add_section(section *s, place *p, int *n, const char *name, ct_bank *bank, int first,
                         int n_rows) {
     memset(&s[*n], 0, sizeof *s);
@@ -78,8 +65,8 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     ct_agents *a = &run->agents;
     int n = 0;
     add_section(s, p, &n, "x", &a->x, own_row, 1);
-    add_mail(run, own_row, &a->models, "x", &a->x, s, p, &n);
-    add_mail(run, own_row, &a->neighbours, "sums", &a->edge_sums, s, p, &n);
+    add_mail(run, own_row, &a->links.models, "x", &a->x, s, p, &n);
+    add_mail(run, own_row, &a->links.neighbours, "sums", &a->ccl.edge_sums, s, p, &n);
     if (a->running.n > 0) add_section(s, p, &n, "running", &a->running, own_row, 1);
     for (int b = 0; b < a->n_buffers; b++) {
         ct_buffer *buffer = &a->buffers[b];
@@ -87,7 +74,8 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
         int first = own_row, n_rows = 1;
         if (r != NULL) find_messages(r, a->first + own_row, &first, &n_rows);
         add_section(s, p, &n, buffer->name, &buffer->bank, first, n_rows);
-        add_mail(run, own_row, r != NULL ? r : &a->models, buffer->name, &buffer->bank, s, p, &n);
+        add_mail(run, own_row, r != NULL ? r : &a->links.models, buffer->name, &buffer->bank, s, p,
+                 &n);
     }
     return n;
 }
@@ -143,7 +131,7 @@ ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long
     int n = list_sections(run, own_row, sections, places);
     header head = {MAGIC, (uint64_t)(run->agents.first + own_row), (uint64_t)iteration,
                    (uint64_t)n};
-    output out = {.sum.checksum = CT_CHECKSUM_START};
+    output out = {.sum.checksum = CT_HASH_START};
     char *path = path_of(folder, run->agents.first + own_row);
     float *values = ct_new(float, widest(sections, n) + 2);
     ct_status status = path != NULL && values != NULL
@@ -176,7 +164,7 @@ static ct_status check_bytes(const char *path, const ct_blob *blob, int row, lon
     memcpy(&head, blob->bytes, sizeof head);
     memcpy(&checksum, blob->bytes + body, sizeof checksum);
     if (head.magic != MAGIC) return ct_fail(CT_IO, "%s: not an agent's checkpoint", path);
-    if (checksum != ct_checksum(CT_CHECKSUM_START, blob->bytes, body))
+    if (checksum != ct_checksum(CT_HASH_START, blob->bytes, body))
         return ct_fail(CT_IO, "%s: damaged: the checksum does not fit", path);
     if (expected != NULL && checksum != expected->checksum)
         return ct_fail(CT_IO, "%s: not the file that the manifest means", path);

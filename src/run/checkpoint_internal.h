@@ -2,6 +2,7 @@
 #define CT_RUN_CHECKPOINT_INTERNAL_H
 
 #include "run/checkpoint.h"
+#include "util/hash.h"
 
 /* A manifest is this, 16 digits of checksum, a line's end, and the JSON text they are of. */
 #define CT_MANIFEST_MAGIC "crosstalk checkpoint 1 "
@@ -10,11 +11,6 @@
 typedef struct ct_agent_file {
     uint64_t bytes, checksum;
 } ct_agent_file;
-
-/* 64 bits over bytes; any change of a single byte changes it. Start with CT_CHECKSUM_START; pieces
- * but the last are multiples of 8 bytes. */
-#define CT_CHECKSUM_START UINT64_C(0xcbf29ce484222325)
-uint64_t ct_checksum(uint64_t sum, const void *bytes, size_t n);
 
 /* One own row's state, to and from <folder>/agent-<row>.ckpt. */
 ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long iteration,

@@ -70,8 +70,7 @@ static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blo
         return ct_fail(CT_IO, "%s: not the manifest of a checkpoint", path);
     const char *body = (const char *)blob->bytes + n_head;
     size_t n = blob->n - n_head;
-    snprintf(expected, sizeof expected, "%016" PRIx64 "\n",
-             ct_checksum(CT_CHECKSUM_START, body, n));
+    snprintf(expected, sizeof expected, "%016" PRIx64 "\n", ct_checksum(CT_HASH_START, body, n));
     if (memcmp(blob->bytes + n_magic, expected, 17) != 0)
         return ct_fail(CT_IO, "%s: damaged: the checksum does not fit", path);
     CT_TRY(ct_json_parse(body, n, path, &c->manifest));
@@ -232,7 +231,7 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
     for (const ct_json *item = list->child; item != NULL; item = item->next, b++) {
         ct_bank *bank = b < 0 ? &a->x : &a->buffers[b].bank;
         ct_routes *routes =
-            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->models;
+            b >= 0 && a->buffers[b].routes != NULL ? a->buffers[b].routes : &a->links.models;
         if (item->number != 0) CT_TRY(ct_transport_refresh(run->transport, routes, bank));
     }
     return CT_OK;
@@ -241,7 +240,7 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
 static ct_status read_algorithm(const ct_checkpoint *c, ct_run *run) {
     size_t n = 0;
     double *state = NULL;
-    if (run->algo->host_state != NULL) state = run->algo->host_state(run->algo_state, &n);
+    if (run->algo->host_state != NULL) state = run->algo->host_state(run->agents.state, &n);
     return take_numbers(array(c->manifest, "algorithm", n), state) ? CT_OK : bad(c, "algorithm");
 }
 

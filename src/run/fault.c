@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/algo.h"
 #include "util/text.h"
 
 static ct_status bad(const ct_faults *f, const char *field) {
@@ -67,24 +68,13 @@ static ct_status take_field(void *context, const char *field) {
     return ok ? CT_OK : bad(f, field);
 }
 
-/* What an algorithm cannot live with. */
-static ct_status check_algorithm(const ct_config *c, const ct_faults *f) {
-    static const char *const none[] = {"allreduce", "cga", "ngc"};
-    for (int k = 0; k < 3; k++)
-        if (strcmp(c->algorithm, none[k]) == 0)
-            return ct_refuse("fault", "%s cannot lose messages", c->algorithm);
-    bool needs_all = strcmp(c->algorithm, "relaysgd") == 0 || strcmp(c->algorithm, "sgp") == 0;
-    if (f->n_kills > 0 && needs_all)
-        return ct_refuse("fault", "%s cannot lose an agent (its %s would fall apart)", c->algorithm,
-                         strcmp(c->algorithm, "sgp") == 0 ? "weights" : "tree");
-    if (c->ccl_neighbours > 0) return ct_refuse("fault", "@fault does not go with @ccl-neighbours");
-    return CT_OK;
-}
-
 ct_status ct_fault_parse(const ct_config *c, const uint64_t *seeds, ct_faults *out) {
+    const ct_algo *algo;
     ct_faults f = {.seeds = seeds, .n_agents = (int)c->agents, .limit_s = 1e300};
     CT_TRY(ct_split(c->fault, take_field, &f));
-    CT_TRY(check_algorithm(c, &f));
+    CT_TRY(ct_algo_find(c->algorithm, &algo));
+    CT_TRY(ct_algo_check_faults(algo, &f));
+    if (c->ccl_neighbours > 0) return ct_refuse("fault", "@fault does not go with @ccl-neighbours");
     *out = f;
     return CT_OK;
 }

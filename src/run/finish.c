@@ -16,23 +16,12 @@ static ct_status gossip(ct_run *run, long iteration) {
     return ct_agents_apply(a, &u);
 }
 
-static ct_status create_spread(const ct_run *run, ct_sparse *out) {
-    const ct_agents *a = &run->agents;
-    CT_TRY(ct_sparse_create(a->n, run->n_worlds, a->n, out));
-    for (int i = 0; i < a->n; i++) {
-        out->column[i] = (a->first + i) / a->n_agents;
-        out->value[i] = 1;
-        out->begin[i + 1] = i + 1;
-    }
-    return CT_OK;
-}
-
 /* Every agent takes the mean of its world, which costs an all-reduce. */
 static ct_status merge(ct_run *run) {
     ct_agents *a = &run->agents;
     ct_bank everyone = {0}, *all = &a->x;
     ct_sparse spread = {0};
-    ct_status status = create_spread(run, &spread);
+    ct_status status = ct_agents_seeds(a, &spread);
     if (status == CT_OK && ct_transport_n_ranks(run->transport) > 1) {
         status = ct_bank_create(run->backend, a->n_rows, 0, a->x.n, &everyone);
         all = &everyone;

@@ -51,46 +51,48 @@ static double smallest_eigenvalue(const ct_run *run) {
     return smallest;
 }
 
+static double number_of(const void *config, const char *option) {
+    return ct_config_number(config, option);
+}
+
+static const char *word_of(const void *config, const char *option) {
+    return ct_config_word(config, option);
+}
+
 static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
     bool changes = run->schedule.n > 0;
     const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
-    run->batches = ct_new(ct_batch, (size_t)ct_transport_own(run->transport).n);
-    if (run->batches == NULL) return ct_fail(CT_NOMEM, "no memory for the batches");
+    CT_TRY(ct_make(&run->batches, (size_t)ct_transport_own(run->transport).n, "the batches"));
     run->agents = (ct_agents){.backend = run->backend,
                               .transport = run->transport,
                               .plan = run->plan,
                               .source = run->train,
-                              .graphs = run->graphs,
                               .n_seeds = run->n_worlds,
-                              .topology = changes ? &widest->sources : &run->topology,
-                              .weights = changes ? &widest->w : &run->w,
-                              .schedule = changes ? &run->schedule : NULL,
-                              .lambda_min = smallest_eigenvalue(run),
+                              .links = {.graphs = run->graphs,
+                                        .topology = changes ? &widest->sources : &run->topology,
+                                        .weights = changes ? &widest->w : &run->w,
+                                        .schedule = changes ? &run->schedule : NULL,
+                                        .lambda_min = smallest_eigenvalue(run)},
                               .hyper = {.momentum = c->momentum,
                                         .nesterov = c->nesterov,
                                         .gamma = c->gamma,
                                         .weight_decay = c->weight_decay,
-                                        .clip_norm = c->clip_norm,
-                                        .variant = c->variant,
-                                        .relay_fill = c->relay_fill,
-                                        .gut_mu = c->gut_mu,
-                                        .ngc_alpha = c->ngc_alpha,
-                                        .cga_margin = c->cga_margin},
+                                        .clip_norm = c->clip_norm},
+                              .options = {c, number_of, word_of},
                               .loss = loss_of(c),
-                              .world_lambdas = run->lambdas,
-                              .economy = {.every = (int)c->ccl_every,
-                                          .neighbours = (int)c->ccl_neighbours,
-                                          .adaptive_share = c->ccl_adaptive,
-                                          .min_class_count = (int)c->min_class_count},
+                              .ccl = {.world_lambdas = run->lambdas,
+                                      .economy = {.every = (int)c->ccl_every,
+                                                  .neighbours = (int)c->ccl_neighbours,
+                                                  .adaptive_share = c->ccl_adaptive,
+                                                  .min_class_count = (int)c->min_class_count}},
                               .faults = c->fault[0] != '\0' ? &run->faults : NULL,
                               .max_batch = (int)c->batch_size,
                               .batches = run->batches,
                               .losses = &run->losses};
     CT_TRY(ct_agents_init(&run->agents, &run->graph));
     CT_TRY(ct_run_init_params(run));
-    CT_TRY(run->algo->create(&run->agents, &run->algo_state));
-    return ct_agents_create_means(&run->agents);
+    return ct_agents_start(&run->agents, run->algo);
 }
 
 static ct_status create_order(ct_run *run) {
@@ -135,34 +137,13 @@ static ct_status create_details(ct_run *run) {
 }
 
 static ct_status create_consensus(ct_run *run) {
-    int n_rows = run->topology.n, n = n_rows / run->n_worlds;
     CT_TRY(create_all_rows(run));
     CT_TRY(create_details(run));
     CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_weights, &run->consensus));
     if (run->graph.n_buffer_values > 0)
         CT_TRY(ct_bank_create(run->backend, run->n_worlds, 0, run->graph.n_buffer_values,
                               &run->consensus_running));
-    CT_TRY(ct_sparse_create(run->n_worlds, n_rows, n_rows, &run->mean));
-    for (int k = 0; k <= run->n_worlds; k++) run->mean.begin[k] = k * n;
-    for (int row = 0; row < n_rows; row++) {
-        run->mean.column[row] = row;
-        run->mean.value[row] = 1.0 / n;
-    }
-    return CT_OK;
-}
-
-static ct_status check_graphs(const ct_run *run) {
-    const ct_schedule *s = &run->schedule;
-    if (s->n == 0) return CT_OK;
-    if (run->algo->graphs == CT_GRAPHS_FIXED)
-        return ct_fail(CT_INVAL, "%s needs a graph that stays; '%s' changes from step to step",
-                       run->algo->name, s->name);
-    if (run->algo->graphs == CT_GRAPHS_BALANCED && !s->is_balanced)
-        return ct_fail(CT_INVAL,
-                       "%s needs weights whose rows and columns sum to 1, and the rows of '%s' do "
-                       "not; sgp takes any",
-                       run->algo->name, s->name);
-    return CT_OK;
+    return ct_sparse_means(run->n_worlds, run->topology.n / run->n_worlds, &run->mean);
 }
 
 static ct_status create_transport(ct_run *run) {
@@ -190,7 +171,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_lr_schedule_create(&run->config, &run->lr));
     CT_TRY(ct_algo_find(run->config.algorithm, &run->algo));
     CT_TRY(ct_run_create_worlds(run));
-    CT_TRY(check_graphs(run));
+    if (run->schedule.n > 0) CT_TRY(ct_algo_check_schedule(run->algo, &run->schedule));
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
     CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
@@ -212,8 +193,6 @@ ct_status ct_run_create(const ct_config *config, ct_run *out) {
 }
 
 void ct_run_free(ct_run *run) {
-    if (run->algo != NULL && run->algo->free != NULL && run->algo_state != NULL)
-        run->algo->free(run->algo_state);
     ct_free(run->class_counts);
     ct_free(run->local_accuracy);
     ct_free(run->confusion);
@@ -256,7 +235,7 @@ ct_status ct_run_step(ct_run *run, long iteration) {
     CT_TRY(ct_run_batches(run, iteration));
     if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
     CT_TRY(ct_step_begin(run->backend));
-    CT_TRY(run->algo->step(a, run->algo_state));
+    CT_TRY(a->algo->step(a));
     CT_TRY(ct_step_end(run->backend));
     if (a->faults != NULL) CT_TRY(ct_faults_end(a));
     ct_ledger_end_iteration(run->transport);

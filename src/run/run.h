@@ -55,7 +55,6 @@ typedef struct ct_run {
     long resumed_at;  /* checkpoint in --out that was read, until the next is written; -1 = none */
     ct_faults faults; /* of --fault */
     const ct_algo *algo;
-    void *algo_state;
     ct_agents agents;
     ct_batch *batches;    /* [own rows] */
     ct_bank losses;       /* [own rows][epoch_iterations * CT_LOSS_FIELDS] */

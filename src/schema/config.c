@@ -1,5 +1,6 @@
 #include "schema/config.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -105,6 +106,20 @@ bool ct_config_may_be_listed(const char *name) {
 const char *ct_config_name(const char *name) {
     const ct_option *o = ct_schema_find(name);
     return o != NULL ? o->name : NULL;
+}
+
+double ct_config_number(const ct_config *config, const char *name) {
+    int id = find(name);
+    const void *field = field_in(config, id);
+    bool is_real = ct_run_options[id].kind == CT_KIND_REAL;
+    assert(is_real || ct_run_options[id].kind == CT_KIND_WHOLE);
+    return is_real ? *(const double *)field : (double)*(const int64_t *)field;
+}
+
+const char *ct_config_word(const ct_config *config, const char *name) {
+    int id = find(name);
+    assert(ct_run_options[id].kind == CT_KIND_TEXT);
+    return field_in(config, id);
 }
 
 /* ---- files ---- */

@@ -68,6 +68,9 @@ bool ct_config_may_be_listed(const char *name);
 /* Does not change the numbers of the iterations that are run: where data and results lie, the
  * machine, what is written, how far it goes. */
 bool ct_config_is_local(const char *name);
+/* The value of an option by name: a number's; a text's. */
+double ct_config_number(const ct_config *config, const char *name);
+const char *ct_config_word(const ct_config *config, const char *name);
 /* The option's name, if that is an alias; NULL: unknown. */
 const char *ct_config_name(const char *name);
 

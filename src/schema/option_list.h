@@ -17,9 +17,11 @@
  *          resumed: LENGTH (how far it goes), CONTENT (the file's content is compared instead).
  *          PATH: a file or folder. LIST: its own value is a list. WORLDS: a list that makes several
  *          runs of one. SINGLE: of one run, so that whoever makes several sets it. UNSAVED: not
- *          part of a saved config. BARE: may stand without a value. */
+ *          part of a saved config. BARE: may stand without a value. For reports: SETTING says what
+ *          is learnt and where, METHOD is what a method's name stands for, SEED tells repetitions
+ *          of one experiment apart. */
 
-OPTION("data", TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "", 0, "",
+OPTION("data", TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "", SETTING, "",
        "data set (see: crosstalk list datasets); auto = what lies in @data-dir")
 OPTION("data", TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "", LOCAL | PATH, "",
        "where its files are, if not where the system keeps them; %r = this rank's number")
@@ -41,9 +43,9 @@ OPTION("data", WHOLE, memory, "memory", "", "1024", 1, 1e9, "", LOCAL, "",
        "MiB for pictures; folders that need more are streamed from disk")
 OPTION("data", WHOLE, workers, "workers", "", "0", 0, 1024, "", LOCAL, "",
        "threads that decode pictures; 0 = one for each core")
-OPTION("data", TEXT, partition, "partition", "", "dirichlet", 0, 0, "", 0, "",
+OPTION("data", TEXT, partition, "partition", "", "dirichlet", 0, 0, "", SETTING, "",
        "how samples are split over agents: dirichlet, iid, shards")
-OPTION("data", REAL, alpha, "alpha", "skew", "0.1", 1e-6, 1e6, "", 0, "partition=dirichlet",
+OPTION("data", REAL, alpha, "alpha", "skew", "0.1", 1e-6, 1e6, "", SETTING, "partition=dirichlet",
        "dirichlet: the smaller, the more the agents' classes differ")
 OPTION("data", WHOLE, classes_per_agent, "classes-per-agent", "", "2", 1, 65536, "", 0, "partition=shards",
        "shards: classes an agent gets")
@@ -54,23 +56,23 @@ OPTION("data", FLAG, shuffle, "shuffle", "", "on", 0, 0, "", 0, "",
 OPTION("data", FLAG, augment, "augment", "", "on", 0, 0, "", 0, "",
        "the data set's own random crops and flips")
 
-OPTION("model", TEXT, model, "model", "arch", "auto", 0, 0, "", 0, "",
+OPTION("model", TEXT, model, "model", "arch", "auto", 0, 0, "", SETTING, "",
        "network (see: crosstalk list models)")
 OPTION("model", TEXT, norm, "norm", "normtype", "evonorm", 0, 0, "evonorm, evonorm-s0, groupnorm, batchnorm, none", 0, "",
        "evonorm, evonorm-s0, groupnorm, batchnorm, none")
 OPTION("model", TEXT, init, "init", "", "", 0, 0, "", PATH, "",
        "start from this .safetensors file (one model, or agent.<i>.<name>)")
 
-OPTION("agents", WHOLE, agents, "agents", "world_size,world-size", "16", 1, 65536, "", 0, "",
+OPTION("agents", WHOLE, agents, "agents", "world_size,world-size", "16", 1, 65536, "", SETTING, "",
        "how many agents")
-OPTION("agents", TEXT, topology, "topology", "graph", "ring", 0, 0, "", 0, "",
+OPTION("agents", TEXT, topology, "topology", "graph", "ring", 0, 0, "", SETTING, "",
        "who talks to whom (see: crosstalk list topologies)")
 OPTION("agents", TEXT, weights, "weights", "", "auto", 0, 0, "auto, uniform, metropolis", 0, "",
        "mixing weights: uniform, metropolis; auto = uniform on regular graphs")
 OPTION("agents", REAL, gamma, "gamma", "averaging_rate,averaging-rate", "auto", 1e-6, 1, "", 0, "",
        "averaging rate; auto = 0.9 on dyck and torus with qg-dsgdm, else 1")
 
-OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", 0, "",
+OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
 OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24", 0, "",
        "qg-dsgdm: paper, atc (QGM authors' order), wacv24 (CCL authors' code)")
@@ -82,7 +84,7 @@ OPTION("algorithm", REAL, ngc_alpha, "ngc-alpha", "", "1", 0, 1, "", 0, "",
        "ngc: weight of data-variant gradients; 0 = model-variant ones only, nothing more is sent")
 OPTION("algorithm", REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "", 0, "",
        "cga: least multiplier of every gradient in the projection")
-OPTION("algorithm", TEXT, loss, "loss", "", "auto", 0, 0, "auto, ce, ccl", 0, "",
+OPTION("algorithm", TEXT, loss, "loss", "", "auto", 0, 0, "auto, ce, ccl", METHOD, "",
        "ce or ccl, with any algorithm; auto = ccl if a lambda is given")
 OPTION("algorithm", REAL, lambda_m, "lambda-m", "lambda_m", "auto", 0, 1e6, "", 0, "",
        "ccl: weight of the model-variant term; auto = the paper's")
@@ -129,13 +131,13 @@ OPTION("training", REAL, label_smoothing, "label-smoothing", "", "0", 0, 0.999, 
        "part of a label that is spread over all classes")
 OPTION("training", WHOLE, batch_size, "batch-size", "batch_size", "32", 1, 65536, "", 0, "",
        "samples per agent and iteration")
-OPTION("training", WHOLE, epochs, "epochs", "", "auto", 1, 1e6, "", 0, "",
+OPTION("training", WHOLE, epochs, "epochs", "", "auto", 1, 1e6, "", SETTING, "",
        "passes over the data")
 OPTION("training", WHOLE, iterations, "iterations", "", "0", 0, 1e12, "", LENGTH, "",
        "stop after so many iterations; 0 = after the last epoch")
-OPTION("training", WHOLE, seed, "seed", "", "1", 0, 9e15, "", 0, "",
+OPTION("training", WHOLE, seed, "seed", "", "1", 0, 9e15, "", SEED, "",
        "of everything random")
-OPTION("training", TEXT, seeds, "seeds", "", "", 0, 0, "", WORLDS, "",
+OPTION("training", TEXT, seeds, "seeds", "", "", 0, 0, "", WORLDS | SEED, "",
        "train these seeds at once, e.g. 1,2,3: @out gets a directory for each")
 
 OPTION("machine", TEXT, device, "device", "", "auto", 0, 0, "", LOCAL, "",

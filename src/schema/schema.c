@@ -21,6 +21,9 @@ enum {
     SINGLE = CT_ROLE_SINGLE,
     UNSAVED = CT_ROLE_UNSAVED,
     BARE = CT_ROLE_BARE,
+    SETTING = CT_ROLE_SETTING,
+    METHOD = CT_ROLE_METHOD,
+    SEED = CT_ROLE_SEED,
 };
 
 const ct_option ct_run_options[] = {

@@ -29,6 +29,9 @@ enum {
     CT_ROLE_SINGLE = 64,
     CT_ROLE_UNSAVED = 128,
     CT_ROLE_BARE = 256,
+    CT_ROLE_SETTING = 512,
+    CT_ROLE_METHOD = 1024,
+    CT_ROLE_SEED = 2048,
 };
 
 typedef struct ct_option {

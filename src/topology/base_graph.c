@@ -8,8 +8,9 @@
  * agents.
  *   1. every group averages itself in a cube (as many steps as V_0 needs);
  *   2. for l = 0, 1, ...: every agent of the later groups takes the share
- *      s = |V_l| / (|V_l| + |V_l+1| + ...) from V_l, in equal parts from a_l agents of it, one of
- * each of its a_l blocks of (k+1)^p_l; nobody of V_l gives twice;
+ *      s = |V_l| / (|V_l| + |V_l+1| + ...)
+ *      from V_l, in equal parts from a_l agents of it, one of each of its a_l blocks of (k+1)^p_l;
+ *      nobody of V_l gives twice;
  *   3. the blocks of V_l average themselves in cubes, while the later groups are still at 2.
  * Base: n = p q with p's prime factors at most k+1 and q's above: p groups of q agents run the
  * simple graph, then q cubes of p agents across them; whichever of the two is shorter is taken.
@@ -79,19 +80,19 @@ static groups split(range all, int base) {
     return g;
 }
 
+static int block_of(const groups *g, int l) {
+    return g->group[l].n / g->n_blocks[l];
+}
+
 /* Part 2 for group l: the agents after it take their share. */
 static void add_share_step(ct_arrows *out, int step, const groups *g, int l) {
     int n_later = 0, first = g->group[l].first + g->group[l].n;
     for (int k = l + 1; k < g->n; k++) n_later += g->group[k].n;
-    int blocks = g->n_blocks[l], block = g->group[l].n / blocks;
+    int blocks = g->n_blocks[l], block = block_of(g, l);
     double share = (double)g->group[l].n / (g->group[l].n + n_later);
     for (int i = 0; i < n_later; i++)
         for (int b = 0; b < blocks; b++)
             ct_arrows_join(out, step, first + i, g->group[l].first + b * block + i, share / blocks);
-}
-
-static int block_of(const groups *g, int l) {
-    return g->group[l].n / g->n_blocks[l];
 }
 
 static int simple_steps(int n, int base) {
@@ -116,12 +117,6 @@ static void add_simple(ct_arrows *out, range all, int base) {
     }
 }
 
-static bool is_smooth(int n, int base) {
-    for (int f = 2; f <= base; f++)
-        while (n % f == 0) n /= f;
-    return n == 1;
-}
-
 /* The part of n whose prime factors are at most `base`. */
 static int smooth_part(int n, int base) {
     int p = 1;
@@ -130,7 +125,7 @@ static int smooth_part(int n, int base) {
     return p;
 }
 
-ct_status ct_schedule_make_base(const ct_schedule_request *request, ct_arrows *out) {
+ct_status ct_schedule_make_base(const ct_topology_request *request, ct_arrows *out) {
     int64_t base = 2;
     int n = request->n;
     if (request->argument != NULL &&
@@ -138,7 +133,7 @@ ct_status ct_schedule_make_base(const ct_schedule_request *request, ct_arrows *o
         return ct_fail(CT_INVAL, "schedule '%s:%s': expected k+1, 2 or more, as in base:2",
                        request->name, request->argument);
     int b = (int)base, p = smooth_part(n, b), q = n / p, n_simple = simple_steps(q, b);
-    if (is_smooth(n, b)) {
+    if (q == 1) {
         for (int m = 0; m < cube_steps(n, b); m++) add_cube_step(out, m, (range){0, 1, n}, b, m);
     } else if (simple_steps(n, b) < n_simple + cube_steps(p, b)) {
         add_simple(out, (range){0, 1, n}, b);

@@ -3,10 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/file.h"
 #include "util/memory.h"
-
-#define MAX_FILE_BYTES ((size_t)1 << 31)
 
 /* An edge a < b and the line it stands on. */
 typedef struct line_edge {
@@ -18,12 +15,11 @@ typedef struct edge_list {
     const char *path;
     int n_agents;
     line_edge *edges;
-    size_t n, capacity;
+    size_t n;
 } edge_list;
 
-/* "a b" or "a,b", with blanks around; cuts the text at the separator. */
+/* "a b" or "a,b"; cuts the text at the separator. */
 static bool parse_pair(char *text, int64_t *a, int64_t *b) {
-    text += strspn(text, " \t\r");
     char *separator = strchr(text, ',');
     if (separator == NULL) separator = text + strcspn(text, " \t");
     if (*separator == '\0') return false;
@@ -31,23 +27,8 @@ static bool parse_pair(char *text, int64_t *a, int64_t *b) {
     return ct_parse_i64(text, a) && ct_parse_i64(separator + 1, b);
 }
 
-static ct_status add_edge(edge_list *list, line_edge edge) {
-    if (list->n >= CT_MAX_EDGES)
-        return ct_fail(CT_IO, "%s: more than %zu edges", list->path, CT_MAX_EDGES);
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        void *larger = ct_grow(list->edges, list->n, capacity, sizeof *list->edges);
-        if (larger == NULL) return ct_fail(CT_NOMEM, "%s: no memory for its edges", list->path);
-        list->edges = larger;
-        list->capacity = capacity;
-    }
-    list->edges[list->n++] = edge;
-    return CT_OK;
-}
-
-static ct_status read_line(edge_list *list, char *text, int line) {
-    text[strcspn(text, "#")] = '\0';
-    if (text[strspn(text, " \t\r")] == '\0') return CT_OK;
+static ct_status read_line(void *context, int line, char *text) {
+    edge_list *list = context;
     int64_t a = 0, b = 0;
     if (!parse_pair(text, &a, &b))
         return ct_fail(CT_IO, "%s: line %d: expected two agents, \"a b\" or \"a,b\"", list->path,
@@ -58,22 +39,11 @@ static ct_status read_line(edge_list *list, char *text, int line) {
     if (a == b)
         return ct_fail(CT_IO, "%s: line %d: agent %lld is joined to itself", list->path, line,
                        (long long)a);
-    return add_edge(list, (line_edge){(int)(a < b ? a : b), (int)(a < b ? b : a), line});
-}
-
-static ct_status read_lines(edge_list *list, const ct_blob *blob) {
-    char *text = (char *)blob->bytes, *end = text + blob->n;
-    for (int line = 1; text < end; line++) {
-        char *newline = memchr(text, '\n', (size_t)(end - text));
-        if (newline == NULL) newline = end; /* where the blob's own 0 byte is */
-        if (memchr(text, '\0', (size_t)(newline - text)) != NULL)
-            return ct_fail(CT_IO, "%s: line %d: a zero byte; is this a text file?", list->path,
-                           line);
-        *newline = '\0';
-        CT_TRY(read_line(list, text, line));
-        text = newline + 1;
-    }
-    return list->n > 0 ? CT_OK : ct_fail(CT_IO, "%s: no edges in it", list->path);
+    if (list->n >= CT_MAX_EDGES)
+        return ct_fail(CT_IO, "%s: more than %zu edges", list->path, CT_MAX_EDGES);
+    CT_TRY(ct_extend(&list->edges, list->n, "the edges of a file"));
+    list->edges[list->n++] = (line_edge){(int)(a < b ? a : b), (int)(a < b ? b : a), line};
+    return CT_OK;
 }
 
 static int compare_edges(const void *x, const void *y) {
@@ -101,31 +71,18 @@ static ct_status check_doubles(edge_list *list) {
 static ct_status build(const edge_list *list, ct_topology *out) {
     ct_edges edges = {.n = list->n_agents};
     for (size_t k = 0; k < list->n; k++) ct_edges_add(&edges, list->edges[k].a, list->edges[k].b);
-    ct_topology t = {0};
-    CT_TRY(ct_edges_finish(&edges, &t));
-    int unreached = -1;
-    ct_status status = ct_topology_walk(&t, NULL, &unreached);
-    if (status == CT_OK && unreached >= 0)
-        status = ct_fail(CT_IO, "%s: the graph is not connected: agent %d cannot reach agent 0",
-                         list->path, unreached);
-    if (status != CT_OK) {
-        ct_topology_free(&t);
-        return status;
-    }
-    *out = t;
-    return CT_OK;
+    CT_TRY(ct_edges_finish(&edges, out));
+    return ct_topology_connected(CT_IO, list->path, out);
 }
 
 ct_status ct_topology_make_edge_file(const ct_topology_request *request, ct_topology *out) {
     if (request->argument == NULL || request->argument[0] == '\0')
         return ct_fail(CT_INVAL, "topology 'file' needs a path, as in file:edges.txt");
     edge_list list = {.path = request->argument, .n_agents = request->n};
-    ct_blob blob = {0};
-    CT_TRY(ct_file_read(list.path, MAX_FILE_BYTES, &blob));
-    ct_status status = read_lines(&list, &blob);
+    ct_status status = ct_lines_read(list.path, &list, read_line);
+    if (status == CT_OK && list.n == 0) status = ct_fail(CT_IO, "%s: no edges in it", list.path);
     if (status == CT_OK) status = check_doubles(&list);
     if (status == CT_OK) status = build(&list, out);
     ct_free(list.edges);
-    ct_blob_free(&blob);
     return status;
 }

@@ -2,28 +2,11 @@
  * stays alone if their number is odd. Drawn from (seed, iteration): nothing to keep. */
 #include "topology/schedule_internal.h"
 
-#include "util/memory.h"
 #include "util/rng.h"
 
-ct_status ct_schedule_make_matchings(const ct_schedule_request *request, ct_arrows *out) {
+ct_status ct_schedule_make_matchings(const ct_topology_request *request, ct_arrows *out) {
     (void)out; /* no steps: drawn */
-    if (request->argument == NULL) return CT_OK;
-    return ct_fail(CT_INVAL, "schedule '%s' takes no argument", request->name);
-}
-
-ct_status ct_matchings_create(int n, ct_phase *out) {
-    ct_phase phase = {.sources = {.n = n}};
-    phase.sources.begin = ct_new(int, (size_t)n + 1);
-    phase.sources.neighbour = ct_new(int, (size_t)n);
-    ct_status status = ct_sparse_create(n, n, 2 * n, &phase.w);
-    if (status == CT_OK && (phase.sources.begin == NULL || phase.sources.neighbour == NULL))
-        status = ct_fail(CT_NOMEM, "no memory for the pairs of %d agents", n);
-    if (status != CT_OK) {
-        ct_phase_free(&phase);
-        return status;
-    }
-    *out = phase;
-    return CT_OK;
+    return ct_request_no_argument(request);
 }
 
 /* Row i with its partner j; j == i: alone. */

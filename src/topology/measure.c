@@ -27,12 +27,11 @@ static ct_status walks_create(int n_agents, walks *out) {
     size_t n = (size_t)n_agents;
     walks w = {ct_new(uint64_t, n), ct_new(uint64_t, n), ct_new(uint64_t, n), ct_new(int, n),
                ct_new(int, n)};
-    if (w.seen == NULL || w.now == NULL || w.next == NULL || w.at == NULL || w.at_next == NULL) {
-        walks_free(&w);
-        return ct_fail(CT_NOMEM, "no memory to measure a graph of %d agents", n_agents);
-    }
     *out = w;
-    return CT_OK;
+    if (w.seen != NULL && w.now != NULL && w.next != NULL && w.at != NULL && w.at_next != NULL)
+        return CT_OK;
+    walks_free(out);
+    return ct_no_memory("the measure of a graph");
 }
 
 /* One step of every walk from the n_at agents in w->at; returns how many agents it reaches and adds

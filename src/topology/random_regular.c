@@ -123,8 +123,8 @@ static ct_status make_by_pairing(const ct_topology_request *request, int degree,
 /* Two neighbours each and connected: a ring in random order. Pairing would find one as well, but
  * the larger the ring the more often it falls into several. */
 static ct_status make_random_ring(const ct_topology_request *request, ct_topology *out) {
-    uint32_t *order = ct_new(uint32_t, (size_t)request->n);
-    if (order == NULL) return ct_fail(CT_NOMEM, "no memory for a ring of %d agents", request->n);
+    uint32_t *order;
+    CT_TRY(ct_make(&order, (size_t)request->n, "a random ring"));
     for (int i = 0; i < request->n; i++) order[i] = (uint32_t)i;
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, 0, 0);

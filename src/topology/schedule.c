@@ -12,7 +12,7 @@
 
 typedef struct entry {
     const char *name, *text;
-    ct_status (*make)(const ct_schedule_request *request, ct_arrows *out);
+    ct_status (*make)(const ct_topology_request *request, ct_arrows *out);
 } entry;
 
 static const entry entries[] = {
@@ -41,16 +41,8 @@ bool ct_schedule_is_known(const char *spec) {
 
 void ct_arrows_add(ct_arrows *arrows, int step, int to, int from, double weight) {
     if (arrows->status != CT_OK) return;
-    if (arrows->n == arrows->capacity) {
-        size_t capacity = arrows->capacity == 0 ? 64 : 2 * arrows->capacity;
-        void *larger = ct_grow(arrows->items, arrows->n, capacity, sizeof *arrows->items);
-        if (larger == NULL) {
-            arrows->status = ct_fail(CT_NOMEM, "no memory for the steps of a schedule");
-            return;
-        }
-        arrows->items = larger;
-        arrows->capacity = capacity;
-    }
+    arrows->status = ct_extend(&arrows->items, arrows->n, "the steps of a schedule");
+    if (arrows->status != CT_OK) return;
     arrows->items[arrows->n++] = (ct_arrow){step, to, from, weight};
     if (step >= arrows->n_steps) arrows->n_steps = step + 1;
 }
@@ -79,6 +71,14 @@ void ct_phase_free(ct_phase *phase) {
     ct_sparse_free(&phase->w);
 }
 
+ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out) {
+    *out = (ct_phase){0};
+    CT_TRY(ct_topology_alloc(n, n_arrows, &out->sources));
+    ct_status status = ct_sparse_create(n, n, n + n_arrows, &out->w);
+    if (status != CT_OK) ct_phase_free(out);
+    return status;
+}
+
 /* Row `row` of the phase from its arrows, which are about agent `row - shift`. */
 static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, size_t n,
                      double kept) {
@@ -104,29 +104,19 @@ static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows
 /* One step for every seed, from one seed's arrows (by receiver, then sender). */
 static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_agents, int n_seeds,
                               ct_phase *out) {
-    int n = n_agents * n_seeds, n_all = (int)n_arrows * n_seeds;
-    double *given = ct_new(double, (size_t)n_agents);
-    ct_phase phase = {.sources = {.n = n}};
-    phase.sources.begin = ct_new(int, (size_t)n + 1);
-    phase.sources.neighbour = ct_new(int, (size_t)n_all);
-    ct_status status = ct_sparse_create(n, n, n + n_all, &phase.w);
-    if (status == CT_OK &&
-        (given == NULL || phase.sources.begin == NULL || phase.sources.neighbour == NULL))
-        status = ct_fail(CT_NOMEM, "no memory for a step of %d agents", n);
-    if (status == CT_OK) {
-        for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
-        size_t first = 0;
-        for (int row = 0; row < n; row++) {
-            int i = row % n_agents;
-            size_t count = 0;
-            if (i == 0) first = 0; /* every seed walks the arrows from the start */
-            while (first + count < n_arrows && arrows[first + count].to == i) count++;
-            fill_row(&phase, row, row - i, arrows + first, count, 1 - given[i]);
-            first += count;
-        }
-        *out = phase;
-    } else {
-        ct_phase_free(&phase);
+    int n = n_agents * n_seeds;
+    size_t first = 0;
+    double *given;
+    CT_TRY(ct_make(&given, (size_t)n_agents, "a step of a schedule"));
+    ct_status status = ct_phase_alloc(n, (int)n_arrows * n_seeds, out);
+    for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
+    for (int row = 0; row < n && status == CT_OK; row++) {
+        int i = row % n_agents;
+        size_t count = 0;
+        if (i == 0) first = 0; /* every seed walks the arrows from the start */
+        while (first + count < n_arrows && arrows[first + count].to == i) count++;
+        fill_row(out, row, row - i, arrows + first, count, 1 - given[i]);
+        first += count;
     }
     ct_free(given);
     return status;
@@ -134,8 +124,8 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
 
 ct_status ct_phase_check(const ct_phase *phase, bool *is_balanced) {
     const ct_sparse *w = &phase->w;
-    double *column = ct_new(double, (size_t)w->n_cols);
-    if (column == NULL) return ct_fail(CT_NOMEM, "no memory to check a step's weights");
+    double *column;
+    CT_TRY(ct_make(&column, (size_t)w->n_cols, "the check of a step's weights"));
     ct_status status = CT_OK;
     *is_balanced = true;
     for (int i = 0; i < w->n_rows && status == CT_OK; i++) {
@@ -205,19 +195,16 @@ static ct_status create_phases(ct_schedule *s, ct_arrows *arrows) {
 
 static ct_status build(ct_schedule *s, const entry *found, const char *argument,
                        const uint64_t *seeds, ct_arrows *arrows) {
-    ct_schedule_request request = {found->name, argument, s->n_agents};
+    ct_topology_request request = {found->name, argument, s->n_agents, 0};
     size_t n_seeds = (size_t)(s->n / s->n_agents);
     CT_TRY(found->make(&request, arrows));
     s->period = arrows->n_steps;
-    s->seeds = ct_new(uint64_t, n_seeds);
-    s->order = ct_new(uint32_t, 2 * (size_t)s->n_agents);
-    s->phases = ct_new(ct_phase, (size_t)(s->period > 0 ? s->period : 1));
-    if (s->seeds == NULL || s->order == NULL || s->phases == NULL)
-        return ct_fail(CT_NOMEM, "no memory for a schedule of %d steps", s->period);
-    memcpy(s->seeds, seeds, n_seeds * sizeof *seeds);
+    CT_TRY(ct_make_copy(&s->seeds, seeds, n_seeds, "a schedule"));
+    CT_TRY(ct_make(&s->order, 2 * (size_t)s->n_agents, "a schedule"));
+    CT_TRY(ct_make(&s->phases, (size_t)(s->period > 0 ? s->period : 1), "a schedule's steps"));
     if (s->period == 0) {
         s->is_balanced = true;
-        CT_TRY(ct_matchings_create(s->n, &s->phases[0]));
+        CT_TRY(ct_phase_alloc(s->n, s->n, &s->phases[0]));
     } else {
         CT_TRY(create_phases(s, arrows));
     }

@@ -9,10 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "util/file.h"
 #include "util/text.h"
-
-#define MAX_FILE_BYTES ((size_t)1 << 28)
 
 typedef struct reader {
     const char *path;
@@ -82,36 +79,20 @@ static ct_status read_edge(reader *r, const char *text) {
     return r->arrows->status;
 }
 
-static ct_status read_line(reader *r, char *text) {
-    text[strcspn(text, "#")] = '\0';
-    text += strspn(text, " \t\r");
-    for (size_t n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]) != NULL; n--)
-        text[n - 1] = '\0';
-    if (*text == '\0') return CT_OK;
+static ct_status read_line(void *context, int line, char *text) {
+    reader *r = context;
+    r->line = line;
     if (strcmp(text, "step") != 0) return read_edge(r, text);
     CT_TRY(end_step(r));
     r->arrows->n_steps = ++r->step + 1;
     return CT_OK;
 }
 
-ct_status ct_schedule_make_file(const ct_schedule_request *request, ct_arrows *out) {
+ct_status ct_schedule_make_file(const ct_topology_request *request, ct_arrows *out) {
     if (request->argument == NULL || request->argument[0] == '\0')
         return ct_fail(CT_INVAL, "topology 'schedule' needs a path, as in schedule:steps.txt");
     reader r = {.path = request->argument, .n_agents = request->n, .arrows = out, .step = -1};
-    ct_blob blob = {0};
-    CT_TRY(ct_file_read(r.path, MAX_FILE_BYTES, &blob));
-    ct_status status = CT_OK;
-    if (memchr(blob.bytes, 0, blob.n) != NULL)
-        status = ct_fail(CT_IO, "%s: a zero byte in it; no text", r.path);
-    for (char *line = (char *)blob.bytes; line != NULL && status == CT_OK;) {
-        char *end = strchr(line, '\n');
-        if (end != NULL) *end = '\0';
-        r.line++;
-        status = read_line(&r, line);
-        line = end != NULL ? end + 1 : NULL;
-    }
-    if (status == CT_OK) status = end_step(&r);
-    if (status == CT_OK && r.step < 0) status = ct_fail(CT_IO, "%s: no step in it", r.path);
-    ct_blob_free(&blob);
-    return status;
+    CT_TRY(ct_lines_read(r.path, &r, read_line));
+    CT_TRY(end_step(&r));
+    return r.step >= 0 ? CT_OK : ct_fail(CT_IO, "%s: no step in it", r.path);
 }

@@ -4,6 +4,7 @@
 #define CT_TOPOLOGY_SCHEDULE_INTERNAL_H
 
 #include "topology/schedule.h"
+#include "topology/topology_internal.h"
 
 /* Agent `to` receives from agent `from` with a weight. What an agent keeps for itself is what it
  * does not give away: 1 - the sum of its arrows. */
@@ -15,7 +16,7 @@ typedef struct ct_arrow {
 
 typedef struct ct_arrows {
     ct_arrow *items;
-    size_t n, capacity;
+    size_t n;
     int n_steps;
     ct_status status; /* the first failure; ct_arrows_finish hands it on */
 } ct_arrows;
@@ -26,26 +27,21 @@ void ct_arrows_add(ct_arrows *arrows, int step, int to, int from, double weight)
 void ct_arrows_join(ct_arrows *arrows, int step, int a, int b, double weight);
 void ct_arrows_free(ct_arrows *arrows);
 
-typedef struct ct_schedule_request {
-    const char *name;
-    const char *argument; /* NULL without ':' */
-    int n;                /* agents of one seed */
-} ct_schedule_request;
-
 /* Each schedule of schedule_list.h is one such function: the arrows of a period for one seed's
  * agents. A schedule without steps is drawn: matchings.c says how. */
 #define SCHEDULE(id, name, text)                                                                   \
-    ct_status ct_schedule_make_##id(const ct_schedule_request *request, ct_arrows *out);
+    ct_status ct_schedule_make_##id(const ct_topology_request *request, ct_arrows *out);
 #include "topology/schedule_list.h"
 #undef SCHEDULE
 
-/* Room for n rows with one arrow each, and the draw of an iteration into it. */
-ct_status ct_matchings_create(int n, ct_phase *out);
+/* The draw of an iteration, into a phase with one arrow a row. */
 void ct_matchings_draw(const ct_schedule *schedule, long iteration, ct_phase *out);
 
 /* CT_INVAL unless, over a period, everyone's rows reach everyone (of the first seed). */
 ct_status ct_schedule_check_reach(ct_schedule *schedule);
 
+/* Room for n rows and n_arrows arrows. */
+ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out);
 void ct_phase_free(ct_phase *phase);
 
 #endif

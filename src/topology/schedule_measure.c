@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "topology/topology_internal.h"
 #include "util/memory.h"
 
 #define DRAWN_STEPS       32  /* looked at, where steps are drawn */
@@ -76,8 +75,8 @@ static int first_unreached(ct_schedule *s, bool forward, bool *seen) {
 }
 
 ct_status ct_schedule_check_reach(ct_schedule *s) {
-    bool *seen = ct_new(bool, (size_t)s->n_agents);
-    if (seen == NULL) return ct_fail(CT_NOMEM, "no memory to walk a schedule");
+    bool *seen;
+    CT_TRY(ct_make(&seen, (size_t)s->n_agents, "a walk through a schedule"));
     int deaf = first_unreached(s, true, seen), mute = first_unreached(s, false, seen);
     ct_free(seen);
     if (deaf >= 0)

@@ -18,31 +18,24 @@
 #define LANCZOS_TOLERANCE 1e-13
 #define LANCZOS_MAX_WORK  2e9
 
-static ct_status no_memory(int n) {
-    return ct_fail(CT_NOMEM, "no memory for the spectrum of %d agents", n);
-}
-
 /* T: diagonal d [m], beside it e [m], where e[i] couples i and i + 1 and the last one is unused. */
 typedef struct tridiagonal {
     double *d, *e;
     int m;
 } tridiagonal;
 
-static ct_status tridiagonal_create(int m, tridiagonal *out) {
-    tridiagonal t = {ct_new(double, (size_t)m), ct_new(double, (size_t)m), m};
-    if (t.d == NULL || t.e == NULL) {
-        ct_free(t.d);
-        ct_free(t.e);
-        return no_memory(m);
-    }
-    *out = t;
-    return CT_OK;
-}
-
 static void tridiagonal_free(tridiagonal *t) {
     ct_free(t->d);
     ct_free(t->e);
     *t = (tridiagonal){0};
+}
+
+static ct_status tridiagonal_create(int m, tridiagonal *out) {
+    *out = (tridiagonal){.m = m};
+    CT_TRY(ct_make(&out->d, (size_t)m, "a spectrum"));
+    ct_status status = ct_make(&out->e, (size_t)m, "a spectrum");
+    if (status != CT_OK) tridiagonal_free(out);
+    return status;
 }
 
 /* How many eigenvalues of T are less than x: the negative pivots of T - xI = L D L'. */
@@ -120,7 +113,7 @@ ct_status ct_spectrum_dense(const ct_sparse *w, double *lambda_2, double *lambda
     ct_status status = CT_OK;
     double *a = expand(w), *v = ct_new(double, n), *q = ct_new(double, n);
     if (a == NULL || v == NULL || q == NULL) {
-        status = no_memory((int)n);
+        status = ct_no_memory("a spectrum");
         goto done;
     }
     for (size_t k = 0; k < n; k++) {
@@ -206,7 +199,7 @@ ct_status ct_spectrum_lanczos(const ct_sparse *w, double *lambda_2, double *lamb
     ct_status status = CT_OK;
     double *v = ct_new(double, (size_t)n), *before = ct_new(double, (size_t)n);
     if (v == NULL || before == NULL) {
-        status = no_memory(n);
+        status = ct_no_memory("a spectrum");
         goto done;
     }
     ct_rng rng;

@@ -10,11 +10,12 @@
 typedef struct entry {
     const char *name;
     const char *text;
+    bool is_denser;
     ct_status (*make)(const ct_topology_request *request, ct_topology *out);
 } entry;
 
 static const entry entries[] = {
-#define TOPOLOGY(id, name, text) {name, text, ct_topology_make_##id},
+#define TOPOLOGY(id, name, is_denser, text) {name, text, is_denser, ct_topology_make_##id},
 #include "topology/topology_list.h"
 #undef TOPOLOGY
 };
@@ -31,6 +32,11 @@ static const entry *find_entry(const char *spec) {
     for (size_t i = 0; i < N_ENTRIES; i++)
         if (ct_spec_is(spec, entries[i].name)) return &entries[i];
     return NULL;
+}
+
+bool ct_topology_is_denser(const char *spec) {
+    const entry *found = find_entry(spec);
+    return found != NULL && found->is_denser;
 }
 
 /* Graphs that change are asked for in the same place. */
@@ -51,18 +57,21 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
         .name = found->name, .argument = colon == NULL ? NULL : colon + 1, .n = n, .seed = seed};
     ct_topology t = {0};
     CT_TRY(found->make(&request, &t));
-    int unreached = -1;
-    ct_status status = ct_topology_walk(&t, NULL, &unreached);
-    if (status == CT_OK && unreached >= 0)
-        status = ct_fail(CT_INVAL, "topology '%.100s' of %d agents: agent %d cannot reach agent 0",
-                         spec, n, unreached);
-    if (status != CT_OK) {
-        ct_topology_free(&t);
-        return status;
-    }
+    CT_TRY(ct_topology_connected(CT_INVAL, spec, &t));
     snprintf(t.name, sizeof t.name, "%.*s", (int)sizeof t.name - 1, spec);
     *out = t;
     return CT_OK;
+}
+
+ct_status ct_topology_alloc(int n, int n_entries, ct_topology *out) {
+    ct_topology t = {.n = n};
+    ct_status status = ct_make(&t.begin, (size_t)n + 1, "a graph's agents");
+    if (status == CT_OK) status = ct_make(&t.neighbour, (size_t)n_entries, "a graph's edges");
+    if (status == CT_OK)
+        *out = t;
+    else
+        ct_topology_free(&t);
+    return status;
 }
 
 void ct_topology_free(ct_topology *topology) {
@@ -72,15 +81,5 @@ void ct_topology_free(ct_topology *topology) {
 }
 
 bool ct_topology_has_edge(const ct_topology *t, int i, int j) {
-    int low = t->begin[i], high = t->begin[i + 1];
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (t->neighbour[middle] == j) return true;
-        if (t->neighbour[middle] < j) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return ct_sorted_find(t->neighbour + t->begin[i], ct_topology_degree(t, i), j) >= 0;
 }

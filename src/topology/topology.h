@@ -27,6 +27,10 @@ typedef struct ct_topology {
  * "a b" or "a,b" a line, # begins a comment). Unknown names and impossible sizes are CT_INVAL; a
  * bad edge file is CT_IO. The graph is checked to be connected. */
 ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology *out);
+/* One of the paper's denser graphs (its Table 3), which have hyper-parameters of their own. */
+bool ct_topology_is_denser(const char *spec);
+/* Room for n agents and so many entries of neighbour lists; all else is the caller's. */
+ct_status ct_topology_alloc(int n, int n_entries, ct_topology *out);
 void ct_topology_free(ct_topology *topology);
 
 static inline int ct_topology_degree(const ct_topology *t, int i) {

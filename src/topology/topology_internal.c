@@ -1,35 +1,25 @@
 #include "topology/topology_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "util/file.h"
 #include "util/memory.h"
 #include "util/text.h"
 
-static bool reserve_pair(ct_edges *edges) {
-    if (edges->n_pairs < edges->capacity) return true;
-    size_t capacity = edges->capacity == 0 ? 64 : edges->capacity * 2;
-    void *larger = ct_grow(edges->pair, edges->n_pairs, capacity, sizeof *edges->pair);
-    if (larger == NULL) return false;
-    edges->pair = larger;
-    edges->capacity = capacity;
-    return true;
-}
+#define MAX_FILE_BYTES ((size_t)1 << 31)
 
 void ct_edges_add(ct_edges *edges, int a, int b) {
     if (a == b || edges->status != CT_OK) return;
-    if (edges->n_pairs >= CT_MAX_EDGES) {
+    if (edges->n_pairs >= CT_MAX_EDGES)
         edges->status = ct_fail(CT_INVAL,
                                 "a graph of %d agents with more than %zu edges; use a "
                                 "sparser one",
                                 edges->n, CT_MAX_EDGES);
-    } else if (!reserve_pair(edges)) {
-        edges->status = ct_fail(CT_NOMEM, "no memory for a graph of %d agents", edges->n);
-    } else {
-        edges->pair[edges->n_pairs][0] = a;
-        edges->pair[edges->n_pairs][1] = b;
-        edges->n_pairs++;
-    }
+    else
+        edges->status = ct_extend(&edges->pair, edges->n_pairs, "a graph's edges");
+    if (edges->status != CT_OK) return;
+    edges->pair[edges->n_pairs][0] = a;
+    edges->pair[edges->n_pairs++][1] = b;
 }
 
 void ct_edges_free(ct_edges *edges) {
@@ -54,54 +44,34 @@ static void fill_rows(const ct_edges *edges, ct_topology *t) {
     t->begin[t->n] = (int)(2 * edges->n_pairs);
 }
 
-static int compare_ints(const void *a, const void *b) {
-    int x = *(const int *)a, y = *(const int *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void sort_rows_and_drop_doubles(ct_topology *t) {
     int n_kept = 0;
     for (int i = 0; i < t->n; i++) {
-        int begin = t->begin[i], end = t->begin[i + 1];
-        qsort(t->neighbour + begin, (size_t)(end - begin), sizeof *t->neighbour, compare_ints);
+        int begin = t->begin[i], n = ct_sort_unique(t->neighbour + begin, t->begin[i + 1] - begin);
         t->begin[i] = n_kept;
-        for (int k = begin; k < end; k++)
-            if (k == begin || t->neighbour[k] != t->neighbour[k - 1])
-                t->neighbour[n_kept++] = t->neighbour[k];
+        memmove(t->neighbour + n_kept, t->neighbour + begin, (size_t)n * sizeof *t->neighbour);
+        n_kept += n;
     }
     t->begin[t->n] = n_kept;
 }
 
 ct_status ct_edges_finish(ct_edges *edges, ct_topology *out) {
     ct_status status = edges->status;
-    ct_topology t = {.n = edges->n};
-    if (status != CT_OK) goto fail;
-    t.begin = ct_new(int, (size_t)t.n + 1);
-    t.neighbour = ct_new(int, 2 * edges->n_pairs);
-    if (t.begin == NULL || t.neighbour == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for a graph of %d agents", t.n);
-        goto fail;
+    if (status == CT_OK) status = ct_topology_alloc(edges->n, 2 * (int)edges->n_pairs, out);
+    if (status == CT_OK) {
+        fill_rows(edges, out);
+        sort_rows_and_drop_doubles(out);
     }
-    fill_rows(edges, &t);
-    sort_rows_and_drop_doubles(&t);
-    ct_edges_free(edges);
-    *out = t;
-    return CT_OK;
-fail:
-    ct_topology_free(&t);
     ct_edges_free(edges);
     return status;
 }
 
 ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached) {
-    int *queue = ct_new(int, (size_t)t->n);
-    bool *seen = ct_new(bool, (size_t)t->n);
-    ct_status status = CT_OK;
-    if (queue == NULL || seen == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory to walk a graph of %d agents", t->n);
-        goto done;
-    }
-    int n_queued = 1; /* agent 0 */
+    int *queue = NULL, n_queued = 1; /* agent 0 */
+    bool *seen = NULL;
+    ct_status status;
+    CT_TRY_GOTO(ct_make(&queue, (size_t)t->n, "a walk through a graph"), status, done);
+    CT_TRY_GOTO(ct_make(&seen, (size_t)t->n, "a walk through a graph"), status, done);
     seen[0] = true;
     for (int k = 0; k < n_queued; k++) {
         for (int e = t->begin[queue[k]]; e < t->begin[queue[k] + 1]; e++) {
@@ -118,6 +88,37 @@ ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached
 done:
     ct_free(seen);
     ct_free(queue);
+    return status;
+}
+
+ct_status ct_topology_connected(ct_status refused, const char *what, ct_topology *t) {
+    int unreached = -1;
+    ct_status status = ct_topology_walk(t, NULL, &unreached);
+    if (status == CT_OK && unreached >= 0)
+        status =
+            ct_fail(refused, "%s is not connected: agent %d cannot reach agent 0", what, unreached);
+    if (status != CT_OK) ct_topology_free(t);
+    return status;
+}
+
+ct_status ct_lines_read(const char *path, void *context,
+                        ct_status (*each)(void *context, int line, char *text)) {
+    ct_blob blob = {0};
+    CT_TRY(ct_file_read(path, MAX_FILE_BYTES, &blob));
+    ct_status status = CT_OK;
+    char *text = (char *)blob.bytes, *end = text + blob.n;
+    for (int line = 1; text < end && status == CT_OK; line++) {
+        char *newline = memchr(text, '\n', (size_t)(end - text));
+        if (newline == NULL) newline = end; /* where the blob's own 0 byte is */
+        if (memchr(text, '\0', (size_t)(newline - text)) != NULL)
+            status = ct_fail(CT_IO, "%s: line %d: a zero byte; is this a text file?", path, line);
+        *newline = '\0';
+        text[strcspn(text, "#")] = '\0';
+        char *trimmed = ct_trim(text);
+        if (status == CT_OK && *trimmed != '\0') status = each(context, line, trimmed);
+        text = newline + 1;
+    }
+    ct_blob_free(&blob);
     return status;
 }
 

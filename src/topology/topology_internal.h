@@ -16,7 +16,7 @@ typedef struct ct_topology_request {
 } ct_topology_request;
 
 /* Each graph of topology_list.h is one such function; it fills all of *out but the name. */
-#define TOPOLOGY(id, name, text)                                                                   \
+#define TOPOLOGY(id, name, is_denser, text)                                                        \
     ct_status ct_topology_make_##id(const ct_topology_request *request, ct_topology *out);
 #include "topology/topology_list.h"
 #undef TOPOLOGY
@@ -28,7 +28,7 @@ typedef struct ct_topology_request {
 typedef struct ct_edges {
     int n; /* agents */
     int (*pair)[2];
-    size_t n_pairs, capacity;
+    size_t n_pairs;
     ct_status status; /* the first failure of ct_edges_add; ct_edges_finish hands it on */
 } ct_edges;
 
@@ -41,6 +41,14 @@ void ct_edges_free(ct_edges *edges);
 /* A breadth-first walk from agent 0: the edges over which it meets each agent (first may be NULL),
  * and the first agent that it does not meet; -1 if the graph is connected. */
 ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached);
+
+/* CT_OK, or `refused` with the first agent that cannot reach agent 0; the graph is freed then. */
+ct_status ct_topology_connected(ct_status refused, const char *what, ct_topology *t);
+
+/* Calls `each` for every line of a text file, without its comment (#) and blanks around it, unless
+ * nothing is left; CT_IO for zero bytes. */
+ct_status ct_lines_read(const char *path, void *context,
+                        ct_status (*each)(void *context, int line, char *text));
 
 /* CT_INVAL if the request has an argument, or a number of agents other than `n`. */
 ct_status ct_request_no_argument(const ct_topology_request *request);

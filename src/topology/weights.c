@@ -96,8 +96,8 @@ ct_status ct_mixing_check(const ct_sparse *w, const ct_topology *t) {
     if (w->n_rows != t->n || w->n_cols != t->n)
         return ct_fail(CT_INVAL, "mixing matrix: %d x %d for %d agents", w->n_rows, w->n_cols,
                        t->n);
-    double *column_sum = ct_new(double, (size_t)t->n);
-    if (column_sum == NULL) return ct_fail(CT_NOMEM, "no memory to check a mixing matrix");
+    double *column_sum;
+    CT_TRY(ct_make(&column_sum, (size_t)t->n, "the check of a mixing matrix"));
     ct_status status = CT_OK;
     for (int i = 0; i < t->n && status == CT_OK; i++) status = check_row(w, t, i, column_sum);
     for (int j = 0; j < t->n && status == CT_OK; j++)

@@ -7,8 +7,7 @@
 
 ct_status ct_ledger_open(ct_transport *t, const int *begin, const int *neighbour) {
     int n = begin[t->n_rows];
-    t->edges = ct_new(ct_ledger_edge, (size_t)n);
-    if (t->edges == NULL) return ct_fail(CT_NOMEM, "no memory for a ledger of %d edges", n);
+    CT_TRY(ct_make(&t->edges, (size_t)n, "the ledger"));
     t->n_edges = n;
     memcpy(t->first_edge, begin, ((size_t)t->n_rows + 1) * sizeof *begin);
     for (int i = 0; i < t->n_rows; i++)

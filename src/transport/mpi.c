@@ -53,12 +53,6 @@ struct ct_channel {
     int tag;
 };
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static ct_status failed(const char *what, int code) {
     char text[MPI_MAX_ERROR_STRING];
     int n = 0;
@@ -72,7 +66,7 @@ static ct_status failed(const char *what, int code) {
         if (code_ != MPI_SUCCESS) return failed(#call, code_);                                     \
     } while (0)
 
-ct_status ct_mpi_join(int *rank, int *n_ranks) {
+static ct_status join(int *rank, int *n_ranks) {
     int is_initialized = 0, level;
     MPI_TRY(MPI_Initialized(&is_initialized));
     if (!is_initialized) MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level));
@@ -85,19 +79,19 @@ ct_status ct_mpi_join(int *rank, int *n_ranks) {
     return CT_OK;
 }
 
-bool ct_mpi_is_active(void) {
+static bool ask_active(void) {
     return is_active;
 }
 
-void ct_mpi_end(void) {
+static void end(void) {
     MPI_Finalize();
     is_active = false;
 }
 
 /* A mistake that every rank makes is told by rank 0 alone: the others give it the time to. */
-void ct_mpi_abort(int code, void (*tell)(void *context, int rank), void *context) {
+static void abort_job(int code, void (*tell)(void *context, int rank), void *context) {
     if (job_size == 1) {
-        ct_mpi_end();
+        end();
         return;
     }
     if (my_rank > 0) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
@@ -126,7 +120,7 @@ static void pause_after(int n_polls) {
 /* Until all requests are done; requests[k] is with rank ranks[k]. `done` has room for n. */
 static ct_status wait_all(ct_transport *t, MPI_Request *requests, const int *ranks, int n,
                           int *done) {
-    double began = now();
+    double began = ct_seconds();
     int n_left = n, n_done = 0;
     for (int k = 0; k < n; k++)
         if (requests[k] == MPI_REQUEST_NULL) n_left--;
@@ -136,7 +130,7 @@ static ct_status wait_all(ct_transport *t, MPI_Request *requests, const int *ran
         for (int k = 0; k < n_done; k++) done[k] = 0;
         n_left -= n_done;
         if (n_done > 0) continue;
-        if (now() - began > t->timeout_s) {
+        if (ct_seconds() - began > t->timeout_s) {
             for (int k = 0; k < n; k++) {
                 int is_done = 0;
                 MPI_TRY(MPI_Request_get_status(requests[k], &is_done, MPI_STATUS_IGNORE));
@@ -145,7 +139,7 @@ static ct_status wait_all(ct_transport *t, MPI_Request *requests, const int *ran
         }
         pause_after(polls);
     }
-    t->waited_s += now() - began;
+    t->waited_s += ct_seconds() - began;
     return CT_OK;
 }
 
@@ -155,34 +149,28 @@ static ct_status wait_one(ct_transport *t, MPI_Request *request, int rank) {
 }
 
 /* MPI counts in ints: what is larger goes in pieces, in order. */
-static int piece_of(size_t n) {
-    return n < MAX_PIECE ? (int)n : MAX_PIECE;
-}
-
-static ct_status send_to(ct_transport *t, int rank, int tag, const void *bytes, size_t n) {
-    const char *at = bytes;
-    do {
-        MPI_Request request;
-        int piece = piece_of(n);
-        MPI_TRY(MPI_Isend(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
-        CT_TRY(wait_one(t, &request, rank));
-        at += piece;
-        n -= (size_t)piece;
-    } while (n > 0);
-    return CT_OK;
-}
-
-static ct_status receive_from(ct_transport *t, int rank, int tag, void *bytes, size_t n) {
+static ct_status move_bytes(ct_transport *t, bool sends, int rank, int tag, void *bytes, size_t n) {
     char *at = bytes;
     do {
         MPI_Request request;
-        int piece = piece_of(n);
-        MPI_TRY(MPI_Irecv(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+        int piece = n < MAX_PIECE ? (int)n : MAX_PIECE;
+        if (sends)
+            MPI_TRY(MPI_Isend(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
+        else
+            MPI_TRY(MPI_Irecv(at, piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
         CT_TRY(wait_one(t, &request, rank));
         at += piece;
         n -= (size_t)piece;
     } while (n > 0);
     return CT_OK;
+}
+
+static ct_status send_to(ct_transport *t, int rank, int tag, const void *bytes, size_t n) {
+    return move_bytes(t, true, rank, tag, (void *)bytes, n);
+}
+
+static ct_status receive_from(ct_transport *t, int rank, int tag, void *bytes, size_t n) {
+    return move_bytes(t, false, rank, tag, bytes, n);
 }
 
 /* ---- channels ---- */
@@ -248,22 +236,21 @@ static void free_requests(ct_channel *c) {
         if (c->requests[k] != MPI_REQUEST_NULL) MPI_Request_free(&c->requests[k]);
 }
 
-ct_status ct_mpi_link(ct_transport *t, ct_routes *r) {
+static ct_status link_channel(ct_transport *t, ct_routes *r) {
     ct_channel *c = r->channel;
     int n = 0;
     free_requests(c);
     list_peers(t, r, c);
-    for (int k = 0; k < c->n_receives; k++) {
-        peer *p = &c->receives[k];
+    for (int k = 0; k < c->n_receives + c->n_sends; k++) {
+        bool receives = k < c->n_receives;
+        peer *p = receives ? &c->receives[k] : &c->sends[k - c->n_receives];
         CT_TRY(count_values(p, r->n_columns, &n));
-        MPI_TRY(MPI_Recv_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
-                              &c->requests[k]));
-    }
-    for (int k = 0; k < c->n_sends; k++) {
-        peer *p = &c->sends[k];
-        CT_TRY(count_values(p, r->n_columns, &n));
-        MPI_TRY(MPI_Send_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
-                              &c->requests[c->n_receives + k]));
+        if (receives)
+            MPI_TRY(MPI_Recv_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
+                                  &c->requests[k]));
+        else
+            MPI_TRY(MPI_Send_init(p->values, n, MPI_FLOAT, p->rank, c->tag, MPI_COMM_WORLD,
+                                  &c->requests[k]));
     }
     return CT_OK;
 }
@@ -279,41 +266,14 @@ static bool takes_device_memory(const ct_backend *backend) {
 #endif
 }
 
-static ct_status create_stages(const ct_routes *r, ct_backend *backend, ct_channel *c) {
+static ct_status create_stages(const ct_routes *r, ct_channel *c) {
     size_t n_out = (size_t)r->most_sent * r->n_columns, n_in = (size_t)r->most_halo * r->n_columns;
-    c->backend = backend;
-    c->on_device = takes_device_memory(backend);
-    CT_TRY(ct_stage_create(backend, n_out, c->on_device, &c->out));
-    return ct_stage_create(backend, n_in, c->on_device, &c->in);
+    c->on_device = takes_device_memory(c->backend);
+    CT_TRY(ct_stage_create(c->backend, n_out, c->on_device, &c->out));
+    return ct_stage_create(c->backend, n_in, c->on_device, &c->in);
 }
 
-ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *r) {
-    size_t n = (size_t)t->n_ranks;
-    ct_channel *c = ct_new(ct_channel, 1);
-    if (c != NULL) {
-        c->sends = ct_new(peer, n);
-        c->receives = ct_new(peer, n);
-        c->requests = ct_new(MPI_Request, 2 * n);
-        c->done = ct_new(int, 4 * n);
-        c->rows = ct_new(int, (size_t)r->most_sent);
-        c->scratch = ct_new(int, (size_t)r->n_room);
-    }
-    ct_status status = CT_OK;
-    if (c == NULL || c->sends == NULL || c->receives == NULL || c->requests == NULL ||
-        c->done == NULL || c->rows == NULL || c->scratch == NULL)
-        status = ct_fail(CT_NOMEM, "no memory for the messages of %zu ranks", n);
-    if (status == CT_OK) status = create_stages(r, backend, c);
-    if (status != CT_OK) {
-        if (c != NULL) ct_mpi_close(c);
-        return status;
-    }
-    for (size_t k = 0; k < 2 * n; k++) c->requests[k] = MPI_REQUEST_NULL;
-    c->tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
-    r->channel = c;
-    return CT_OK;
-}
-
-void ct_mpi_close(ct_channel *c) {
+static void close_channel(ct_channel *c) {
     free_requests(c);
     ct_free(c->sends);
     ct_free(c->receives);
@@ -326,8 +286,25 @@ void ct_mpi_close(ct_channel *c) {
     ct_free(c);
 }
 
-ct_status ct_mpi_begin(ct_transport *t, ct_routes *r, const ct_bank *bank) {
-    (void)t;
+static ct_status create_channel(const ct_routes *r, size_t n_ranks, ct_channel *c) {
+    CT_TRY(ct_make(&c->sends, n_ranks, "the messages to other ranks"));
+    CT_TRY(ct_make(&c->receives, n_ranks, "the messages from other ranks"));
+    CT_TRY(ct_make(&c->requests, 2 * n_ranks, "requests"));
+    CT_TRY(ct_make(&c->done, 4 * n_ranks, "requests"));
+    CT_TRY(ct_make(&c->rows, (size_t)r->most_sent, "the rows for other ranks"));
+    CT_TRY(ct_make(&c->scratch, (size_t)r->n_room, "the rows for other ranks"));
+    for (size_t k = 0; k < 2 * n_ranks; k++) c->requests[k] = MPI_REQUEST_NULL;
+    return create_stages(r, c);
+}
+
+static ct_status open_channel(ct_transport *t, ct_backend *backend, ct_routes *r) {
+    CT_TRY(ct_make(&r->channel, 1, "the messages of ranks"));
+    r->channel->backend = backend;
+    r->channel->tag = TAG_ROUTES + n_routes_open++ % MAX_ROUTES;
+    return create_channel(r, (size_t)t->n_ranks, r->channel);
+}
+
+static ct_status begin(ct_routes *r, const ct_bank *bank) {
     ct_channel *c = r->channel;
     if (c->n_receives > 0) MPI_TRY(MPI_Startall(c->n_receives, c->requests));
     for (int k = 0; k < c->n_sends; k++) {
@@ -338,7 +315,7 @@ ct_status ct_mpi_begin(ct_transport *t, ct_routes *r, const ct_bank *bank) {
     return CT_OK;
 }
 
-ct_status ct_mpi_finish(ct_transport *t, ct_routes *r) {
+static ct_status finish(ct_transport *t, ct_routes *r) {
     ct_channel *c = r->channel;
     ct_bank *bank = r->pending;
     int n = c->n_receives + c->n_sends, *ranks = c->done + 2 * t->n_ranks;
@@ -354,7 +331,7 @@ ct_status ct_mpi_finish(ct_transport *t, ct_routes *r) {
 
 /* ---- all ranks ---- */
 
-ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all) {
+static ct_status gather(ct_transport *t, const void *own, size_t size, void *all) {
     ct_span mine = ct_transport_own(t);
     char *rows = all;
     if (t->rank > 0) {
@@ -372,7 +349,7 @@ ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all
     return CT_OK;
 }
 
-ct_status ct_mpi_vote(ct_transport *t, int mine, int *most) {
+static ct_status vote(ct_transport *t, int mine, int *most) {
     *most = mine;
     if (t->rank > 0) {
         CT_TRY(send_to(t, 0, TAG_GATHER, &mine, sizeof mine));
@@ -405,80 +382,31 @@ static ct_status move_row(ct_transport *t, const ct_bank *bank, ct_bank *all, in
 }
 
 static ct_status move_rows(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all) {
-    if (bank->n > t->n_scratch) { /* once for the widest bank: later steps take nothing */
-        ct_free(t->scratch);
-        t->n_scratch = 0;
-        t->scratch = ct_new(float, bank->n);
-        if (t->scratch == NULL)
-            return ct_fail(CT_NOMEM, "no memory to collect rows of %zu", bank->n);
-        t->n_scratch = bank->n;
-    }
+    /* once for the widest bank: later steps take nothing */
+    CT_TRY(ct_reserve(&t->scratch, &t->n_scratch, bank->n, "rows on their way"));
     for (int row = 0; row < t->n_rows; row++)
         CT_TRY(move_row(t, bank, all, row, to_all, t->scratch));
     return CT_OK;
 }
 
-ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return move_rows(t, bank, all, false);
-}
-
-ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return move_rows(t, bank, all, true);
-}
+static const ct_mpi_ops ops = {
+    .join = join,
+    .is_active = ask_active,
+    .abort = abort_job,
+    .end = end,
+    .open = open_channel,
+    .link = link_channel,
+    .close = close_channel,
+    .begin = begin,
+    .finish = finish,
+    .gather = gather,
+    .move_rows = move_rows,
+    .vote = vote,
+};
+const ct_mpi_ops *const ct_mpi = &ops;
 
 #else
 
-static ct_status not_built(void) {
-    return ct_fail(CT_NOTBUILT,
-                   "this crosstalk was built without MPI; install an MPI library (Debian: "
-                   "libopenmpi-dev openmpi-bin) and build again, or run it with @transport local");
-}
-
-ct_status ct_mpi_join(int *rank, int *n_ranks) {
-    (void)rank, (void)n_ranks;
-    return not_built();
-}
-bool ct_mpi_is_active(void) {
-    return false;
-}
-void ct_mpi_abort(int code) {
-    (void)code;
-}
-void ct_mpi_end(void) {}
-ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *routes) {
-    (void)t, (void)backend, (void)routes;
-    return not_built();
-}
-ct_status ct_mpi_link(ct_transport *t, ct_routes *routes) {
-    (void)t, (void)routes;
-    return not_built();
-}
-void ct_mpi_close(ct_channel *channel) {
-    (void)channel;
-}
-ct_status ct_mpi_begin(ct_transport *t, ct_routes *routes, const ct_bank *bank) {
-    (void)t, (void)routes, (void)bank;
-    return not_built();
-}
-ct_status ct_mpi_finish(ct_transport *t, ct_routes *routes) {
-    (void)t, (void)routes;
-    return not_built();
-}
-ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all) {
-    (void)t, (void)own, (void)size, (void)all;
-    return not_built();
-}
-ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    (void)t, (void)bank, (void)all;
-    return not_built();
-}
-ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    (void)t, (void)bank, (void)all;
-    return not_built();
-}
-ct_status ct_mpi_vote(ct_transport *t, int mine, int *most) {
-    (void)t, (void)mine, (void)most;
-    return not_built();
-}
+const ct_mpi_ops *const ct_mpi = NULL;
 
 #endif

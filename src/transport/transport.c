@@ -40,7 +40,12 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
         return ct_refuse("transport", "no '%s'; known: auto, local, mpi", kind);
     int64_t n = ct_transport_n_launched();
     if (!is_mpi && !(is_auto && n > 1)) return CT_OK;
-    CT_TRY(ct_mpi_join(rank, n_ranks));
+    if (ct_mpi == NULL)
+        return ct_fail(CT_NOTBUILT,
+                       "this crosstalk was built without MPI; install an MPI library (Debian: "
+                       "libopenmpi-dev openmpi-bin) and build again, or run it with @transport "
+                       "local");
+    CT_TRY(ct_mpi->join(rank, n_ranks));
     if (*n_ranks == 1 && n > 1)
         return ct_fail(CT_INVAL,
                        "this is one of %lld processes, but its MPI knows of no other: use that "
@@ -51,31 +56,33 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
                    *n_ranks, n_rows);
 }
 
+static ct_status create_rows(ct_transport *t) {
+    size_t n = (size_t)t->n_rows;
+    CT_TRY(ct_make(&t->first_edge, n + 1, "the transport's edges"));
+    CT_TRY(ct_make(&t->busy_s, n, "the transport's clock"));
+    CT_TRY(ct_make(&t->link_s, (size_t)t->n_worlds, "the transport's clock"));
+    return ct_make(&t->others, n * CT_N_TRAFFIC, "the transport's ledger");
+}
+
 ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out) {
     int rank, n_ranks;
+    ct_transport *t;
     CT_TRY(join(options->kind, n_rows, &rank, &n_ranks));
-    ct_transport *t = ct_new(ct_transport, 1);
-    if (t != NULL) {
-        *t = (ct_transport){.n_rows = n_rows,
-                            .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
-                            .rank = rank,
-                            .n_ranks = n_ranks,
-                            .timeout_s = options->timeout_s,
-                            .latency_s = options->link_latency_s};
-        if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
-        if (t->timeout_s <= 0) t->timeout_s = DEFAULT_TIMEOUT_S;
-        t->first_edge = ct_new(int, (size_t)n_rows + 1);
-        t->busy_s = ct_new(double, (size_t)n_rows);
-        t->link_s = ct_new(double, (size_t)t->n_worlds);
-        t->others = ct_new(uint64_t, (size_t)n_rows * CT_N_TRAFFIC);
-    }
-    if (t == NULL || t->first_edge == NULL || t->busy_s == NULL || t->link_s == NULL ||
-        t->others == NULL) {
+    CT_TRY(ct_make(&t, 1, "the transport"));
+    *t = (ct_transport){.n_rows = n_rows,
+                        .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
+                        .rank = rank,
+                        .n_ranks = n_ranks,
+                        .timeout_s = options->timeout_s,
+                        .latency_s = options->link_latency_s};
+    if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
+    if (t->timeout_s <= 0) t->timeout_s = DEFAULT_TIMEOUT_S;
+    ct_status status = create_rows(t);
+    if (status == CT_OK)
+        *out = t;
+    else
         ct_transport_free(&t);
-        return ct_fail(CT_NOMEM, "no memory for the transport of %d agents", n_rows);
-    }
-    *out = t;
-    return CT_OK;
+    return status;
 }
 
 void ct_transport_free(ct_transport **transport) {
@@ -130,42 +137,25 @@ void ct_transport_reset_wait(ct_transport *t) {
 /* ---- routes ---- */
 
 ct_status ct_routes_create(int n, ct_routes *out) {
-    ct_routes routes = {.n = n,
-                        .n_room = n,
-                        .from = ct_new(int, (size_t)n),
-                        .to = ct_new(int, (size_t)n),
-                        .edge = ct_new(int, (size_t)n),
-                        .halo = ct_new(int, (size_t)n),
-                        .mail = ct_new(int, (size_t)n)};
-    if (routes.from == NULL || routes.to == NULL || routes.edge == NULL || routes.halo == NULL ||
-        routes.mail == NULL) {
+    ct_routes routes = {.n = n, .n_room = n};
+    int **const lists[] = {&routes.from, &routes.to, &routes.edge, &routes.halo, &routes.mail};
+    ct_status status = CT_OK;
+    for (int k = 0; k < 5 && status == CT_OK; k++) status = ct_make(lists[k], (size_t)n, "routes");
+    if (status == CT_OK)
+        *out = routes;
+    else
         ct_routes_free(&routes);
-        return ct_fail(CT_NOMEM, "no memory for %d routes", n);
-    }
-    *out = routes;
-    return CT_OK;
+    return status;
 }
 
 void ct_routes_free(ct_routes *routes) {
-    if (routes->channel != NULL) ct_mpi_close(routes->channel);
+    if (routes->channel != NULL) ct_mpi->close(routes->channel);
     ct_free(routes->from);
     ct_free(routes->to);
     ct_free(routes->edge);
     ct_free(routes->halo);
     ct_free(routes->mail);
     *routes = (ct_routes){0};
-}
-
-static int by_number(const void *a, const void *b) {
-    return *(const int *)a - *(const int *)b;
-}
-
-int ct_sort_unique(int *numbers, int n) {
-    int n_kept = 0;
-    qsort(numbers, (size_t)n, sizeof *numbers, by_number);
-    for (int k = 0; k < n; k++)
-        if (k == 0 || numbers[k] != numbers[k - 1]) numbers[n_kept++] = numbers[k];
-    return n_kept;
 }
 
 static bool is_in(ct_span span, int row) {
@@ -211,8 +201,8 @@ static int larger(int a, int b) {
 static ct_status count_sent(const ct_transport *t, const ct_routes *r, int *out) {
     ct_span rows = ct_transport_own(t);
     size_t n_ranks = (size_t)t->n_ranks;
-    bool *is_counted = ct_new(bool, (size_t)rows.n *n_ranks);
-    if (is_counted == NULL) return ct_fail(CT_NOMEM, "no memory for the routes of %d rows", rows.n);
+    bool *is_counted;
+    CT_TRY(ct_make(&is_counted, (size_t)rows.n * n_ranks, "the routes between ranks"));
     *out = 0;
     for (int k = 0; k < r->n; k++) {
         if (!is_in(rows, r->from[k]) || is_in(rows, r->to[k])) continue;
@@ -249,29 +239,21 @@ ct_status ct_routes_link(ct_transport *t, ct_routes *r) {
     place_rows(t, r);
     for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
     if (r->arrived != NULL) place_mail(t, r);
-    return t->n_ranks > 1 ? ct_mpi_link(t, r) : CT_OK;
+    return t->n_ranks > 1 ? ct_mpi->link(t, r) : CT_OK;
 }
 
 ct_status ct_routes_open(ct_transport *t, ct_backend *backend, bool by_edge, size_t n_columns,
                          ct_routes *r) {
     CT_TRY(ct_routes_reserve(t, by_edge, r));
     r->n_columns = n_columns;
-    if (t->n_ranks > 1) CT_TRY(ct_mpi_open(t, backend, r));
+    if (t->n_ranks > 1) CT_TRY(ct_mpi->open(t, backend, r));
     return ct_routes_link(t, r);
 }
 
 int ct_routes_row(const ct_routes *r, int item) {
     if (is_in(r->own, item)) return item - r->own.first;
-    int low = 0, high = r->n_halo;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (r->halo[middle] == item) return r->own.n + middle;
-        if (r->halo[middle] < item)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return -1;
+    int at = ct_sorted_find(r->halo, r->n_halo, item);
+    return at < 0 ? -1 : r->own.n + at;
 }
 
 /* ---- exchanges ---- */
@@ -291,7 +273,7 @@ static void enter(ct_transport *t, const ct_routes *r, ct_traffic kind) {
 /* What travels are the values of now: from here on the halo rows count as fresh. */
 static ct_status begin(ct_transport *t, ct_routes *r, ct_bank *bank) {
     CT_TRY(ct_transport_finish(t, r));
-    if (t->n_ranks > 1) CT_TRY(ct_mpi_begin(t, r, bank));
+    if (t->n_ranks > 1) CT_TRY(ct_mpi->begin(r, bank));
     r->pending = bank;
     bank->fresh = true;
     return CT_OK;
@@ -306,7 +288,7 @@ ct_status ct_transport_begin(ct_transport *t, ct_routes *r, ct_traffic kind, ct_
 ct_status ct_transport_finish(ct_transport *t, ct_routes *r) {
     if (r->pending == NULL) return CT_OK;
     bool fresh = r->pending->fresh;
-    if (t->n_ranks > 1) CT_TRY(ct_mpi_finish(t, r));
+    if (t->n_ranks > 1) CT_TRY(ct_mpi->finish(t, r));
     if (r->arrived != NULL) CT_TRY(r->arrived(r->context, r, r->pending));
     r->pending->fresh = fresh;
     r->pending = NULL;
@@ -328,28 +310,28 @@ ct_status ct_transport_refresh(ct_transport *t, ct_routes *r, ct_bank *bank) {
 }
 
 ct_status ct_transport_gather(ct_transport *t, const void *own, size_t size, void *all) {
-    if (t->n_ranks > 1) return ct_mpi_gather(t, own, size, all);
+    if (t->n_ranks > 1) return ct_mpi->gather(t, own, size, all);
     memcpy(all, own, size * (size_t)t->n_rows);
     return CT_OK;
 }
 
 ct_status ct_transport_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return t->n_ranks > 1 ? ct_mpi_spread(t, bank, all) : CT_OK;
+    return t->n_ranks > 1 ? ct_mpi->move_rows(t, bank, all, true) : CT_OK;
 }
 
 ct_status ct_transport_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return t->n_ranks > 1 ? ct_mpi_collect(t, bank, all) : CT_OK;
+    return t->n_ranks > 1 ? ct_mpi->move_rows(t, bank, all, false) : CT_OK;
 }
 
 ct_status ct_transport_vote(ct_transport *t, int mine, int *most) {
     *most = mine;
-    return t->n_ranks > 1 ? ct_mpi_vote(t, mine, most) : CT_OK;
+    return t->n_ranks > 1 ? ct_mpi->vote(t, mine, most) : CT_OK;
 }
 
 void ct_transport_abort(int code, void (*tell)(void *context, int rank), void *context) {
-    if (ct_mpi_is_active()) ct_mpi_abort(code, tell, context);
+    if (ct_mpi != NULL && ct_mpi->is_active()) ct_mpi->abort(code, tell, context);
 }
 
 void ct_transport_end(void) {
-    if (ct_mpi_is_active()) ct_mpi_end();
+    if (ct_mpi != NULL && ct_mpi->is_active()) ct_mpi->end();
 }

@@ -21,24 +21,28 @@ struct ct_transport {
 /* Rank that owns a row. */
 int ct_transport_owner(const ct_transport *t, int row);
 
-/* Ascending, each number once; returns how many are left. */
-int ct_sort_unique(int *numbers, int n);
+/* What several ranks need; those functions that ct_transport_* of the same name has say what they
+ * do. */
+typedef struct ct_mpi_ops {
+    /* Starts MPI and tells who we are. */
+    ct_status (*join)(int *rank, int *n_ranks);
+    bool (*is_active)(void);
+    void (*abort)(int code, void (*tell)(void *context, int rank), void *context);
+    void (*end)(void);
+    /* Room for the most messages; then those of now. */
+    ct_status (*open)(ct_transport *t, ct_backend *backend, ct_routes *routes);
+    ct_status (*link)(ct_transport *t, ct_routes *routes);
+    void (*close)(ct_channel *channel);
+    ct_status (*begin)(ct_routes *routes, const ct_bank *bank);
+    /* Waits, and writes the halo rows of routes->pending. */
+    ct_status (*finish)(ct_transport *t, ct_routes *routes);
+    ct_status (*gather)(ct_transport *t, const void *own, size_t size, void *all);
+    /* Every row to rank 0, or `to_all`. */
+    ct_status (*move_rows)(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all);
+    ct_status (*vote)(ct_transport *t, int mine, int *most);
+} ct_mpi_ops;
 
-/* MPI, or CT_NOTBUILT. `join` starts it and tells who we are. */
-ct_status ct_mpi_join(int *rank, int *n_ranks);
-bool ct_mpi_is_active(void);
-void ct_mpi_abort(int code, void (*tell)(void *context, int rank), void *context);
-void ct_mpi_end(void);
-/* Room for the most messages; then those of now. */
-ct_status ct_mpi_open(ct_transport *t, ct_backend *backend, ct_routes *routes);
-ct_status ct_mpi_link(ct_transport *t, ct_routes *routes);
-void ct_mpi_close(ct_channel *channel);
-ct_status ct_mpi_begin(ct_transport *t, ct_routes *routes, const ct_bank *bank);
-/* Waits, and writes the halo rows of routes->pending. */
-ct_status ct_mpi_finish(ct_transport *t, ct_routes *routes);
-ct_status ct_mpi_gather(ct_transport *t, const void *own, size_t size, void *all);
-ct_status ct_mpi_spread(ct_transport *t, const ct_bank *bank, ct_bank *all);
-ct_status ct_mpi_collect(ct_transport *t, const ct_bank *bank, ct_bank *all);
-ct_status ct_mpi_vote(ct_transport *t, int mine, int *most);
+/* NULL: not built. */
+extern const ct_mpi_ops *const ct_mpi;
 
 #endif

@@ -42,6 +42,10 @@ ct_status ct_file_append(const char *path, const void *bytes, size_t n);
 
 bool ct_file_exists(const char *path);
 bool ct_dir_exists(const char *path);
+/* The first n bytes of a file, or as many as there are; 0 if it cannot be read. Never waits. */
+size_t ct_file_head(const char *path, void *bytes, size_t n);
+/* Does it begin with these (at most 16) bytes? */
+bool ct_file_begins(const char *path, const void *bytes, size_t n);
 /* A file of this name is in the directory. */
 bool ct_dir_has(const char *dir, const char *name);
 /* Both are there and are one directory, however they are spelt. */

@@ -1,5 +1,7 @@
 #include "util/json.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,56 +12,50 @@
 
 #define MAX_DEPTH 64
 
-/* The text is a terminated copy, so that looking one character ahead is always allowed. */
+/* The text is a terminated copy behind the root, so that looking one character ahead is always
+ * allowed; strings are resolved in place (an escape is never shorter than what it stands for) and
+ * live as long as the root. */
 typedef struct reader {
-    const char *at;
-    const char *begin;
-    const char *end;
+    char *at;
+    char *begin;
+    char *end;
+    const char *text; /* as it was given */
     const char *what;
 } reader;
 
 static ct_status refuse(const reader *r, const char *reason) {
     size_t line = 1;
-    for (const char *c = r->begin; c < r->at; c++) line += *c == '\n';
+    for (ptrdiff_t k = 0; k < r->at - r->begin; k++) line += r->text[k] == '\n';
     return ct_fail(CT_IO, "%s: line %zu: %s", r->what, line, reason);
 }
 
-static ct_status no_memory(const reader *r) {
-    return ct_fail(CT_NOMEM, "%s: no memory", r->what);
-}
-
 static void skip_blanks(reader *r) {
-    while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r') r->at++;
+    r->at += strspn(r->at, " \t\n\r");
 }
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-static void skip_digits(reader *r) {
-    while (is_digit(*r->at)) r->at++;
+/* True if there are any. */
+static bool skip_digits(reader *r) {
+    size_t n = strspn(r->at, "0123456789");
+    r->at += n;
+    return n > 0;
 }
 
 static ct_status read_number(reader *r, double *out) {
-    const char *begin = r->at;
+    char *end = NULL, *begin = r->at;
     if (*r->at == '-') r->at++;
-    if (!is_digit(*r->at)) return refuse(r, "a number needs digits");
     if (*r->at == '0')
         r->at++; /* a leading zero stands alone */
-    else
-        skip_digits(r);
+    else if (!skip_digits(r))
+        return refuse(r, "a number needs digits");
     if (*r->at == '.') {
         r->at++;
-        if (!is_digit(*r->at)) return refuse(r, "a number needs digits after its point");
-        skip_digits(r);
+        if (!skip_digits(r)) return refuse(r, "a number needs digits after its point");
     }
     if (*r->at == 'e' || *r->at == 'E') {
         r->at++;
         if (*r->at == '+' || *r->at == '-') r->at++;
-        if (!is_digit(*r->at)) return refuse(r, "a number needs digits in its exponent");
-        skip_digits(r);
+        if (!skip_digits(r)) return refuse(r, "a number needs digits in its exponent");
     }
-    char *end = NULL;
     double value = strtod(begin, &end);
     if (end != r->at) return refuse(r, "not a number"); /* 0x10: no hexadecimal in JSON */
     if (!isfinite(value)) return refuse(r, "a number too large for a double");
@@ -95,21 +91,12 @@ static char *put_utf8(char *to, unsigned code) {
 }
 
 static ct_status read_hex4(reader *r, unsigned *out) {
-    unsigned code = 0;
+    char digits[5] = {0};
     for (int i = 0; i < 4; i++, r->at++) {
-        char c = *r->at;
-        unsigned digit = 0;
-        if (is_digit(c))
-            digit = (unsigned)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            digit = (unsigned)(c - 'a') + 10;
-        else if (c >= 'A' && c <= 'F')
-            digit = (unsigned)(c - 'A') + 10;
-        else
-            return refuse(r, "\\u needs four hexadecimal digits");
-        code = code << 4 | digit;
+        if (!isxdigit((unsigned char)*r->at)) return refuse(r, "\\u needs four hexadecimal digits");
+        digits[i] = *r->at;
     }
-    *out = code;
+    *out = (unsigned)strtoul(digits, NULL, 16);
     return CT_OK;
 }
 
@@ -142,10 +129,9 @@ static ct_status read_escape(reader *r, char **to) {
     return CT_OK;
 }
 
-/* Copies the string at r->at, without its quotes, to `to`; an escape is never shorter than what it
- * stands for, so the length of the raw text is enough room. */
-static ct_status copy_string(reader *r, char *to) {
-    r->at++;
+static ct_status read_string(reader *r, char **out) {
+    if (*r->at != '"') return refuse(r, "expected a string");
+    char *begin = ++r->at, *to = begin;
     while (*r->at != '"') {
         if (*r->at == '\\') {
             CT_TRY(read_escape(r, &to));
@@ -156,27 +142,13 @@ static ct_status copy_string(reader *r, char *to) {
                                              : "a control character in a string");
         size_t n = utf8_length(r->at);
         if (n == 0) return refuse(r, "a string is not UTF-8");
-        memcpy(to, r->at, n);
+        memmove(to, r->at, n);
         to += n;
         r->at += n;
     }
-    *to = '\0';
     r->at++;
-    return CT_OK;
-}
-
-static ct_status read_string(reader *r, char **out) {
-    if (*r->at != '"') return refuse(r, "expected a string");
-    const char *end = r->at + 1; /* the closing quote, or the end of the text */
-    while (end < r->end && *end != '"') end += *end == '\\' && end + 1 < r->end ? 2 : 1;
-    char *string = ct_alloc((size_t)(end - r->at) + 1, 1);
-    if (string == NULL) return no_memory(r);
-    ct_status status = copy_string(r, string);
-    if (status != CT_OK) {
-        ct_free(string);
-        return status;
-    }
-    *out = string;
+    *to = '\0';
+    *out = begin;
     return CT_OK;
 }
 
@@ -195,26 +167,19 @@ static ct_status read_word(reader *r, ct_json *value) {
 
 /* A value; of an array or an object only the opening bracket. */
 static ct_status read_value(reader *r, ct_json *value) {
-    switch (*r->at) {
-    case '{':
-    case '[':
-        value->kind = *r->at == '{' ? CT_JSON_OBJECT : CT_JSON_ARRAY;
+    char c = *r->at;
+    if (c == '{' || c == '[') {
+        value->kind = c == '{' ? CT_JSON_OBJECT : CT_JSON_ARRAY;
         r->at++;
         return CT_OK;
-    case '"': value->kind = CT_JSON_STRING; return read_string(r, &value->string);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9': value->kind = CT_JSON_NUMBER; return read_number(r, &value->number);
-    default: return read_word(r, value);
     }
+    if (c == '"') {
+        value->kind = CT_JSON_STRING;
+        return read_string(r, &value->string);
+    }
+    if (c != '-' && !isdigit((unsigned char)c)) return read_word(r, value);
+    value->kind = CT_JSON_NUMBER;
+    return read_number(r, &value->number);
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -222,9 +187,9 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 static ct_status check_keys(const reader *r, const ct_json *object) {
-    const char **keys = ct_new(const char *, object->n_children);
-    if (keys == NULL) return no_memory(r);
+    const char **keys = NULL;
     size_t n = 0;
+    CT_TRY(ct_make(&keys, object->n_children, r->what));
     for (const ct_json *c = object->child; c != NULL; c = c->next) keys[n++] = c->key;
     qsort(keys, n, sizeof *keys, compare_keys);
     ct_status status = CT_OK;
@@ -246,8 +211,8 @@ typedef struct open_list {
 static ct_status read_child(reader *r, open_list *list) {
     ct_json *parent = list->open[list->depth - 1];
     ct_json **last = &list->last[list->depth - 1];
-    ct_json *child = ct_new(ct_json, 1);
-    if (child == NULL) return no_memory(r);
+    ct_json *child = NULL;
+    CT_TRY(ct_make(&child, 1, r->what));
     if (*last == NULL)
         parent->child = child;
     else
@@ -303,23 +268,22 @@ static ct_status read_document(reader *r, ct_json *root) {
     return r->at == r->end ? CT_OK : refuse(r, "characters after the end");
 }
 
+/* A node with n bytes behind it, which live as long as it does. */
+static ct_json *node_with(size_t n) {
+    return n < SIZE_MAX - sizeof(ct_json) ? ct_alloc(sizeof(ct_json) + n, 1) : NULL;
+}
+
 ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out) {
-    ct_status status = CT_NOMEM;
-    char *copy = n < SIZE_MAX ? ct_alloc(n + 1, 1) : NULL;
-    ct_json *root = ct_new(ct_json, 1);
-    if (copy == NULL || root == NULL) {
-        ct_fail(CT_NOMEM, "%s: no memory", what);
-        goto fail;
-    }
+    ct_json *root = n < SIZE_MAX ? node_with(n + 1) : NULL;
+    if (root == NULL) return ct_no_memory(what);
+    char *copy = (char *)(root + 1);
     if (n > 0) memcpy(copy, text, n);
-    reader r = {.at = copy, .begin = copy, .end = copy + n, .what = what};
-    CT_TRY_GOTO(read_document(&r, root), status, fail);
-    ct_free(copy);
-    *out = root;
-    return CT_OK;
-fail:
-    ct_json_free(&root);
-    ct_free(copy);
+    reader r = {.at = copy, .begin = copy, .end = copy + n, .text = text, .what = what};
+    ct_status status = read_document(&r, root);
+    if (status == CT_OK)
+        *out = root;
+    else
+        ct_json_free(&root);
     return status;
 }
 
@@ -335,8 +299,6 @@ void ct_json_free(ct_json **json) {
             last->next = rest;
             rest = node->child;
         }
-        ct_free(node->string);
-        ct_free(node->key);
         ct_free(node);
         node = rest;
     }
@@ -350,16 +312,12 @@ const ct_json *ct_json_get(const ct_json *object, const char *key) {
 }
 
 ct_status ct_json_insert(ct_json *object, const char *key, double number) {
-    ct_json *member = ct_new(ct_json, 1);
-    char *name = ct_strdup(key);
-    if (member == NULL || name == NULL) {
-        ct_free(member);
-        ct_free(name);
-        return ct_fail(CT_NOMEM, "no memory for '%s'", key);
-    }
+    size_t n = strlen(key) + 1;
+    ct_json *member = node_with(n);
+    if (member == NULL) return ct_no_memory(key);
     member->kind = isfinite(number) ? CT_JSON_NUMBER : CT_JSON_NULL;
     member->number = number;
-    member->key = name;
+    member->key = memcpy(member + 1, key, n);
     member->next = object->child;
     object->child = member;
     object->n_children++;
@@ -381,22 +339,17 @@ void ct_json_add_string(ct_text *out, const char *text) {
     ct_text_add(out, "\"");
     while (*text != '\0') {
         size_t n = plain_length(text);
-        for (size_t n_left = n; n_left > 0;) { /* a precision is an int */
-            size_t n_piece = n_left < 1 << 30 ? n_left : 1 << 30;
-            ct_text_add(out, "%.*s", (int)n_piece, text);
-            text += n_piece;
-            n_left -= n_piece;
-        }
+        if (n > INT_MAX) n = INT_MAX; /* a precision is an int */
+        ct_text_add(out, "%.*s", (int)n, text);
+        text += n;
         if (n > 0) continue;
         unsigned char c = (unsigned char)*text++;
         if (c == '"' || c == '\\')
             ct_text_add(out, "\\%c", c);
         else if (c == '\n')
             ct_text_add(out, "\\n");
-        else if (c < 0x20)
-            ct_text_add(out, "\\u%04x", c);
-        else
-            ct_text_add(out, "\\ufffd"); /* not UTF-8: the replacement character */
+        else /* not UTF-8: the replacement character */
+            ct_text_add(out, "\\u%04x", c < 0x20 ? c : 0xfffdu);
     }
     ct_text_add(out, "\"");
 }

@@ -21,8 +21,8 @@ typedef enum ct_json_kind {
 typedef struct ct_json {
     ct_json_kind kind;
     double number;         /* CT_JSON_NUMBER; 0 or 1 for CT_JSON_BOOL */
-    char *string;          /* CT_JSON_STRING: UTF-8, escapes resolved */
-    char *key;             /* its name, if it is a member of an object */
+    char *string;          /* CT_JSON_STRING: UTF-8, escapes resolved; lent by the root */
+    char *key;             /* its name, if it is a member of an object; lent likewise */
     struct ct_json *child; /* first element or member */
     struct ct_json *next;  /* next sibling */
     size_t n_children;

@@ -42,6 +42,51 @@ char *ct_strdup(const char *text) {
     return copy;
 }
 
+/* *pointer = block, whatever kind of pointer it is. */
+static void set_pointer(void *pointer, void *block) {
+    memcpy(pointer, &block, sizeof block);
+}
+
+static void *get_pointer(const void *pointer) {
+    void *block;
+    memcpy(&block, pointer, sizeof block);
+    return block;
+}
+
+ct_status ct_make_block(void *pointer, size_t n, size_t size, const char *what) {
+    void *block = ct_alloc(n, size);
+    set_pointer(pointer, block);
+    return block != NULL ? CT_OK : ct_no_memory(what);
+}
+
+ct_status ct_make_block_copy(void *pointer, const void *from, size_t n, size_t size,
+                             const char *what) {
+    CT_TRY(ct_make_block(pointer, n, size, what));
+    if (n > 0) memcpy(get_pointer(pointer), from, n * size);
+    return CT_OK;
+}
+
+ct_status ct_make_text(char **out, const char *text) {
+    return ct_make_copy(out, text, strlen(text) + 1, "a text");
+}
+
+ct_status ct_extend_block(void *list, size_t n, size_t size, const char *what) {
+    if ((n & (n - 1)) != 0) return CT_OK;
+    void *larger = ct_grow(get_pointer(list), n, n == 0 ? 1 : 2 * n, size);
+    if (larger == NULL) return ct_no_memory(what);
+    set_pointer(list, larger);
+    return CT_OK;
+}
+
+ct_status ct_reserve_block(void *pointer, size_t *capacity, size_t n, size_t size,
+                           const char *what) {
+    if (n <= *capacity) return CT_OK;
+    ct_free(get_pointer(pointer));
+    ct_status status = ct_make_block(pointer, n, size, what);
+    *capacity = status == CT_OK ? n : 0;
+    return status;
+}
+
 void *ct_grow(void *block, size_t n_old, size_t n_new, size_t size) {
     void *larger = ct_alloc(n_new, size);
     if (larger == NULL) return NULL;
@@ -68,4 +113,17 @@ double ct_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void ct_free_scoped(void *pointer) {
+    void *block;
+    memcpy(&block, pointer, sizeof block);
+    ct_free(block);
+}
+
+void *ct_take(void *pointer) {
+    void *block, *none = NULL;
+    memcpy(&block, pointer, sizeof block);
+    memcpy(pointer, &none, sizeof none);
+    return block;
 }

@@ -131,10 +131,8 @@ static ct_status read_tensor(const source *s, const ct_json *entry, ct_tensor *t
         return refuse(s, entry->key, "needs dtype, shape and data_offsets, and nothing else");
     CT_TRY(read_shape(s, entry, tensor));
     CT_TRY(read_span(s, entry, tensor->count, where));
-    tensor->name = ct_strdup(entry->key);
-    tensor->values = ct_new(float, tensor->count);
-    if (tensor->name == NULL || tensor->values == NULL)
-        return ct_fail(CT_NOMEM, "%s: no memory for tensor '%.200s'", s->path, entry->key);
+    CT_TRY(ct_make_text(&tensor->name, entry->key));
+    CT_TRY(ct_make(&tensor->values, tensor->count, entry->key));
     const uint8_t *bytes = s->data + where->begin;
     for (size_t i = 0; i < tensor->count; i++)
         tensor->values[i] = where->type->load(bytes + i * where->type->n_bytes);
@@ -169,11 +167,9 @@ static ct_status check_spans(const source *s, span *spans, const ct_tensors *ten
 }
 
 static ct_status read_entries(const source *s, const ct_json *header, ct_tensors *out) {
-    span *spans = ct_new(span, header->n_children);
-    out->items = ct_new(ct_tensor, header->n_children);
-    ct_status status = CT_OK;
-    if (spans == NULL || out->items == NULL)
-        status = ct_fail(CT_NOMEM, "%s: no memory for %zu tensors", s->path, header->n_children);
+    span *spans = NULL;
+    CT_TRY(ct_make(&out->items, header->n_children, s->path));
+    ct_status status = ct_make(&spans, header->n_children, s->path);
     for (const ct_json *e = header->child; e != NULL && status == CT_OK; e = e->next) {
         if (strcmp(e->key, METADATA) == 0) {
             status = check_metadata(s, e);
@@ -196,12 +192,9 @@ static ct_status read_file(const char *path, const ct_blob *blob, ct_tensors *ou
     ct_json *header = NULL;
     CT_TRY(ct_json_parse((const char *)blob->bytes + 8, (size_t)n_header, path, &header));
     source s = {path, blob->bytes + 8 + n_header, blob->n - 8 - (size_t)n_header};
-    ct_status status = CT_OK;
-    if (header->kind != CT_JSON_OBJECT) {
-        status = ct_fail(CT_IO, "%s: the safetensors header is not an object", path);
-    } else {
-        status = read_entries(&s, header, out);
-    }
+    ct_status status = header->kind == CT_JSON_OBJECT
+                           ? read_entries(&s, header, out)
+                           : ct_fail(CT_IO, "%s: the safetensors header is not an object", path);
     ct_json_free(&header);
     return status;
 }

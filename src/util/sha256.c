@@ -138,8 +138,8 @@ void ct_digest_text(ct_digest *d, char out[CT_DIGEST_TEXT]) {
 ct_status ct_digest_file(const char *path, ct_digest_kind kind, char out[CT_DIGEST_TEXT]) {
     FILE *f = fopen(path, "rb");
     if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    uint8_t *chunk = ct_alloc(CHUNK, 1);
-    ct_status status = chunk != NULL ? CT_OK : ct_fail(CT_NOMEM, "%s: no memory", path);
+    uint8_t *chunk = NULL;
+    ct_status status = ct_make(&chunk, CHUNK, path);
     ct_digest d;
     ct_digest_init(&d, kind);
     for (size_t n = 1; status == CT_OK && n > 0;) {

@@ -1,5 +1,7 @@
 #include "util/sparse.h"
 
+#include <stdlib.h>
+
 #include "util/memory.h"
 
 ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out) {
@@ -7,15 +9,33 @@ ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out
         return ct_fail(CT_INVAL, "a sparse matrix of %d x %d with %d entries cannot be", n_rows,
                        n_cols, n_entries);
     ct_sparse matrix = {.n_rows = n_rows, .n_cols = n_cols};
-    matrix.begin = ct_new(int, (size_t)n_rows + 1);
-    matrix.column = ct_new(int, (size_t)n_entries);
-    matrix.value = ct_new(double, (size_t)n_entries);
-    if (matrix.begin == NULL || matrix.column == NULL || matrix.value == NULL) {
+    ct_status status = ct_make(&matrix.begin, (size_t)n_rows + 1, "a sparse matrix");
+    if (status == CT_OK) status = ct_make(&matrix.column, (size_t)n_entries, "a sparse matrix");
+    if (status == CT_OK) status = ct_make(&matrix.value, (size_t)n_entries, "a sparse matrix");
+    if (status == CT_OK)
+        *out = matrix;
+    else
         ct_sparse_free(&matrix);
-        return ct_fail(CT_NOMEM, "no memory for a sparse matrix of %d rows, %d entries", n_rows,
-                       n_entries);
+    return status;
+}
+
+ct_status ct_sparse_diagonal(int n, ct_sparse *out) {
+    CT_TRY(ct_sparse_create(n, n, n, out));
+    for (int i = 0; i < n; i++) {
+        out->column[i] = i;
+        out->value[i] = 1;
+        out->begin[i + 1] = i + 1;
     }
-    *out = matrix;
+    return CT_OK;
+}
+
+ct_status ct_sparse_means(int n_groups, int size, ct_sparse *out) {
+    CT_TRY(ct_sparse_create(n_groups, n_groups * size, n_groups * size, out));
+    for (int k = 0; k <= n_groups; k++) out->begin[k] = k * size;
+    for (int row = 0; row < n_groups * size; row++) {
+        out->column[row] = row;
+        out->value[row] = 1.0 / size;
+    }
     return CT_OK;
 }
 
@@ -26,17 +46,36 @@ void ct_sparse_free(ct_sparse *matrix) {
     *matrix = (ct_sparse){0};
 }
 
-double ct_sparse_get(const ct_sparse *matrix, int row, int column) {
-    int low = matrix->begin[row], high = matrix->begin[row + 1];
+int ct_sorted_find(const int *numbers, int n, int wanted) {
+    int low = 0, high = n;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (matrix->column[middle] == column) return matrix->value[middle];
-        if (matrix->column[middle] < column)
+        if (numbers[middle] == wanted) return middle;
+        if (numbers[middle] < wanted)
             low = middle + 1;
         else
             high = middle;
     }
-    return 0.0;
+    return -1;
+}
+
+static int by_number(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return x < y ? -1 : x > y;
+}
+
+int ct_sort_unique(int *numbers, int n) {
+    int n_kept = 0;
+    qsort(numbers, (size_t)n, sizeof *numbers, by_number);
+    for (int k = 0; k < n; k++)
+        if (k == 0 || numbers[k] != numbers[n_kept - 1]) numbers[n_kept++] = numbers[k];
+    return n_kept;
+}
+
+double ct_sparse_get(const ct_sparse *matrix, int row, int column) {
+    int begin = matrix->begin[row], n = matrix->begin[row + 1] - begin;
+    int at = ct_sorted_find(matrix->column + begin, n, column);
+    return at < 0 ? 0.0 : matrix->value[begin + at];
 }
 
 ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out) {
@@ -46,7 +85,7 @@ ct_status ct_sparse_join(const ct_sparse *parts, int n_parts, ct_sparse *out) {
         n_cols += parts[p].n_cols;
         n_entries += parts[p].begin[parts[p].n_rows];
     }
-    ct_sparse joined;
+    ct_sparse joined = {0};
     CT_TRY(ct_sparse_create(n_rows, n_cols, n_entries, &joined));
     int row = 0, col = 0, entry = 0;
     for (int p = 0; p < n_parts; p++) {

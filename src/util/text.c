@@ -11,6 +11,8 @@
 
 #include "util/memory.h"
 
+#define BLANKS " \t\r\n\v\f"
+
 /* Room for n more characters and the terminator. */
 static bool reserve(ct_text *text, size_t n) {
     if (n >= SIZE_MAX / 2 - text->n) return false;
@@ -116,29 +118,35 @@ bool ct_parse_bool(const char *text, bool *out) {
     return false;
 }
 
-static char *trim(char *field) {
-    while (isspace((unsigned char)*field)) field++;
-    size_t n = strlen(field);
-    while (n > 0 && isspace((unsigned char)field[n - 1])) n--;
-    field[n] = '\0';
-    return field;
-}
-
 /* A blank list has no fields; "a,,b" has an empty one in the middle, for `each` to judge. */
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context) {
     if (*skip_blanks(list) == '\0') return CT_OK;
-    char *copy = ct_strdup(list);
-    if (copy == NULL) return ct_fail(CT_NOMEM, "no memory to split a list");
+    char *copy = NULL;
+    CT_TRY(ct_make_text(&copy, list));
     ct_status status = CT_OK;
     for (char *field = copy; field != NULL && status == CT_OK;) {
         char *comma = strchr(field, ',');
         if (comma != NULL) *comma = '\0';
-        status = each(context, trim(field));
+        status = each(context, ct_trim(field));
         field = comma == NULL ? NULL : comma + 1;
     }
     ct_free(copy);
     return status;
+}
+
+char *ct_lines_next(ct_lines *lines) {
+    char *line = lines->rest, *end = lines->end;
+    if (line == NULL || line == end) return NULL;
+    char *stop = memchr(line, '\n', (size_t)(end - line));
+    lines->rest = stop != NULL ? stop + 1 : NULL;
+    if (stop == NULL) stop = end;
+    if (stop > line && stop[-1] == '\r') stop--;
+    *stop = '\0';
+    for (char *c = line; c < stop; c++)
+        if (*c == '\0') *c = '?';
+    lines->number++;
+    return line;
 }
 
 static size_t smaller(size_t a, size_t b) {
@@ -167,8 +175,8 @@ size_t ct_edit_distance(const char *a, const char *b) {
 }
 
 char *ct_trim(char *text) {
-    text += strspn(text, " \t");
+    text += strspn(text, BLANKS);
     size_t n = strlen(text);
-    while (n > 0 && strchr(" \t\r", text[n - 1]) != NULL) text[--n] = '\0';
+    while (n > 0 && strchr(BLANKS, text[n - 1]) != NULL) text[--n] = '\0';
     return text;
 }

@@ -32,6 +32,16 @@ bool ct_parse_bool(const char *text, bool *out);
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context);
 
+/* The lines of a text in memory, which is changed: their ends (LF or CRLF) become 0, and a 0 within
+ * one becomes '?', so that it does not seem to end there. The text has a byte more than its length
+ * (as a ct_blob does). */
+typedef struct ct_lines {
+    char *rest, *end; /* what was not read yet, and where it ends */
+    unsigned number;  /* of the last line read, from 1 on */
+} ct_lines;
+/* The next line, or NULL. */
+char *ct_lines_next(ct_lines *lines);
+
 /* The text without blanks around it; its end is cut off in place. */
 char *ct_trim(char *text);
 

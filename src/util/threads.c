@@ -173,16 +173,14 @@ ct_status ct_pool_create(int n_threads, ct_pool **out) {
                        n_threads, MAX_THREADS);
     if (n_threads == 0) n_threads = ct_cpu_count();
     if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
-    ct_pool *pool = ct_new(ct_pool, 1);
-    if (pool == NULL) return ct_fail(CT_NOMEM, "no memory for a thread pool");
+    ct_pool *pool = NULL;
+    CT_TRY(ct_make(&pool, 1, "a thread pool"));
     pool->n_threads = n_threads;
     pool->spins = n_threads <= ct_cpu_count();
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    pool->workers = ct_new(worker, (size_t)n_threads);
-    ct_status status = CT_OK;
-    if (pool->workers == NULL) status = ct_fail(CT_NOMEM, "no memory for a thread pool");
+    ct_status status = ct_make(&pool->workers, (size_t)n_threads, "a thread pool");
     if (status == CT_OK) status = start_workers(pool);
     if (status != CT_OK) {
         ct_pool_free(&pool);

@@ -134,26 +134,14 @@ static void features_run_task(void *context, int run, int worker) {
 
 /* The contrastive terms, and their gradient at the features of the whole batch. */
 static void contrast(const task *t, int k, int worker, float *losses) {
-    const ct_objective *o = t->objective;
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
     const cpu_worker *w = &t->plan->workers[worker];
-    double mv, dv;
-    ct_ccl_batch batch = {.z = w->features,
-                          .labels = w->labels,
-                          .n = t->work->batches[job->batch].n,
-                          .r = ct_graph_n_features(g),
-                          .n_classes = g->n_classes,
-                          .cross = ct_host_row(o->cross, o->cross_begin[k]),
-                          .cross_stride = o->cross->stride,
-                          .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
-                          .received = ct_host_row(o->class_sums, job->out)};
-    ct_loss_spec spec = ct_host_loss(o, job->out);
-    ct_ccl(&spec, &batch, w->loss_scratch, w->dfeatures, &mv, &dv);
-    losses[CT_LOSS_MV] = (float)mv;
-    losses[CT_LOSS_DV] = (float)dv;
+    int n = t->work->batches[job->batch].n;
+    ct_host_contrast(t->objective, g, k, job->out, w->features, w->labels, n, w->loss_scratch,
+                     w->dfeatures, losses);
     if (g->features != g->logits) return;
-    const size_t count = (size_t)batch.n * (size_t)g->n_classes;
+    const size_t count = (size_t)n * (size_t)g->n_classes;
     for (size_t i = 0; i < count; i++) w->dlogits[i] += w->dfeatures[i];
 }
 
@@ -163,13 +151,9 @@ static void compute_losses(const task *t, int k, int worker) {
     const ct_batch *batch = &t->work->batches[job->batch];
     const cpu_worker *w = &t->plan->workers[worker];
     float *loss = ct_host_row(t->losses, job->out) + t->column;
-    int n_correct = 0;
     ct_host_labels(t->work->source, batch, w->labels);
-    loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(
-        t->objective->loss.label_smoothing, w->logits, w->labels, batch->n,
-        t->plan->base.graph->n_classes, w->dlogits, &n_correct);
-    loss[CT_LOSS_CORRECT] = (float)n_correct;
-    loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
+    ct_host_entropy(t->objective, w->logits, w->labels, batch->n, t->plan->base.graph->n_classes,
+                    w->dlogits, loss);
     if (t->objective->loss.ccl) contrast(t, k, worker, loss);
 }
 

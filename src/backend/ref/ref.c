@@ -178,25 +178,13 @@ static ct_status features(ct_plan *base, const ct_work *work, ct_bank *out, ct_b
     return CT_OK;
 }
 
-/* Adds the contrastive terms' gradient at the features; fills mv and dv. */
+/* Adds the contrastive terms' gradient at the features; fills those terms. */
 static void contrast(ref_plan *plan, const ct_objective *o, int k, int out, int n, float *losses) {
     const ct_graph *g = plan->base.graph;
-    double mv, dv;
-    ct_ccl_batch batch = {.z = plan->features,
-                          .labels = plan->labels,
-                          .n = n,
-                          .r = ct_graph_n_features(g),
-                          .n_classes = g->n_classes,
-                          .cross = ct_host_row(o->cross, o->cross_begin[k]),
-                          .cross_stride = o->cross->stride,
-                          .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
-                          .received = ct_host_row(o->class_sums, out)};
     node_values(plan, g->features, n, plan->features);
-    ct_loss_spec spec = ct_host_loss(o, out);
-    ct_ccl(&spec, &batch, plan->scratch, plan->dfeatures, &mv, &dv);
+    ct_host_contrast(o, g, k, out, plan->features, plan->labels, n, plan->scratch, plan->dfeatures,
+                     losses);
     add_to_gradient(plan, g->features, n, plan->dfeatures);
-    losses[CT_LOSS_MV] = (float)mv;
-    losses[CT_LOSS_DV] = (float)dv;
 }
 
 static void clear_gradients(ref_plan *plan) {
@@ -209,16 +197,13 @@ static ct_status gradient(ct_plan *base, const ct_work *work, const ct_objective
     const ct_graph *g = base->graph;
     for (int k = 0; k < work->n_jobs; k++) {
         const ct_job *job = &work->jobs[k];
-        int n = work->batches[job->batch].n, n_correct;
+        int n = work->batches[job->batch].n;
         float *loss = ct_host_row(losses, job->out) + column;
         forward(plan, work, job, REF_TRAIN, g->logits);
         clear_gradients(plan);
         node_values(plan, g->logits, n, plan->logits);
-        loss[CT_LOSS_CE] = (float)ct_smooth_cross_entropy(objective->loss.label_smoothing,
-                                                          plan->logits, plan->labels, n,
-                                                          g->n_classes, plan->dlogits, &n_correct);
-        loss[CT_LOSS_CORRECT] = (float)n_correct;
-        loss[CT_LOSS_MV] = loss[CT_LOSS_DV] = 0;
+        ct_host_entropy(objective, plan->logits, plan->labels, n, g->n_classes, plan->dlogits,
+                        loss);
         add_to_gradient(plan, g->logits, n, plan->dlogits);
         if (objective->loss.ccl) contrast(plan, objective, k, job->out, n, loss);
         backward(plan, n);
