@@ -136,7 +136,7 @@ static ct_status write_summary(const ct_run *run, int world, int n_seeds, const 
         .costs = costs_of(run, world, last[world].iteration),
         .topology = &run->worlds[world].topology_facts,
         .partition = &run->worlds[world].partition_facts,
-        .data_fingerprint = 0, /* unknown until the data set can tell */
+        .data_fingerprint = run->data_fingerprint,
         .data_source = run->dataset.source,
         .precision = ct_precision_name(run->backend->precision),
         .n_threads = run->backend->n_threads,

@@ -37,6 +37,7 @@ typedef struct ct_run {
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
+    uint64_t data_fingerprint; /* of all its samples, also those of other ranks; 0: unknown */
     ct_topology topology;   /* all worlds side by side */
     ct_sparse w;            /* likewise */
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
