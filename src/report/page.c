@@ -13,18 +13,10 @@
 #define MAX_CARDS 12 /* of groups */
 #define DASH      "\xE2\x80\x93"
 
-static const ct_record *first_run(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
 /* The option's value if all groups have the same; NULL otherwise. */
 static const char *shared_option(const ct_report *r, const char *name) {
-    const char *value = ct_record_option_of(first_run(r, 0), name);
-    for (int g = 1; g < r->n_groups && value != NULL; g++) {
-        const char *other = ct_record_option_of(first_run(r, g), name);
-        if (other == NULL || strcmp(other, value) != 0) return NULL;
-    }
-    return value;
+    bool is_shared = ct_report_is_shared(r, name);
+    return is_shared ? ct_record_option_of(ct_report_first(r, 0), name) : NULL;
 }
 
 /* ---- heading ---- */
@@ -56,7 +48,7 @@ static int count_methods(const ct_report *r) {
     for (int g = 0; g < r->n_groups; g++) {
         bool is_new = true;
         for (int k = 0; k < g && is_new; k++)
-            is_new = !ct_report_same_method(first_run(r, g), first_run(r, k));
+            is_new = !ct_report_same_method(ct_report_first(r, g), ct_report_first(r, k));
         n += is_new;
     }
     return n;

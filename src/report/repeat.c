@@ -7,21 +7,7 @@
 #include "schema/config.h"
 #include "util/memory.h"
 
-static const ct_record *first_run(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
 /* ---- options ---- */
-
-static bool is_shared(const ct_report *r, const char *name) {
-    const char *value = ct_record_option_of(first_run(r, 0), name);
-    for (int g = 1; g < r->n_groups; g++) {
-        const char *other = ct_record_option_of(first_run(r, g), name);
-        if ((value == NULL) != (other == NULL)) return false;
-        if (value != NULL && strcmp(value, other) != 0) return false;
-    }
-    return true;
-}
 
 /* What is the run's own anyway. */
 static bool is_own(const char *name) {
@@ -35,7 +21,7 @@ static void add_cell(const char *value, ct_text *out) {
 }
 
 static void add_differing(const ct_report *r, ct_text *out) {
-    const ct_record *first = first_run(r, 0);
+    const ct_record *first = ct_report_first(r, 0);
     ct_text_add(out, "<div class=\"wide-table\"><table id=\"options-differing\">\n<thead><tr>"
                      "<th>differs in</th>");
     for (int g = 0; g < r->n_groups; g++) {
@@ -46,19 +32,19 @@ static void add_differing(const ct_report *r, ct_text *out) {
     ct_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int k = 0; k < first->n_options; k++) {
         const char *name = first->options[k].name;
-        if (is_shared(r, name) || is_own(name)) continue;
+        if (ct_report_is_shared(r, name) || is_own(name)) continue;
         ct_text_add(out, "<tr><th>");
         ct_markup_text(out, name);
         ct_text_add(out, "</th>");
         for (int g = 0; g < r->n_groups; g++)
-            add_cell(ct_record_option_of(first_run(r, g), name), out);
+            add_cell(ct_record_option_of(ct_report_first(r, g), name), out);
         ct_text_add(out, "</tr>\n");
     }
     ct_text_add(out, "</tbody></table></div>\n");
 }
 
 void ct_report_add_options(const ct_report *r, ct_text *out) {
-    const ct_record *first = first_run(r, 0);
+    const ct_record *first = ct_report_first(r, 0);
     if (first->n_options == 0) return;
     ct_text_add(out, "<section id=\"options\"><h2>Options</h2>\n");
     if (r->n_groups > 1) add_differing(r, out);
@@ -68,7 +54,7 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
                 r->n_groups > 1 ? "The same for all" : "Every option");
     for (int k = 0; k < first->n_options; k++) {
         const ct_record_option *o = &first->options[k];
-        if (!is_shared(r, o->name) || is_own(o->name)) continue;
+        if (!ct_report_is_shared(r, o->name) || is_own(o->name)) continue;
         ct_text_add(out, "<tr><th>");
         ct_markup_text(out, o->name);
         ct_text_add(out, "</th>");
@@ -145,15 +131,10 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
 
 /* "name = value" of every option as it is when nobody says otherwise. */
 static void add_defaults(ct_text *out) {
-    ct_config *config = ct_new(ct_config, 1);
-    if (config == NULL) {
-        out->failed = true;
-        return;
-    }
-    ct_config_init(config);
+    ct_config config;
+    ct_config_init(&config);
     ct_text_add(out, "\n");
-    ct_config_print(config, out);
-    ct_free(config);
+    ct_config_print(&config, out);
 }
 
 static void add_group_command(const ct_report *r, int group, const ct_text *defaults,
@@ -178,7 +159,7 @@ void ct_report_add_commands(const ct_report *r, ct_text *out) {
     add_defaults(&defaults);
     if (defaults.failed) out->failed = true;
     for (int g = 0; g < r->n_groups; g++) {
-        if (first_run(r, g)->n_options == 0) continue;
+        if (ct_report_first(r, g)->n_options == 0) continue;
         if (!is_open)
             ct_text_add(out, "<section id=\"repeat\"><h2>How to repeat this</h2>\n"
                              "<p class=\"note\">The same numbers, to the bit, on the same kind of "

@@ -38,10 +38,10 @@ typedef struct ct_run {
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
     uint64_t data_fingerprint; /* of all its samples, also those of other ranks; 0: unknown */
-    ct_topology topology;   /* all worlds side by side */
-    ct_sparse w;            /* likewise */
-    ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
-    ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
+    ct_topology topology;      /* all worlds side by side */
+    ct_sparse w;               /* likewise */
+    ct_schedule schedule;      /* of a graph that changes; n = 0: it stays */
+    ct_partition partition;    /* likewise: agents are rows, samples places in dataset.train */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
