@@ -218,9 +218,7 @@ static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_
             snprintf(text, sizeof text, "%.2f", 100 * value);
         ct_text_add(out, "<td data-value=\"");
         ct_markup_number(out, value);
-        ct_text_add(out, "\">");
-        ct_markup_text(out, text);
-        ct_text_add(out, "</td>");
+        ct_markup_wrap(out, "\">", text, "</td>");
     }
     add_state(run, out);
 }

@@ -255,9 +255,7 @@ static void add_facts(const frame *f, ct_text *out) {
     add_values(out, "y-to", &f->y.to, 1);
     add_values(out, "x-divisor", &f->x.divisor, 1);
     add_values(out, "y-divisor", &f->y.divisor, 1);
-    ct_text_add(out, " data-x-name=\"");
-    ct_markup_text(out, f->plot->x_name);
-    ct_text_add(out, "\"/>\n");
+    ct_markup_wrap(out, " data-x-name=\"", f->plot->x_name, "\"/>\n");
 }
 
 void ct_plot_draw(const ct_plot *plot, ct_text *out) {

@@ -15,9 +15,11 @@ static bool is_own(const char *name) {
 }
 
 static void add_cell(const char *value, ct_text *out) {
-    ct_text_add(out, "<td class=\"word long\">");
-    ct_markup_text(out, value == NULL ? "\xE2\x80\x93" : value[0] == '\0' ? "(none)" : value);
-    ct_text_add(out, "</td>");
+    ct_markup_wrap(out, "<td class=\"word long\">",
+                   value == NULL      ? "\xE2\x80\x93"
+                   : value[0] == '\0' ? "(none)"
+                                      : value,
+                   "</td>");
 }
 
 static void add_differing(const ct_report *r, ct_text *out) {
@@ -25,17 +27,13 @@ static void add_differing(const ct_report *r, ct_text *out) {
     ct_text_add(out, "<div class=\"wide-table\"><table id=\"options-differing\">\n<thead><tr>"
                      "<th>differs in</th>");
     for (int g = 0; g < r->n_groups; g++) {
-        ct_text_add(out, "<th class=\"word\">");
-        ct_markup_text(out, r->groups[g].label);
-        ct_text_add(out, "</th>");
+        ct_markup_wrap(out, "<th class=\"word\">", r->groups[g].label, "</th>");
     }
     ct_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int k = 0; k < first->n_options; k++) {
         const char *name = first->options[k].name;
         if (ct_report_is_shared(r, name) || is_own(name)) continue;
-        ct_text_add(out, "<tr><th>");
-        ct_markup_text(out, name);
-        ct_text_add(out, "</th>");
+        ct_markup_wrap(out, "<tr><th>", name, "</th>");
         for (int g = 0; g < r->n_groups; g++)
             add_cell(ct_record_option_of(ct_report_first(r, g), name), out);
         ct_text_add(out, "</tr>\n");
@@ -55,9 +53,7 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
     for (int k = 0; k < first->n_options; k++) {
         const ct_record_option *o = &first->options[k];
         if (!ct_report_is_shared(r, o->name) || is_own(o->name)) continue;
-        ct_text_add(out, "<tr><th>");
-        ct_markup_text(out, o->name);
-        ct_text_add(out, "</th>");
+        ct_markup_wrap(out, "<tr><th>", o->name, "</th>");
         add_cell(o->value, out);
         ct_text_add(out, "</tr>\n");
     }
@@ -141,9 +137,7 @@ static void add_group_command(const ct_report *r, int group, const ct_text *defa
                               ct_text *out) {
     ct_text command = {0};
     if (r->n_groups > 1) {
-        ct_text_add(out, "<h3>");
-        ct_markup_text(out, r->groups[group].label);
-        ct_text_add(out, "</h3>\n");
+        ct_markup_wrap(out, "<h3>", r->groups[group].label, "</h3>\n");
     }
     add_command(r, &r->groups[group], defaults, &command);
     if (command.failed) out->failed = true;

@@ -42,9 +42,7 @@ void ct_svg_close(ct_text *out) {
 }
 
 void ct_svg_title(ct_text *out, const char *title) {
-    ct_text_add(out, "<title>");
-    ct_markup_text(out, title);
-    ct_text_add(out, "</title>");
+    ct_markup_wrap(out, "<title>", title, "</title>");
 }
 
 void ct_svg_line(ct_text *out, const char *class, const char *more, double x1, double y1, double x2,
@@ -65,9 +63,7 @@ void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const ch
                 "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT "\" font-size=\"%g\" fill=\"%s\"",
                 class, x, y, size, ink_of(class));
     if (anchor[0] != 's') ct_text_add(out, " text-anchor=\"%s\"", anchor);
-    ct_text_add(out, ">");
-    ct_markup_text(out, text);
-    ct_text_add(out, "</text>\n");
+    ct_markup_wrap(out, ">", text, "</text>\n");
 }
 
 void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
