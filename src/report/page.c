@@ -377,7 +377,7 @@ static void add_footer(const ct_report *r, ct_text *out) {
 
 static void add_main(const ct_report *r, const ct_report_options *o, const ct_figures *figures,
                      ct_text *out) {
-    ct_text title = {0}, setting = {0};
+    CT_SCOPED(ct_text) title = {0}, setting = {0};
     add_title(r, o, &title);
     add_setting(r, &setting);
     ct_text_add(out, "<main id=\"report\">\n<header><h1>");
@@ -385,8 +385,6 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     ct_text_add(out, "</h1>\n<p class=\"setting\">");
     add_escaped(out, &setting);
     ct_text_add(out, "</p></header>\n");
-    ct_text_free(&title);
-    ct_text_free(&setting);
     if (o->intro != NULL)
         ct_text_add(out, "%s", o->intro);
     else
@@ -401,21 +399,19 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 }
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
-    ct_figures figures;
+    CT_SCOPED(ct_figures) figures = {0};
     CT_TRY(ct_figures_draw(report, options->figures, &figures));
     add_main(report, options, &figures, out);
-    ct_figures_free(&figures);
     return ct_text_status(out);
 }
 
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out) {
-    ct_text title = {0};
+    CT_SCOPED(ct_text) title = {0};
     add_title(report, options, &title);
     ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
                      "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
     add_escaped(out, &title);
-    ct_text_free(&title);
     ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
                 options->head != NULL ? options->head : "");
     CT_TRY(ct_report_body(report, options, out));

@@ -64,32 +64,11 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
 
 #define LINE 84 /* characters after which a command goes on in the next line */
 
-/* A word as a shell takes it. */
-static void add_word(ct_text *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_=+./,:@%";
-    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
-        ct_text_add(out, "%s", word);
-        return;
-    }
-    ct_text_add(out, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'')
-            ct_text_add(out, "'\\''");
-        else
-            ct_text_add(out, "%c", *word);
-    }
-    ct_text_add(out, "'");
-}
-
 /* "name = value\n" is a line of the text. */
 static bool has_line(const ct_text *lines, const ct_record_option *o) {
-    ct_text line = {0};
+    CT_SCOPED(ct_text) line = {0};
     ct_text_add(&line, "\n%s = %s\n", o->name, o->value);
-    bool is_there =
-        lines->chars != NULL && line.chars != NULL && strstr(lines->chars, line.chars) != NULL;
-    ct_text_free(&line);
-    return is_there;
+    return lines->chars != NULL && line.chars != NULL && strstr(lines->chars, line.chars) != NULL;
 }
 
 /* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */
@@ -118,7 +97,7 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
         ct_text_add(out, "%s --%s", is_full ? " \\\n   " : "", o->name);
         if (is_switch) continue;
         ct_text_add(out, " ");
-        add_word(out, o->value);
+        ct_shell_add(out, o->value);
     }
     ct_text_add(out, g->n_runs > 1 ? " --seeds " : " --seed ");
     for (int k = 0; k < g->n_runs; k++)

@@ -21,7 +21,7 @@ static ct_status make_room(reader *r, long epoch) {
     if (epoch <= c->n_epochs) return CT_OK;
     ct_epoch_sum *more =
         ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
-    if (more == NULL) return ct_fail(CT_NOMEM, "no memory for %ld epochs", epoch);
+    if (more == NULL) return ct_no_memory("the epochs");
     c->sums = more;
     c->n_epochs = epoch;
     return CT_OK;
