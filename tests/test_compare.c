@@ -15,6 +15,24 @@ static void a_comparison_gives_a_row_and_a_run_for_every_method(void) {
     CHECK(ct_file_exists("table/gt_lr_0.02_momentum_0/config.txt"));
 }
 
+/* The same as every study's: nothing is run, a part is run, and a method wins over the command
+ * line. */
+static void a_comparison_is_planned_and_run_in_parts_like_a_study(void) {
+    succeeds(COMPARE "--algorithms dsgdm,gt:lr=0.02 --out plan --dry-run");
+    CHECK(strstr(said.out, "2 of 2 runs to do") != NULL && !ct_dir_exists("plan"));
+    CHECK(strstr(said.out, "--lr 0.05") != NULL && strstr(said.out, "--lr 0.02") != NULL);
+    succeeds(COMPARE "--algorithms dsgdm,gt:lr=0.02 --out plan --only gt");
+    CHECK(strstr(said.out, "1 of 2 runs are not there yet") != NULL);
+    CHECK(ct_file_exists("plan/gt_lr_0.02/consensus.safetensors") && !ct_dir_exists("plan/dsgdm"));
+    static char csv[SAID];
+    slurp("plan/compare.csv", csv); /* what has ended, and no more */
+    CHECK(strstr(csv, "\ngt:lr=0.02,0.") != NULL && strstr(csv, "\ndsgdm") == NULL);
+    CHECK(strncmp(csv, "method,consensus_accuracy,consensus_accuracy_std,local_acc", 58) == 0);
+    succeeds(COMPARE "--algorithms dsgdm,gt:lr=0.02 --out plan");
+    CHECK(ct_file_exists("plan/report.html") && ct_file_exists("plan/dsgdm/summary.json"));
+    REFUSES(2, COMPARE "--algorithms dsgdm --out more --reuse", "--reuse copies what tables need");
+}
+
 /* A row of the table is what train alone gives. */
 static void a_row_is_the_run_that_train_gives(void) {
     ct_blob csv = {0};
@@ -65,8 +83,8 @@ static void what_makes_no_comparison_is_refused_before_anything_is_trained(void)
     REFUSES(2, NOTHING "--algorithms dsgdm:force=on", "'force' has no place in a method");
     REFUSES(2, NOTHING "--algorithms ccl:lambdas=1", "'lambdas' has no place in a method");
     REFUSES(2, NOTHING "--algorithms dsgdm:resume=x", "'resume' has no place in a method");
-    REFUSES(2, NOTHING "--algorithms dsgdm --resume x", "goes on by itself");
-    REFUSES(2, NOTHING "--algorithms dsgdm,gt:topology=rign", "no topology 'rign'");
+    REFUSES(2, NOTHING "--algorithms dsgdm --resume x", "are resumed by the same command");
+    REFUSES(2, NOTHING "--algorithms dsgdm,gt:topology=rign", "no --topology 'rign'");
     CHECK(!ct_dir_exists("nothing") && !ct_dir_exists("foo"));
 }
 
@@ -129,6 +147,7 @@ static void a_run_on_a_graph_that_changes_writes_its_files(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_comparison_gives_a_row_and_a_run_for_every_method);
+    TEST(a_comparison_is_planned_and_run_in_parts_like_a_study);
     TEST(a_row_is_the_run_that_train_gives);
     TEST(several_seeds_give_deviations);
     TEST(a_method_that_diverges_gets_a_row_that_says_so);

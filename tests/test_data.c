@@ -242,7 +242,7 @@ static void a_set_of_one_label_has_two_classes(void) {
 
 static void an_unknown_name_is_refused_with_the_known_ones(void) {
     ct_dataset d = {0};
-    CHECK_FAILS(open_set("fashion", &d), CT_INVAL, "no data set 'fashion'");
+    CHECK_FAILS(open_set("fashion", &d), CT_INVAL, "no --dataset 'fashion'");
     CHECK_FAILS(open_set("fashion", &d), CT_INVAL,
                 "shapes, noise, noise100, fashion-mnist, mnist, idx, cifar10");
 }

@@ -155,7 +155,7 @@ static void bad_requests_are_refused(void) {
     ct_partition p = {0};
     ct_partition_spec spec = spec_of("random", 16, 1);
     CHECK_FAILS(ct_partition_create(&spec, labels, 100, N_CLASSES, &p), CT_INVAL,
-                "no partition 'random'; known: dirichlet, iid, shards");
+                "no --partition 'random'; known: dirichlet, iid, shards");
     spec = spec_of("iid", 101, 1);
     CHECK_FAILS(ct_partition_create(&spec, labels, 100, N_CLASSES, &p), CT_INVAL,
                 "101 agents cannot share 100 samples");

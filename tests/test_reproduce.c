@@ -55,9 +55,10 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("[row a]\nagent = 4\n", "my.conf:2: unknown option --agent; did you mean");
     check_refused("[row a]\nlr = fast\n", "my.conf:2: --lr: 'fast' is not a number");
     check_refused("[row a]\npaper = good\n", "my.conf:2: paper: 'good' is neither");
+    check_refused("[row a]\npaper = 1\npaper = 2\n", "my.conf:3: 'paper' is set twice; first in");
     check_refused("[column x]\n[row a]\nlr = 1 | 2\n", "my.conf:3: 2 entries for 1 column");
     check_refused("[column x]\n[row a]\ncells = <\n", "my.conf:3: cells: '<' is none of +");
-    check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:1: --lambda-m, --lambda-d");
+    check_refused("[row a]\nloss = ce\nlambda-m = 1\n", "my.conf:3: --lambda-m, --lambda-d");
     check_refused("[row a b]\n[row a-B]\n", "my.conf:2: the runs of two rows would both be called");
     check_refused("[row a]\n[row ..]\n", "my.conf:2: a run cannot lie in '..'");
     check_refused("[row ***]\n", "my.conf:1: a run cannot lie in ''");
@@ -67,17 +68,17 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
 
 /* They are a run's to refuse, but it may be the last of many. */
 static void words_that_no_run_takes_are_named_with_their_line(void) {
-    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no algorithm 'ds");
-    check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no topology 'rign'");
+    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no --algorithm 'ds");
+    check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no --topology 'rign'");
     check_refused("[options]\ngraph = torus:3x3\nagents = 8\n[row a]\n", "my.conf:2: ");
-    check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no model 'lenet6");
-    check_refused("[row a]\ndataset = cifar\n", "my.conf:2: no data set 'cifar'");
-    check_refused("[row a]\nagents = 4\npartition = idd\n", "my.conf:3: no partition 'idd'");
+    check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no --model 'lenet6");
+    check_refused("[row a]\ndataset = cifar\n", "my.conf:2: no --dataset 'cifar'");
+    check_refused("[row a]\nagents = 4\npartition = idd\n", "my.conf:3: no --partition 'idd'");
     check_refused("[column x]\nlr-milestones = 2\n[row a]\n", "my.conf:2: --lr-milestones: '2'");
     check_refused("[row a]\nfault = rain=1\n", "my.conf:2: --fault");
     check_refused("[row a]\ncheckpoint-every = 10x\n", "my.conf:2: --checkpoint-every: '10x'");
     check_refused("[row a]\nprecision = fp64\n", "my.conf:2: --precision: no 'fp64'");
-    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no algorithm 'nosu");
+    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no --algorithm 'nosu");
     CHECK(!ct_dir_exists("never"));
 }
 
@@ -354,7 +355,7 @@ static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
 static void a_study_that_is_out_of_time_ends_in_order(void) {
     put("long.conf", OPTIONS "[row a]\n[row b]\n");
     CHECK(run("reproduce long.conf --quiet --out late --epochs 100000 --time-limit 0.3s") == 0);
-    CHECK(strstr(said.err, "2 runs of long left; the same command goes on") != NULL);
+    CHECK(strstr(said.err, "2 runs are left: the same command resumes") != NULL);
     CHECK(strstr(said.out, "2 of 2 runs are not there yet") != NULL);
     CHECK(!ct_file_exists("late/a/summary.json") && !ct_dir_exists("late/b"));
     CHECK(!ct_dir_exists("late/a") || ct_dir_exists("late/a/checkpoint"));
@@ -389,7 +390,7 @@ static void quick_runs_are_short_and_say_so(void) {
     CHECK(contains("results/toy-quick/table.md", "- with --epochs 40\n"));
     CHECK(contains("results/toy-quick/table.tex", "quick: 2 epochs only"));
     CHECK(of_summary("results/toy-quick/plain-iid", "epoch") == 2);
-    REFUSES(2, "reproduce toy.conf --quick=none", "--quick=none", "epochs");
+    REFUSES(2, "reproduce toy.conf --quick=none", "--quick: 'none' is not a whole number");
 }
 
 static void words_that_make_no_study_are_refused(void) {
@@ -397,7 +398,7 @@ static void words_that_make_no_study_are_refused(void) {
     REFUSES(2, "reproduce table99", "no experiment 'table99'", "reproduce list");
     REFUSES(1, "reproduce no/such.conf", "no/such.conf");
     REFUSES(2, "reproduce toy.conf --time-limit soon", "'soon' is no time");
-    REFUSES(2, "reproduce toy.conf --resume x", "go on by themselves");
+    REFUSES(2, "reproduce toy.conf --resume x", "are resumed by the same command");
     CHECK(setenv("OMPI_COMM_WORLD_SIZE", "2", 1) == 0);
     REFUSES(2, "reproduce toy.conf", "for one process");
     CHECK(unsetenv("OMPI_COMM_WORLD_SIZE") == 0);

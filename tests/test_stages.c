@@ -1,4 +1,5 @@
-/* Rows on their way: in and out of the memory that messages are packed in. */
+/* What goes into a backend's memory: rows on their way, in and out of the memory that messages are
+ * packed in, and pictures. */
 #include "test.h"
 
 #include "backend/backend.h"
@@ -49,8 +50,29 @@ static void rows_are_packed_on_the_gpu_and_in_pinned_memory(void) {
     check_packing("cuda", false);
 }
 
+static void pictures_of_too_many_channels_are_refused(void) {
+    static const char *const names[] = {"ref", "cpu"};
+    static uint8_t pixels[CT_MAX_CHANNELS + 1];
+    static const float mean[CT_MAX_CHANNELS + 1], std[CT_MAX_CHANNELS + 1];
+    int32_t label = 0;
+    ct_images images = {.n = 1, .channels = CT_MAX_CHANNELS + 1, .height = 1, .width = 1};
+    images.pixels = pixels;
+    images.labels = &label;
+    for (int k = 0; k < 2; k++) {
+        ct_backend *backend = NULL;
+        ct_source *source = NULL;
+        ct_backend_options options = {.n_threads = 1};
+        REQUIRE_OK(ct_backend_create(names[k], &options, &backend));
+        CHECK_FAILS(ct_source_create(backend, &images, mean, std, &source), CT_INVAL,
+                    "channels; at most");
+        CHECK(source == NULL);
+        ct_backend_free(&backend);
+    }
+}
+
 int main(void) {
     TEST(rows_are_packed_on_the_host);
     TEST(rows_are_packed_on_the_gpu_and_in_pinned_memory);
+    TEST(pictures_of_too_many_channels_are_refused);
     return test_report();
 }

@@ -33,15 +33,17 @@ static void run_until(const char *words, const char *path, int number) {
 static void a_signal_in_an_evaluation_keeps_the_next_run_from_beginning(void) {
     run_until("sweep " SLOW_TEST "--keep --lr 0.1,0.01 --out a",
               "a/lr_0.1/checkpoint/2/manifest.json", SIGINT);
-    CHECK(said.code == 130 && strstr(said.err, "stopped; 1 run is left") != NULL);
+    CHECK(said.code == 130 &&
+          strstr(said.err, "stopped; 1 run is left: the same command resumes") != NULL);
     CHECK(ct_file_exists("a/lr_0.1/summary.json") && !ct_dir_exists("a/lr_0.01"));
     run_until("sweep " SLOW_TEST "--keep --lr 0.1,0.01 --out b",
               "b/lr_0.1/checkpoint/2/manifest.json", SIGTERM);
-    CHECK(said.code == 0 && strstr(said.err, "1 run of sweep left") != NULL);
+    CHECK(said.code == 0 &&
+          strstr(said.err, "crosstalk: 1 run is left: the same command resumes") != NULL);
     CHECK(ct_file_exists("b/lr_0.1/summary.json") && !ct_dir_exists("b/lr_0.01"));
     run_until("compare " SLOW_TEST "--algorithms dsgdm,gt --out c",
               "c/dsgdm/checkpoint/2/manifest.json", SIGINT);
-    CHECK(said.code == 130 && strstr(said.err, "stopped; 1 method is left") != NULL);
+    CHECK(said.code == 130 && strstr(said.err, "stopped; 1 run is left") != NULL);
     CHECK(strstr(said.out, "\ndsgdm ") != NULL && !ct_dir_exists("c/gt"));
 }
 
@@ -53,15 +55,15 @@ static double loss_of(const char *path) {
 }
 
 /* Twice: in the first method, and with that one finished. */
-static void a_comparison_goes_on_after_a_signal(void) {
+static void a_comparison_resumes_after_a_signal(void) {
 #define COMPARE "compare " SLOW_TRAINING "--algorithms dsgdm,gt --out "
     struct stat before, after;
     succeeds(COMPARE "whole");
     run_until(COMPARE "cut", "cut/dsgdm/seed-2/setting.json", SIGTERM);
-    CHECK(said.code == 0 && strstr(said.err, "2 methods are left: the same command goes") != NULL);
+    CHECK(said.code == 0 && strstr(said.err, "2 runs are left: the same command resumes") != NULL);
     CHECK(ct_dir_exists("cut/dsgdm/checkpoint") && !ct_dir_exists("cut/gt"));
     run_until(COMPARE "cut", "cut/gt/seed-2/setting.json", SIGINT);
-    CHECK(said.code == 130 && strstr(said.err, "1 method is left: the same command goes") != NULL);
+    CHECK(said.code == 130 && strstr(said.err, "1 run is left: the same command resumes") != NULL);
     REQUIRE(stat("cut/dsgdm/summary.json", &before) == 0);
     succeeds(COMPARE "cut");
     REQUIRE(stat("cut/dsgdm/summary.json", &after) == 0);
@@ -74,7 +76,7 @@ static void a_comparison_goes_on_after_a_signal(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_signal_in_an_evaluation_keeps_the_next_run_from_beginning);
-    TEST(a_comparison_goes_on_after_a_signal);
+    TEST(a_comparison_resumes_after_a_signal);
     leave_folder();
     remove_tree(folder);
     return test_report();

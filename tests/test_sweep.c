@@ -229,7 +229,8 @@ static void results_of_other_data_are_not_taken(void) {
     "--lr 0.02,0.01 "
     char words[1024];
     put_data("pets/cats", 0);
-    put_data("pets/dogs", 0);
+    put_data("pets/dogs", 3);
+    put_data("pets/same", 0);
     put_data("moved/cats", 0);
     put_data("moved/cats-32", 0);
     put_data("other/cats", 5);
@@ -237,6 +238,7 @@ static void results_of_other_data_are_not_taken(void) {
     succeeds(PETS "--data-dir pets/cats/ --out all/pets");
     succeeds(PETS "--data-dir moved/cats --out all/pets");
     succeeds(PETS "--data-dir moved/cats-32 --out all/pets");
+    succeeds(PETS "--data-dir pets/same --out all/pets");
     succeeds(PETS "--table-only --out all/pets");
     CHECK(symlink("pets/cats", "link") == 0);
     succeeds(PETS "--data-dir link --out all/pets");
@@ -253,6 +255,9 @@ static void results_of_other_data_are_not_taken(void) {
     succeeds(words);
     succeeds(PETS "--data-dir moved/cats --out absolute");
     REFUSES(2, PETS "--data-dir pets/dogs --out absolute", "--data-dir cats");
+    /* files that were replaced since */
+    put_data("pets/cats", 5);
+    REFUSES(2, PETS "--data-dir pets/cats --out all/pets", "which may be other data");
 }
 
 static void lists_that_make_no_sweep_are_refused(void) {

@@ -402,10 +402,10 @@ static void impossible_requests_are_refused(void) {
         int n;
         const char *words;
     } cases[] = {
-        {"moebius", 8, "no topology 'moebius'; known: ring, chain, full"},
-        {"", 8, "no topology ''"},
-        {"Ring", 8, "no topology 'Ring'"},
-        {"rin", 8, "no topology 'rin'"},
+        {"moebius", 8, "no --topology 'moebius'; known: ring, chain, full"},
+        {"", 8, "no --topology ''"},
+        {"Ring", 8, "no --topology 'Ring'"},
+        {"rin", 8, "no --topology 'rin'"},
         {"ring", 0, "0 agents: must be 1 .. 65536"},
         {"ring", -3, "-3 agents"},
         {"ring", CT_MAX_AGENTS + 1, "65537 agents"},

@@ -30,6 +30,9 @@ ct_status ct_host_bank_read(const ct_bank *bank, int row, size_t first, size_t n
 
 ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                                 const float *std, ct_source **out) {
+    if (images->channels > CT_MAX_CHANNELS)
+        return ct_fail(CT_INVAL, "pictures of %d channels; at most %d are possible",
+                       images->channels, CT_MAX_CHANNELS);
     ct_host_source *source = ct_new(ct_host_source, 1);
     if (source == NULL) return ct_fail(CT_NOMEM, "no memory for a data source");
     source->base.backend = backend;

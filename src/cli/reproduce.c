@@ -14,13 +14,13 @@ void ct_cli_reproduce_help(FILE *out) {
         "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
         "table.md, table.csv, table.tex, the figure, report.html (all of it as a page, with every\n"
         "run's curves) and a run directory for every cell. Finished runs are kept, interrupted\n"
-        "ones go on, ones with other options are refused.\n",
+        "ones resumed, ones with other options refused.\n",
         out);
-    ct_cli_study_help(out);
-    fputs("  --quick[=EPOCHS]     so many epochs, or a twentieth of the paper's; tables say so\n\n"
-          "Options of crosstalk train apply to every run. --data-dir may be the folder that holds\n"
-          "all data sets. docs/REPRODUCE.md tells how to write a .conf. For one process.\n",
-          out);
+    ct_own_help("study", out);
+    fputs(
+        "\nOptions of crosstalk train apply to every run. --data-dir may be the folder that holds\n"
+        "all data sets. docs/REPRODUCE.md tells how to write a .conf. For one process.\n",
+        out);
 }
 
 ct_status ct_cli_reproduce(int n_args, char **args) {

@@ -19,17 +19,11 @@ void ct_cli_sweep_help(FILE *out) {
           "results.\n"
           "Options whose own value is a list (--seeds, --lr-milestones, --fault, paths) keep it;\n"
           "--grid sweeps any option, with | between values that have commas.\n"
-          "  --grid 'A=1,2;B=x|y' axes, as an option of a name has them\n"
-          "  --show METRICS       columns of the table [consensus,mean,worst,seconds]\n"
-          "  --sort-by METRIC     what the best has most of (losses and costs: least) [the first]\n"
-          "  --at-once N          rows of one run: so many worlds (lambdas times seeds) [16]\n",
+          "Options of crosstalk train apply to every run. Finished runs are kept, interrupted\n"
+          "ones resumed. For one process.\n",
           out);
-    ct_cli_study_help(out);
-    fputs(
-        "  --quick[=EPOCHS]     so many epochs, or a twentieth\n\n"
-        "Options of crosstalk train apply to every run. Finished runs are kept, interrupted ones\n"
-        "go on. For one process.\n",
-        out);
+    ct_own_help("sweep", out);
+    ct_own_help("study", out);
 }
 
 typedef struct axis {
@@ -42,7 +36,6 @@ typedef struct sweep {
     axis axes[MAX_AXES];
     int n_axes;
     ct_study study;
-    const ct_metric *sort_by;
 } sweep;
 
 /* ---- axes ---- */
@@ -129,54 +122,15 @@ static ct_status take_axis(sweep *s, int n_args, char **args, int *at, bool *is_
     return add_axis(s, name, value);
 }
 
-/* ---- own options ---- */
-
-static ct_status add_metric(void *context, const char *field) {
-    ct_study *study = context;
-    if (study->n_shown == CT_STUDY_SHOWN)
-        return ct_fail(CT_INVAL, "--show: at most %d metrics", CT_STUDY_SHOWN);
-    CT_TRY(ct_metric_find(field, &study->shown[study->n_shown]));
-    study->n_shown++;
-    return CT_OK;
-}
-
-static ct_status set_at_once(const char *value, ct_study_request *request) {
-    int64_t n = 0;
-    if (!ct_parse_i64(value, &n) || n < 1 || n > 1024)
-        return ct_fail(CT_INVAL, "--at-once: '%s' is no number from 1 to 1024", value);
-    request->at_once = (int)n;
-    return CT_OK;
-}
-
-static ct_status take(sweep *s, int n_args, char **args, int *at, ct_study_request *request,
-                      bool *is_ours) {
-    static const char *const names[] = {"grid", "show", "sort-by", "at-once"};
-    const char *value = NULL;
-    int which = -1;
-    for (int k = 0; k < 4 && value == NULL; k++) {
-        CT_TRY(ct_cli_own_option(n_args, args, at, names[k], &value));
-        which = k;
-    }
-    *is_ours = value != NULL;
-    if (value == NULL) return take_axis(s, n_args, args, at, is_ours);
-    switch (which) {
-    case 0: return add_grid(s, value);
-    case 1: return ct_split(value, add_metric, &s->study);
-    case 2: return ct_metric_find(value, &s->sort_by);
-    default: return set_at_once(value, request);
-    }
-}
-
-static ct_status own_options(sweep *s, int *n_args, char **args, ct_study_request *request) {
+/* Takes the options that have lists of values out of the arguments. */
+static ct_status take_axes(sweep *s, int *n_args, char **args) {
     int n_left = 0;
     for (int at = 0; at < *n_args; at++) {
-        bool is_ours;
-        CT_TRY(take(s, *n_args, args, &at, request, &is_ours));
-        if (!is_ours) args[n_left++] = args[at];
+        bool is_axis;
+        CT_TRY(take_axis(s, *n_args, args, &at, &is_axis));
+        if (!is_axis) args[n_left++] = args[at];
     }
     *n_args = n_left;
-    if (s->study.n_shown == 0)
-        CT_TRY(ct_split("consensus,mean,worst,seconds", add_metric, &s->study));
     if (s->n_axes > 0) return CT_OK;
     return ct_fail(CT_INVAL, "give an option several values, as in --lambda-m 1,.1,.01");
 }
@@ -223,19 +177,26 @@ static ct_status build(sweep *s, const ct_config *given) {
     snprintf(study->title, sizeof study->title, "Sweep on %.40s, %lld combinations", given->dataset,
              (long long)n);
     snprintf(study->out, sizeof study->out, "runs/sweep-%.60s-%s", given->dataset, names);
-    CT_TRY(ct_study_add_line(&study->columns, &study->n_columns, study->shown[0]->title, 0));
     for (int k = 0; k < (int)n; k++) CT_TRY(add_row(s, k));
-    study->sort_by = s->sort_by != NULL ? s->sort_by : study->shown[0];
     return CT_OK;
 }
 
 static ct_status run(sweep *s, int n_args, char **args) {
-    ct_study_request request = {.at_once = 16};
+    ct_study_request request = {0};
+    ct_study *study = &s->study;
     ct_config given;
+    ct_own own;
     int n_words;
     ct_config_init(&given);
     CT_TRY(ct_cli_study_options(&n_args, args, &request));
-    CT_TRY(own_options(s, &n_args, args, &request));
+    CT_TRY(ct_own_take("sweep", &n_args, args, &own));
+    request.at_once = (int)ct_own_whole(&own, "at-once");
+    CT_TRY(ct_study_add_metrics(ct_own_text(&own, "show"), study->shown, &study->n_shown));
+    study->sort_by = study->shown[0];
+    const char *grid = ct_own_text(&own, "grid"), *sort_by = ct_own_text(&own, "sort-by");
+    if (sort_by != NULL) CT_TRY(ct_metric_find(sort_by, &study->sort_by));
+    if (grid != NULL) CT_TRY(add_grid(s, grid));
+    CT_TRY(take_axes(s, &n_args, args));
     CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0, &n_words));
     CT_TRY(build(s, &given));
     return ct_cli_study(&s->study, &given, &request);
@@ -243,7 +204,7 @@ static ct_status run(sweep *s, int n_args, char **args) {
 
 ct_status ct_cli_sweep(int n_args, char **args) {
     sweep *s = ct_new(sweep, 1);
-    if (s == NULL) return ct_fail(CT_NOMEM, "no memory for a sweep");
+    if (s == NULL) return ct_no_memory("a sweep");
     ct_status status = run(s, n_args, args);
     ct_study_free(&s->study);
     ct_free(s);

@@ -96,7 +96,7 @@ ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **n
 ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, ct_dataset *out) {
     if (strcmp(name, "auto") == 0) CT_TRY(ct_dataset_recognise(options, &name));
     const set *found = find(name);
-    if (found == NULL) return ct_unknown_name("data set", name, NULL, ct_dataset_each);
+    if (found == NULL) return ct_unknown_name("dataset", name, NULL, ct_dataset_each);
     if (options->dir != NULL && ct_part_looks_right(options->dir))
         return ct_part_open(options->dir, found->facts.name, options, out);
 

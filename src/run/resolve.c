@@ -9,57 +9,27 @@
 #include "run/output.h"
 #include "run/run.h"
 
-#define LARGE_IMAGE 96 /* pixels: larger pictures are for ResNet-18 */
-
-typedef struct paper_row {
-    const char *dataset;
-    const char *model;
-    int epochs;
-    double lr;
-    double lambda[2][2]; /* (lambda_m, lambda_d) at alpha = 0.1, at alpha = 0.01 */
-} paper_row;
-
-/* The last row stands for every other data set. */
-static const paper_row paper[] = {
-    {"fashion-mnist", "lenet5", 50, 0.01, {{0.001, 0.001}, {0.01, 0.01}}},
-    {"mnist", "lenet5", 50, 0.01, {{0.001, 0.001}, {0.01, 0.01}}},
-    {"shapes", "lenet5", 50, 0.01, {{0.001, 0.001}, {0.01, 0.01}}},
-    {"cifar10", "resnet20", 200, 0.1, {{0.01, 0.0}, {0.01, 0.01}}},
-    {"cifar100", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
-    {"miniimagenet", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
-    {"imagenette", "mobilenetv2", 100, 0.01, {{0.001, 0.001}, {1, 1}}},
-    /* The paper says nothing more of ImageNet than its accuracies; pictures of one's own are taken
-     * as if they were CIFAR-100, large ones as if they were ImageNet. */
-    {"imagenet", "resnet18", 90, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
-    {"folder", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
-    {"pack", "resnet20", 100, 0.1, {{0.1, 0.1}, {0.1, 0.1}}},
-    {"", "lenet5", 50, 0.01, {{0.01, 0.01}, {0.01, 0.01}}},
-};
-
-static const paper_row *row_of(const char *dataset) {
-    const paper_row *row = paper;
-    while (row->dataset[0] != '\0' && strcmp(row->dataset, dataset) != 0) row++;
-    return row;
-}
-
-static bool starts_with(const char *text, const char *start) {
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool is_dyck_or_torus(const ct_config *c) {
-    return starts_with(c->topology, "dyck") || starts_with(c->topology, "torus");
-}
-
-static void choose_lambdas(ct_config *c, const paper_row *row) {
-    /* Between the paper's two skews the nearer one, in orders of magnitude. */
-    const double *lambda = row->lambda[c->alpha < sqrt(0.1 * 0.01)];
-    double m = lambda[0], d = lambda[1];
-    /* CIFAR-10 on larger or denser graphs: 0.1, 0.1. */
-    if (strcmp(row->dataset, "cifar10") == 0 && (c->agents > 16 || is_dyck_or_torus(c)))
-        m = d = 0.1;
+static void choose_lambdas(ct_config *c) {
+    bool is_large = c->agents > 16 || ct_topology_is_denser(c->topology);
+    const double *lambdas =
+        ct_dataset_lambdas(ct_dataset_defaults_of(c->dataset), c->alpha, is_large);
     bool is_given = strcmp(c->loss, "ccl") == 0 && c->ccl_adaptive == 0 && c->lambdas[0] == '\0';
-    if (c->is_auto[CT_OPT_lambda_m]) c->lambda_m = is_given ? m : 0;
-    if (c->is_auto[CT_OPT_lambda_d]) c->lambda_d = is_given ? d : 0;
+    if (c->is_auto[CT_OPT_lambda_m]) c->lambda_m = is_given ? lambdas[0] : 0;
+    if (c->is_auto[CT_OPT_lambda_d]) c->lambda_d = is_given ? lambdas[1] : 0;
+}
+
+/* A name that stands for an algorithm and a loss becomes both. */
+static ct_status expand_alias(ct_config *c) {
+    const ct_algo_alias *alias = ct_algo_alias_find(c->algorithm);
+    if (alias == NULL) return CT_OK;
+    bool is_free = !c->given[CT_OPT_loss] || strcmp(c->loss, "auto") == 0;
+    if (!is_free && strcmp(c->loss, alias->loss) != 0)
+        return ct_refuse("algorithm",
+                         "@algorithm %s is %s with @loss %s; for @loss %s use @algorithm %s",
+                         alias->name, alias->algorithm, alias->loss, c->loss, alias->algorithm);
+    snprintf(c->algorithm, sizeof c->algorithm, "%s", alias->algorithm);
+    snprintf(c->loss, sizeof c->loss, "%s", alias->loss);
+    return CT_OK;
 }
 
 static ct_status choose_loss(ct_config *c) {
@@ -72,13 +42,7 @@ static ct_status choose_loss(ct_config *c) {
         return ct_refuse("lambdas", "@lambdas names them all; leave @lambda-m, @lambda-d and "
                                     "@ccl-adaptive out");
     has_lambda = has_lambda || c->ccl_adaptive > 0 || c->lambdas[0] != '\0';
-    if (strcmp(c->algorithm, "ccl") == 0) {
-        if (c->given[CT_OPT_loss] && strcmp(c->loss, "ce") == 0)
-            return ct_refuse("algorithm", "@algorithm ccl is qg-dsgdm with @loss ccl; for @loss ce "
-                                          "use @algorithm qg-dsgdm");
-        snprintf(c->algorithm, sizeof c->algorithm, "qg-dsgdm");
-        snprintf(c->loss, sizeof c->loss, "ccl");
-    }
+    CT_TRY(expand_alias(c));
     if (strcmp(c->loss, "auto") == 0)
         snprintf(c->loss, sizeof c->loss, "%s", has_lambda ? "ccl" : "ce");
     if (strcmp(c->loss, "ce") == 0 && has_lambda)
@@ -130,10 +94,15 @@ static bool is_met(const ct_config *c, const char *needs) {
 }
 
 /* What was named for this run and does nothing in it was meant otherwise. */
-static ct_status check_needs(const ct_config *c) {
+static ct_status check_needs(const ct_config *c, const ct_algo *algo) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         const ct_option *o = &ct_run_options[id];
-        if (!c->named[id] || o->needs[0] == '\0' || is_met(c, o->needs)) continue;
+        if (!c->named[id]) continue;
+        const ct_algo *owner = ct_algo_of_option(o->name);
+        if (owner != NULL && !ct_algo_has_option(algo, o->name))
+            return ct_refuse(o->name, "@%s does nothing with %s; it is an option of %s", o->name,
+                             algo->name, owner->name);
+        if (o->needs[0] == '\0' || is_met(c, o->needs)) continue;
         int n = (int)strcspn(o->needs, "=");
         return ct_refuse(o->name, "@%s does nothing without @%.*s %s", o->name, n, o->needs,
                          o->needs + n + 1);
@@ -142,19 +111,19 @@ static ct_status check_needs(const ct_config *c) {
 }
 
 ct_status ct_config_choose(ct_config *c) {
-    const paper_row *row = row_of(c->dataset);
+    const ct_dataset_defaults *usual = ct_dataset_defaults_of(c->dataset);
+    const ct_algo *algo;
     CT_TRY(choose_loss(c));
-    choose_lambdas(c, row);
-    bool is_large = c->image_size > LARGE_IMAGE;
+    CT_TRY(ct_algo_find(c->algorithm, &algo));
+    choose_lambdas(c);
     if (c->is_auto[CT_OPT_model])
-        snprintf(c->model, sizeof c->model, "%s", is_large ? "resnet18" : row->model);
-    if (c->is_auto[CT_OPT_lr]) c->lr = row->lr;
-    if (c->is_auto[CT_OPT_epochs]) c->epochs = row->epochs;
-    if (c->is_auto[CT_OPT_gamma])
-        c->gamma = strcmp(c->algorithm, "qg-dsgdm") == 0 && is_dyck_or_torus(c) ? 0.9 : 1.0;
+        snprintf(c->model, sizeof c->model, "%s", ct_dataset_model(usual, (int)c->image_size));
+    if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
+    if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
+    if (c->is_auto[CT_OPT_gamma]) c->gamma = ct_algo_gamma(algo, c->topology);
     memset(c->is_auto, 0, sizeof c->is_auto);
     CT_TRY(check_names(c));
-    return check_needs(c);
+    return check_needs(c, algo);
 }
 
 ct_status ct_config_resolve(ct_config *c) {

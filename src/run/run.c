@@ -175,6 +175,8 @@ static ct_status build(ct_run *run) {
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
     CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
+    if (run->dataset.train_numbers == NULL)
+        run->data_fingerprint = ct_dataset_fingerprint(&run->dataset);
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));

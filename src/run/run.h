@@ -37,7 +37,7 @@ typedef struct ct_run {
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
-    uint64_t data_fingerprint; /* of all its samples, also those of other ranks; 0: unknown */
+    uint64_t data_fingerprint; /* of all its samples; 0: this process has a part of them */
     ct_topology topology;      /* all worlds side by side */
     ct_sparse w;               /* likewise */
     ct_schedule schedule;      /* of a graph that changes; n = 0: it stays */
@@ -153,7 +153,6 @@ ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
  * their splits.
  */
 ct_status ct_run_create_worlds(ct_run *run);
-#define ct_run_parse_pair ct_record_parse_pair /* "m:d", one of --lambdas */
 ct_status ct_run_split_data(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,

@@ -1,6 +1,5 @@
 /* The runs of a study: every row with every column. */
 #include <ctype.h>
-#include <dirent.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,56 +13,41 @@
 
 #define QUICK_PART 20 /* --quick takes this part of the epochs */
 
-/* Says again what was caught, with the line of the file in front. */
-static ct_status placed(const ct_study *study, int line, ct_error *error) {
-    if (error->status == CT_NOMEM || line == 0) return ct_fail_again(error);
-    error->status = CT_IO;
-    return ct_fail_in(error, "%s:%d", study->path, line);
-}
-#define TRY_AT(study, line, call)                                                                  \
-    do {                                                                                           \
-        ct_error error_;                                                                           \
-        if (CT_CATCH(&error_, call) != CT_OK) return placed(study, line, &error_);                 \
-    } while (0)
-
 /* ---- values with an entry for every column ---- */
 
-static int count_entries(const char *value) {
-    int n = 1;
-    for (; *value != '\0'; value++) n += *value == '|';
-    return n;
+/* A value without | is every column's. */
+static ct_status entry_of(const ct_study *study, const ct_setting *s, int column,
+                          char out[CT_CONFIG_TEXT]) {
+    int n = ct_parts_count(s->value);
+    if (n > 1 && n != study->n_columns)
+        return ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
+                       study->n_columns == 1 ? "" : "s");
+    ct_parts_get(s->value, n > 1 ? column : 0, n, out, CT_CONFIG_TEXT);
+    return CT_OK;
 }
 
-/* The k-th entry, blanks trimmed; a value without | is every column's. */
-static ct_status entry_of(const ct_study *study, const char *value, int line, int k, char *out,
-                          size_t size) {
-    int n = count_entries(value);
-    if (n > 1 && n != study->n_columns)
-        TRY_AT(study, line,
-               ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
-                       study->n_columns == 1 ? "" : "s"));
-    for (int skipped = 0; n > 1 && skipped < k; skipped++) value = strchr(value, '|') + 1;
-    value += strspn(value, " \t");
-    size_t length = strcspn(value, "|");
-    while (length > 0 && strchr(" \t", value[length - 1]) != NULL) length--;
-    snprintf(out, size, "%.*s", (int)length, value);
-    return CT_OK;
+static ct_status apply_one(const ct_study *study, const ct_setting *s, int column,
+                           ct_config *config) {
+    char value[CT_CONFIG_TEXT];
+    CT_TRY(entry_of(study, s, column, value));
+    return ct_config_set(config, s->name, value);
 }
 
 static ct_status apply(const ct_study *study, const ct_settings *settings, int column,
                        ct_config *config) {
-    char value[CT_CONFIG_TEXT];
     for (int k = 0; k < settings->n; k++) {
         const ct_setting *s = &settings->items[k];
-        CT_TRY(entry_of(study, s->value, s->line, column, value, sizeof value));
-        TRY_AT(study, s->line, ct_config_set(config, s->name, value));
+        CT_TRY_AT(study, s->line, apply_one(study, s, column, config));
     }
     return CT_OK;
 }
 
 /* "86.63 +- 0.52", "0.351" or "-" */
-static ct_status parse_estimate(const char *text, ct_estimate *out) {
+static ct_status read_paper(const ct_study *study, const ct_setting *paper, int column,
+                            ct_estimate *out) {
+    char text[CT_CONFIG_TEXT];
     *out = (ct_estimate){.mean = NAN, .deviation = NAN};
+    CT_TRY(entry_of(study, paper, column, text));
     if (text[0] == '\0' || strcmp(text, "-") == 0) return CT_OK;
     char mean[64], deviation[64] = "";
     const char *sign = strstr(text, "+-");
@@ -103,19 +87,6 @@ static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
     add_slug(cell->name, sizeof cell->name, study->columns[cell->column].label);
 }
 
-/* The epochs that the run takes; --quick makes them fewer. */
-static ct_status count_epochs(const ct_study_request *request, const ct_config *resolved,
-                              ct_cell *cell) {
-    char text[32];
-    int64_t all = resolved->epochs;
-    int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
-    cell->epochs = all;
-    if (!request->is_quick || n >= all) return CT_OK;
-    cell->epochs = n > 1 ? n : 1;
-    snprintf(text, sizeof text, "%lld", (long long)cell->epochs);
-    return ct_config_set(&cell->config, "epochs", text);
-}
-
 /* A list of one seed is that seed. */
 static ct_status simplify_seeds(ct_config *config) {
     if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
@@ -125,31 +96,32 @@ static ct_status simplify_seeds(ct_config *config) {
     return CT_OK;
 }
 
-/* A folder in `dir` that is named after the data set, as imagenette-160; the first by name. */
-static bool find_inside(const char *dir, const char *dataset, char *out, size_t size) {
-    char best[256] = "";
-    size_t n = strlen(dataset);
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        bool fits = strncmp(e->d_name, dataset, n) == 0 && !isalnum((unsigned char)e->d_name[n]);
-        if (!fits || strlen(e->d_name) >= sizeof best) continue;
-        if (best[0] == '\0' || strcmp(e->d_name, best) < 0)
-            snprintf(best, sizeof best, "%s", e->d_name);
-    }
-    if (d != NULL) closedir(d);
-    int length = snprintf(out, size, "%s/%s", dir, best);
-    return best[0] != '\0' && length > 0 && (size_t)length < size && ct_dir_exists(out);
+typedef struct search {
+    const char *dataset;
+    ct_path found; /* "": nothing yet */
+} search;
+
+/* imagenette-160 is named after imagenette. */
+static ct_status look_for_data(void *context, const char *path, const char *name) {
+    search *s = context;
+    size_t n = strlen(s->dataset);
+    bool fits = !isalnum((unsigned char)name[n]);
+    if (fits && s->found.text[0] == '\0') snprintf(s->found.text, sizeof s->found.text, "%s", path);
+    return CT_OK;
 }
 
 /* A study may need several data sets: --data-dir may be the folder that holds them all. Those that
  * the system has a place for (Fashion-MNIST) are taken from there if they are not in it. */
 static void choose_data_dir(ct_config *config) {
-    char inside[CT_CONFIG_TEXT];
+    search s = {.dataset = config->dataset};
     const char *name = NULL;
     if (config->data_dir[0] == '\0') return;
-    bool has_place = strcmp(config->dataset, "fashion-mnist") == 0;
-    if (find_inside(config->data_dir, config->dataset, inside, sizeof inside)) {
-        memcpy(config->data_dir, inside, sizeof inside);
+    (void)CT_CATCH(NULL, ct_study_each_dir(config->data_dir, s.dataset, look_for_data, &s));
+    size_t n = strlen(s.found.text);
+    const ct_dataset_facts *facts = ct_dataset_facts_of(config->dataset);
+    bool has_place = facts != NULL && facts->place != NULL;
+    if (n > 0 && n < sizeof config->data_dir) {
+        memcpy(config->data_dir, s.found.text, n + 1);
     } else if (has_place) {
         ct_dataset_options options = ct_run_data_options(config);
         bool is_known = CT_CATCH(NULL, ct_dataset_recognise(&options, &name)) == CT_OK;
@@ -182,31 +154,50 @@ static int line_of(const ct_study *study, const ct_config *given, const ct_cell 
     return row->line;
 }
 
-/* An option that the error is about says more than `option`. */
-static ct_status place_option(const ct_study *study, const ct_config *given, const ct_cell *cell,
-                              const char *option, ct_error *error) {
-    const char *name = error->about[0] != '\0' ? error->about : option;
-    return placed(study, line_of(study, given, cell, name), error);
+/* A graph is made once for all cells that have it. */
+static ct_status check_graph(const ct_study *study, const ct_config *c) {
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_config *before = &study->cells[k].config;
+        if (!study->cells[k].is_selected) continue;
+        if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
+    }
+    return ct_config_check_graph(c);
+}
+
+static ct_status check_options(const ct_study *study, const ct_config *c, const char **option) {
+    CT_TRY(ct_config_check(c, option));
+    *option = "topology";
+    return check_graph(study, c);
 }
 
 /* A typing error costs no time: it is found before the first run begins. Tables of what is there
  * need none of it. */
 static ct_status check_words(const ct_study *study, const ct_config *given,
                              const ct_study_request *request, const ct_cell *cell) {
-    const ct_config *c = &cell->config;
+    const ct_config *c = &cell->resolved;
     const char *option = "";
-    bool is_done = !c->force && ct_dir_has(c->out, "summary.json");
+    bool is_done = !c->force && ct_record_has(c->out, CT_FILE_SUMMARY);
     if (request->table_only || !cell->is_selected || is_done) return CT_OK;
     ct_error error;
-    if (CT_CATCH(&error, ct_config_check(c, &option)) != CT_OK)
-        return place_option(study, given, cell, option, &error);
-    for (int k = 0; k < study->n_cells; k++) {
-        const ct_config *before = &study->cells[k].config;
-        if (!study->cells[k].is_selected) continue;
-        if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
-    }
-    if (CT_CATCH(&error, ct_config_check_graph(c)) == CT_OK) return CT_OK;
-    return place_option(study, given, cell, "topology", &error);
+    if (CT_CATCH(&error, check_options(study, c, &option)) == CT_OK) return CT_OK;
+    if (error.about[0] != '\0') option = error.about;
+    return ct_study_fail_at(study, line_of(study, given, cell, option), &error);
+}
+
+/* The only place where a cell's options are resolved. --quick takes fewer epochs than they say. */
+static ct_status resolve(const ct_study *study, const ct_config *given,
+                         const ct_study_request *request, ct_cell *cell) {
+    char text[32];
+    ct_error error;
+    cell->resolved = cell->config;
+    if (CT_CATCH(&error, ct_config_choose(&cell->resolved)) != CT_OK)
+        return ct_study_fail_at(study, line_of(study, given, cell, error.about), &error);
+    int64_t all = cell->resolved.epochs;
+    int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
+    if (!request->is_quick || n >= all) return CT_OK;
+    snprintf(text, sizeof text, "%lld", (long long)(n > 1 ? n : 1));
+    CT_TRY(ct_config_set(&cell->config, "epochs", text));
+    return ct_config_set(&cell->resolved, "epochs", text);
 }
 
 static ct_status configure(const ct_study *study, const ct_config *given,
@@ -214,21 +205,18 @@ static ct_status configure(const ct_study *study, const ct_config *given,
     const ct_study_line *row = &study->rows[cell->row];
     ct_config *c = &cell->config;
     ct_config_init(c);
+    if (study->is_comparison) ct_config_override(c, given);
     CT_TRY(apply(study, &study->options, cell->column, c));
     CT_TRY(apply(study, &study->columns[cell->column].options, cell->column, c));
     CT_TRY(apply(study, &row->options, cell->column, c));
-    ct_config_override(c, given);
+    if (!study->is_comparison) ct_config_override(c, given);
     CT_TRY(simplify_seeds(c));
     choose_data_dir(c);
     CT_TRY(ct_run_name_data(c));
     CT_TRY(set_dir(study, cell));
-    ct_config resolved = *c;
-    TRY_AT(study, row->line, ct_config_choose(&resolved));
-    CT_TRY(count_epochs(request, &resolved, cell));
+    CT_TRY(resolve(study, given, request, cell));
     CT_TRY(check_words(study, given, request, cell));
-    char text[CT_CONFIG_TEXT];
-    CT_TRY(entry_of(study, row->paper, row->paper_line, cell->column, text, sizeof text));
-    TRY_AT(study, row->paper_line, parse_estimate(text, &cell->paper));
+    CT_TRY_AT(study, row->paper.line, read_paper(study, &row->paper, cell->column, &cell->paper));
     return CT_OK;
 }
 
@@ -265,60 +253,55 @@ static bool is_usable(const char *name) {
 
 static ct_status check_name(const ct_study *study, const ct_cell *cell) {
     if (!is_usable(cell->name))
-        TRY_AT(study, study->rows[cell->row].line,
-               ct_fail(CT_IO, "a run cannot lie in '%s'; give the row another label", cell->name));
+        return ct_fail(CT_IO, "a run cannot lie in '%s'; give the row another label", cell->name);
     for (int k = 0; k < study->n_cells; k++)
         if (strcmp(study->cells[k].name, cell->name) == 0)
-            TRY_AT(study, study->rows[cell->row].line,
-                   ct_fail(CT_IO, "the runs of two rows would both be called '%s'", cell->name));
+            return ct_fail(CT_IO, "the runs of two rows would both be called '%s'", cell->name);
     return CT_OK;
 }
 
 /* +, - or < of a place */
-static ct_status kind_of(const ct_study *study, int row, int column, char *out) {
-    const ct_study_line *l = &study->rows[row];
-    char text[CT_CONFIG_TEXT] = "+";
-    if (l->cells[0] != '\0')
-        CT_TRY(entry_of(study, l->cells, l->cells_line, column, text, sizeof text));
+static ct_status kind_of(const ct_study *study, const ct_setting *cells, int column, int *out) {
+    char text[CT_CONFIG_TEXT];
+    CT_TRY(entry_of(study, cells, column, text));
     bool ok = strlen(text) == 1 && strchr("+-<", text[0]) != NULL && (column > 0 || *text != '<');
     if (!ok)
-        TRY_AT(study, l->cells_line,
-               ct_fail(CT_IO,
-                       "cells: '%s' is none of + (a run), - (none), < (the run of the "
-                       "cell before)",
-                       text));
+        return ct_fail(CT_IO,
+                       "cells: '%s' is none of + (a run), - (none), < (the run of the cell before)",
+                       text);
     *out = text[0];
     return CT_OK;
 }
 
-/* The cell is all of its row. */
-static ct_status is_whole_row(const ct_study *study, int row, int column, bool *out) {
-    *out = column == 0;
-    for (int k = 1; k < study->n_columns && *out; k++) {
-        char kind;
-        CT_TRY(kind_of(study, row, k, &kind));
-        *out = kind == '<';
-    }
-    return CT_OK;
-}
-
 static ct_status add_cell(ct_study *study, const ct_config *given, const ct_study_request *request,
-                          int row, int column) {
-    int *at = &study->at[row * study->n_columns + column];
-    char kind;
-    bool is_row;
-    *at = -1;
-    CT_TRY(kind_of(study, row, column, &kind));
-    if (kind == '<') *at = at[-1];
-    if (kind != '+') return CT_OK;
-    CT_TRY(is_whole_row(study, row, column, &is_row));
+                          int row, int column, bool is_row) {
     ct_cell *cell = &study->cells[study->n_cells];
     *cell = (ct_cell){.row = row, .column = column, .data = &study->data};
     name_cell(study, is_row, cell);
-    CT_TRY(check_name(study, cell));
+    CT_TRY_AT(study, study->rows[row].line, check_name(study, cell));
     CT_TRY(select_cell(cell, request->only));
     CT_TRY(configure(study, given, request, cell));
-    *at = study->n_cells++;
+    study->n_cells++;
+    return CT_OK;
+}
+
+static ct_status add_row(ct_study *study, const ct_config *given, const ct_study_request *request,
+                         int row) {
+    const ct_setting *cells = &study->rows[row].cells;
+    int *at = &study->at[row * study->n_columns]; /* the kinds first, then the cells */
+    bool is_row = true;                           /* one cell is all of it */
+    for (int k = 0; k < study->n_columns; k++) {
+        at[k] = '+';
+        if (cells->line > 0) CT_TRY_AT(study, cells->line, kind_of(study, cells, k, &at[k]));
+        is_row = is_row && at[k] == (k == 0 ? '+' : '<');
+    }
+    for (int k = 0; k < study->n_columns; k++) {
+        int kind = at[k];
+        at[k] = kind == '<' ? at[k - 1] : -1;
+        if (kind != '+') continue;
+        at[k] = study->n_cells;
+        CT_TRY(add_cell(study, given, request, row, k, is_row));
+    }
     return CT_OK;
 }
 
@@ -330,27 +313,22 @@ static ct_status take_memory(ct_study *study) {
     study->at = ct_new(int, n);
     study->order = ct_new(int, (size_t)study->n_rows);
     if (study->cells == NULL || study->at == NULL || study->order == NULL)
-        return ct_fail(CT_NOMEM, "no memory for %zu runs", n);
+        return ct_no_memory("the runs of a study");
     for (int k = 0; k < study->n_rows; k++) study->order[k] = k;
     return CT_OK;
 }
 
-static void say_quick(ct_study *study, const ct_study_request *request) {
+static void say_quick(ct_study *study) {
     int64_t least = INT64_MAX, most = 0;
     for (int k = 0; k < study->n_cells; k++) {
-        int64_t n = study->cells[k].epochs;
+        int64_t n = study->cells[k].resolved.epochs;
         if (n < least) least = n;
         if (n > most) most = n;
     }
-    if (!request->is_quick) return;
-    if (least == most)
-        snprintf(study->said, sizeof study->said,
-                 "quick: %lld epoch%s only, not what the paper ran", (long long)most,
-                 most == 1 ? "" : "s");
-    else
-        snprintf(study->said, sizeof study->said,
-                 "quick: %lld to %lld epochs only, not what the paper ran", (long long)least,
-                 (long long)most);
+    char range[32] = "";
+    if (least < most) snprintf(range, sizeof range, "%lld to ", (long long)least);
+    snprintf(study->said, sizeof study->said, "quick: %s%lld epoch%s only, not what the paper ran",
+             range, (long long)most, most == 1 ? "" : "s");
 }
 
 static ct_status say_options(ct_study *study, const ct_config *given) {
@@ -364,13 +342,21 @@ static ct_status say_options(ct_study *study, const ct_config *given) {
     return status;
 }
 
+/* What nobody has said of the table. */
+static ct_status complete(ct_study *s) {
+    if (s->n_shown == 0) CT_TRY(ct_study_add_metrics("consensus", s->shown, &s->n_shown));
+    if (s->n_columns == 0)
+        CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));
+    if (s->n_heads == 0) s->n_heads = 1;
+    return CT_OK;
+}
+
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request) {
     bool is_any = false;
+    CT_TRY(complete(study));
     CT_TRY(take_memory(study));
-    for (int row = 0; row < study->n_rows; row++)
-        for (int column = 0; column < study->n_columns; column++)
-            CT_TRY(add_cell(study, given, request, row, column));
-    say_quick(study, request);
+    for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, request, row));
+    if (request->is_quick) say_quick(study);
     CT_TRY(say_options(study, given));
     CT_TRY(ct_figure_place_cells(study));
     for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;

@@ -58,21 +58,18 @@ static ct_status check_training(const ct_config *c, const char **option) {
     return ct_precision_parse(c->precision, &precision);
 }
 
-ct_status ct_config_check(const ct_config *config, const char **option) {
+ct_status ct_config_check(const ct_config *c, const char **option) {
     const ct_algo *algo;
-    ct_config c = *config;
-    *option = "";
-    CT_TRY(ct_config_choose(&c));
     *option = "algorithm";
-    CT_TRY(ct_algo_find(c.algorithm, &algo));
+    CT_TRY(ct_algo_find(c->algorithm, &algo));
     *option = "model";
-    CT_TRY(check_model(c.model));
+    CT_TRY(check_model(c->model));
     *option = "dataset";
-    CT_TRY(check_listed("data set", c.dataset, ct_dataset_each));
+    CT_TRY(check_listed("dataset", c->dataset, ct_dataset_each));
     *option = "partition";
-    if (c.partition_file[0] == '\0')
-        CT_TRY(check_listed("partition", c.partition, ct_partition_each));
-    return check_training(&c, option);
+    if (c->partition_file[0] == '\0')
+        CT_TRY(check_listed("partition", c->partition, ct_partition_each));
+    return check_training(c, option);
 }
 
 ct_status ct_config_check_graph(const ct_config *config) {

@@ -1,10 +1,9 @@
 /* Whether a finished run saw the data that its cell is about. Where data lie does not matter, so
  * that results can be moved and kept beside the program; which they are does. Sets with a name of
- * their own (CIFAR-10) are the same everywhere. The others (any IDX files, a folder of pictures)
- * are told by what a run has written down: the last part of the path they came from, and the hash
- * of their split, which follows from the labels. A folder with another name may be other data even
- * if its labels are alike (the same pictures, blurred): a refusal costs less than a table of
- * something else. */
+ * their own (CIFAR-10) are the same everywhere. Of the others (any IDX files, a folder of pictures)
+ * a run has written down the fingerprint, which decides where the cell's can be read in no time.
+ * Else the last part of the path they came from does: a folder with another name may be other data
+ * (the same pictures, blurred), and a refusal costs less than a table of something else. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +12,6 @@
 #include "run/run.h"
 #include "study/study_internal.h"
 #include "util/file.h"
-
-static bool is_one_of(const char *name, const char *const *list) {
-    while (*list != NULL && strcmp(*list, name) != 0) list++;
-    return *list != NULL;
-}
 
 /* The last part of a path; "" where it has no name (".", "/"). */
 static void last_part(const char *path, char *out, size_t size) {
@@ -36,54 +30,46 @@ static bool are_alike(const char *a, const char *b) {
     return strncmp(a, b, n) == 0 && !isalnum((unsigned char)*more);
 }
 
-/* The cell's data, as it was opened for a cell before or is now; false: it cannot be. */
-static bool open_data(const ct_cell *cell, ct_study_data *data) {
-    const ct_config *c = &cell->config;
+/* Of the cell's data, as it was opened for a cell before or is now; 0: it cannot be. */
+static uint64_t fingerprint_of(const ct_cell *cell) {
+    const ct_config *c = &cell->resolved;
+    ct_study_data *data = cell->data;
     char key[sizeof data->key];
-    snprintf(key, sizeof key, "%s %lld %g %s", c->dataset, (long long)c->train_samples,
-             c->test_fraction, c->data_dir);
-    if (strcmp(key, data->key) == 0) return data->is_open;
-    ct_study_data_free(data);
-    memcpy(data->key, key, sizeof key);
-    data->is_open = CT_CATCH(NULL, ct_run_open_data(c, 0, &data->set)) == CT_OK;
-    return data->is_open;
+    snprintf(key, sizeof key, "%s %lld %lld %g %s", c->dataset, (long long)c->train_samples,
+             (long long)c->test_samples, c->test_fraction, c->data_dir);
+    if (strcmp(key, data->key) != 0) {
+        ct_dataset set;
+        memcpy(data->key, key, sizeof key);
+        data->fingerprint = 0;
+        if (CT_CATCH(NULL, ct_run_open_data(c, 0, &set)) == CT_OK) {
+            data->fingerprint = ct_dataset_fingerprint(&set);
+            ct_dataset_free(&set);
+        }
+    }
+    return data->fingerprint;
 }
 
-void ct_study_data_free(ct_study_data *data) {
-    if (data->is_open) ct_dataset_free(&data->set);
-    *data = (ct_study_data){.is_open = false};
-}
-
-/* The split of the first seed is not the one that was saved. */
-static bool is_split_otherwise(const ct_cell *cell, const ct_json *summary) {
-    const ct_json *partition = ct_json_get(summary, "partition");
-    const ct_json *saved = partition != NULL ? ct_json_get(partition, "hash") : NULL;
-    const ct_config *c = &cell->config;
-    ct_partition split = {0};
-    ct_partition_facts facts = {0};
-    if (saved == NULL || saved->kind != CT_JSON_STRING || cell->data == NULL) return false;
-    if (!open_data(cell, cell->data)) return false;
-    const ct_dataset *set = &cell->data->set;
-    uint64_t seed = c->seeds[0] != '\0' ? strtoull(c->seeds, NULL, 10) : (uint64_t)c->seed;
-    if (CT_CATCH(NULL, ct_run_partition(c, set, seed, &split)) != CT_OK) return false;
-    ct_partition_measure(&split, set->train.labels, set->n_classes, NULL, &facts);
-    ct_partition_free(&split);
-    return strtoull(saved->string, NULL, 16) != facts.hash;
+/* What the run has written down; 0: nothing. */
+static uint64_t saved_fingerprint(const ct_json *summary) {
+    const ct_json *data = ct_json_get(summary, "data");
+    const ct_json *saved = data != NULL ? ct_json_get(data, "fingerprint") : NULL;
+    return saved != NULL && saved->kind == CT_JSON_STRING ? strtoull(saved->string, NULL, 16) : 0;
 }
 
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source) {
-    static const char *const unnamed[] = {"idx", "npy", "folder", "pack", NULL};
-    static const char *const quick[] = {"idx", "npy", NULL}; /* to open */
-    const ct_config *c = &cell->config;
+    const ct_config *c = &cell->resolved;
+    const ct_dataset_facts *facts = ct_dataset_facts_of(c->dataset);
     const ct_json *saved = ct_json_get(summary, "data_source");
     char then[256], now[256];
     if (saved == NULL || saved->kind != CT_JSON_STRING || c->data_dir[0] == '\0') return false;
     *source = saved->string;
-    if (!is_one_of(c->dataset, unnamed) || strstr(c->data_dir, "%r") != NULL) return false;
-    if (strcmp(saved->string, c->data_dir) == 0 || ct_dir_is_same(saved->string, c->data_dir))
-        return false;
+    if (facts == NULL || facts->kind < CT_DATA_OWN_ARRAYS) return false;
+    if (strstr(c->data_dir, "%r") != NULL) return false; /* a part for every rank */
+    uint64_t theirs = facts->kind == CT_DATA_OWN_ARRAYS ? saved_fingerprint(summary) : 0;
+    uint64_t ours = theirs != 0 ? fingerprint_of(cell) : 0;
+    if (ours != 0) return ours != theirs;
+    if (ct_dir_is_same(saved->string, c->data_dir)) return false;
     last_part(saved->string, then, sizeof then);
     last_part(c->data_dir, now, sizeof now);
-    if (then[0] != '\0' && now[0] != '\0' && !are_alike(then, now)) return true;
-    return is_one_of(c->dataset, quick) && is_split_otherwise(cell, summary);
+    return then[0] != '\0' && now[0] != '\0' && !are_alike(then, now);
 }

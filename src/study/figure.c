@@ -62,57 +62,42 @@ static bool number_in(const ct_json *value, double *out) {
     return *at != '\0';
 }
 
-/* The value that a cell's run has of an option. */
+/* The value that a cell's run has of the option. */
 static ct_status find_x(const ct_study *study, ct_cell *cell) {
     ct_json *options = NULL;
-    ct_config resolved = cell->config;
-    CT_TRY(ct_config_choose(&resolved));
-    ct_status status = ct_config_to_json(&resolved, &options);
-    if (status == CT_OK && !number_in(ct_json_get(options, study->figure.x), &cell->x))
-        status = ct_fail(CT_IO, "%s:%d: figure: %s has no number as its --%s", study->path,
-                         study->figure.line, cell->name, study->figure.x);
+    CT_TRY(ct_config_to_json(&cell->resolved, &options));
+    bool is_there = number_in(ct_json_get(options, study->figure.x), &cell->x);
     ct_json_free(&options);
-    return status;
+    if (is_there) return CT_OK;
+    return ct_fail(CT_IO, "figure: %s has no number as its @%s", cell->name, study->figure.x);
+}
+
+/* Two runs of a row would lie one upon the other. */
+static ct_status place_cell(const ct_study *study, ct_cell *cell) {
+    CT_TRY(find_x(study, cell));
+    for (const ct_cell *c = study->cells; c < cell; c++)
+        if (c->row == cell->row && c->x == cell->x)
+            return ct_fail(CT_IO, "figure: two runs of row '%s' have @%s %g",
+                           study->rows[cell->row].label, study->figure.x, cell->x);
+    return CT_OK;
 }
 
 ct_status ct_figure_place_cells(ct_study *study) {
-    if (study->figure.kind != CT_FIGURE_LINES) return CT_OK;
-    for (int k = 0; k < study->n_cells; k++) {
-        ct_cell *cell = &study->cells[k];
-        CT_TRY(find_x(study, cell));
-        for (int i = 0; i < k; i++)
-            if (study->cells[i].row == cell->row && study->cells[i].x == cell->x)
-                return ct_fail(CT_IO, "%s:%d: figure: two runs of row '%s' have --%s %g",
-                               study->path, study->figure.line, study->rows[cell->row].label,
-                               study->figure.x, cell->x);
-    }
+    for (int k = 0; k < study->n_cells && study->figure.kind == CT_FIGURE_LINES; k++)
+        CT_TRY_AT(study, study->figure.line, place_cell(study, &study->cells[k]));
     return CT_OK;
 }
 
 /* ---- files ---- */
 
-static ct_status write_png(const ct_study *study, const char *name, const ct_text *svg) {
-    if (CT_CATCH(NULL, ct_raster_check()) != CT_OK) return CT_OK; /* this build draws SVG alone */
-    char *path = ct_path_join(study->out, name);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_raster_write(path, svg, PNG_SCALE);
-    ct_free(path);
-    return status;
-}
-
-/* --out/<name>.svg and .png */
+/* --out/<name>.svg and, where this build can, .png */
 static ct_status write_drawing(const ct_study *study, const char *name, const ct_text *svg) {
     char file[CT_STUDY_LABEL];
     snprintf(file, sizeof file, "%s.svg", name);
     CT_TRY(ct_study_write_file(study, file, svg));
+    if (CT_CATCH(NULL, ct_raster_check()) != CT_OK) return CT_OK;
     snprintf(file, sizeof file, "%s.png", name);
-    return write_png(study, file, svg);
-}
-
-static void add_note(const ct_study *study, const char *first, ct_text *out) {
-    ct_text_add(out, "%s", first);
-    ct_study_add_state(out, study, "");
-    ct_study_add_remarks(out, study, "");
+    return ct_raster_write(ct_path_in(study->out, file).text, svg, PNG_SCALE);
 }
 
 /* "16 | CCL" as it is said: numbers with their heading, "agents 16, CCL". Parts from `first` on. */
@@ -121,7 +106,7 @@ static void say_label(const ct_study *study, int row, int first, int end, char *
     out[0] = '\0';
     for (int k = first; k < end && n < size; k++) {
         char part[CT_STUDY_LABEL];
-        ct_label_part(study->rows[row].label, k, study->n_heads, part, sizeof part);
+        ct_parts_get(study->rows[row].label, k, study->n_heads, part, sizeof part);
         if (part[0] == '\0') continue;
         const char *head = isdigit((unsigned char)part[0]) ? study->heads[k] : "";
         n += (size_t)snprintf(out + n, size - n, "%s%s%s%s", n > 0 ? ", " : "", head,
@@ -130,11 +115,6 @@ static void say_label(const ct_study *study, int row, int first, int end, char *
 }
 
 /* ---- dots ---- */
-
-static const ct_cell *cell_at(const ct_study *study, int row, int column) {
-    int at = study->at[row * study->n_columns + column];
-    return at >= 0 ? &study->cells[at] : NULL;
-}
 
 static void fill_place(const ct_study *study, const ct_cell *cell, ct_dot_place *out) {
     *out = (ct_dot_place){{NAN, NAN}, {NAN, NAN}, NULL};
@@ -151,7 +131,7 @@ static bool has_groups(const ct_study *study) {
     char before[CT_STUDY_LABEL] = "", part[CT_STUDY_LABEL];
     int n_shared = 0;
     for (int k = 0; k < study->n_rows && study->n_heads > 1; k++) {
-        ct_label_part(study->rows[study->order[k]].label, 0, study->n_heads, part, sizeof part);
+        ct_parts_get(study->rows[study->order[k]].label, 0, study->n_heads, part, sizeof part);
         n_shared += k > 0 && strcmp(part, before) == 0;
         memcpy(before, part, sizeof before);
     }
@@ -202,7 +182,7 @@ static void fill_dots(const ct_study *study, dot_table *t) {
         if (is_grouped) say_label(study, row, 0, 1, r->group, sizeof r->group);
         say_label(study, row, is_grouped, study->n_heads, r->label, sizeof r->label);
         for (int panel = 0; panel < t->n_panels; panel++)
-            fill_place(study, cell_at(study, row, t->columns[panel]), place++);
+            fill_place(study, ct_study_cell_at(study, row, t->columns[panel]), place++);
     }
 }
 
@@ -219,7 +199,7 @@ static ct_status draw_dots(const ct_study *study, const dot_table *t) {
     ct_text svg = {0}, note = {0};
     bool has_deviation = false;
     if (!has_value(t->places, t->n_rows * t->n_panels, &has_deviation)) return CT_OK;
-    add_note(study, "", &note);
+    ct_study_add_notes(&note, study, "", false, false);
     ct_dots dots = {.id = "figure",
                     .title = study->title,
                     .axis_name = study->shown[0]->axis,
@@ -245,7 +225,7 @@ static ct_status write_dots(const ct_study *study) {
                    .panels = ct_new(const char *, n_columns),
                    .columns = ct_new(int, n_columns)};
     bool has_memory = t.rows != NULL && t.places != NULL && t.panels != NULL && t.columns != NULL;
-    ct_status status = has_memory ? CT_OK : ct_fail(CT_NOMEM, "no memory for a figure");
+    ct_status status = has_memory ? CT_OK : ct_no_memory("a figure");
     if (status == CT_OK) {
         fill_dots(study, &t);
         status = draw_dots(study, &t);
@@ -259,45 +239,43 @@ static ct_status write_dots(const ct_study *study) {
 
 /* ---- series: lines and curves ---- */
 
-/* Curves with room for as many points as it needs. */
 typedef struct series {
     ct_curve *curves;
     char (*labels)[400];
+    double **points; /* [n] of each curve: x, mean, low, high */
     int n;
 } series;
 
 static void free_series(series *s) {
-    for (int k = 0; k < s->n; k++) {
-        ct_free(s->curves[k].mean.x);
-        ct_free(s->curves[k].mean.y);
-        ct_free(s->curves[k].low);
-        ct_free(s->curves[k].high);
-    }
+    for (int k = 0; k < s->n; k++) ct_free(s->points[k]);
     ct_free(s->curves);
     ct_free(s->labels);
+    ct_free(s->points);
     *s = (series){0};
 }
 
 static ct_status make_series(int n, series *out) {
-    *out = (series){.curves = ct_new(ct_curve, (size_t)n), .labels = ct_alloc((size_t)n, 400)};
-    if (out->curves != NULL && out->labels != NULL) return CT_OK;
+    *out = (series){.curves = ct_new(ct_curve, (size_t)n),
+                    .labels = ct_alloc((size_t)n, sizeof *out->labels),
+                    .points = ct_new(double *, (size_t)n)};
+    if (out->curves != NULL && out->labels != NULL && out->points != NULL) return CT_OK;
     free_series(out);
-    return ct_fail(CT_NOMEM, "no memory for a figure");
+    return ct_no_memory("a figure");
 }
 
 /* The next curve, without points; there is room for n of them. */
 static ct_status add_curve(series *s, int style, long n, ct_curve **out) {
-    size_t size = n > 0 ? (size_t)n : 1;
-    ct_curve *c = &s->curves[s->n];
-    *c = (ct_curve){.label = s->labels[s->n], .style = style};
+    double *points = ct_alloc((size_t)n, 4 * sizeof *points);
+    if (points == NULL) return ct_no_memory("a figure");
+    s->points[s->n] = points;
+    *out = &s->curves[s->n];
+    **out = (ct_curve){.label = s->labels[s->n],
+                       .style = style,
+                       .mean = {.x = points, .y = points + n},
+                       .low = points + 2 * n,
+                       .high = points + 3 * n};
     s->n++;
-    c->mean.x = ct_new(double, size);
-    c->mean.y = ct_new(double, size);
-    c->low = ct_new(double, size);
-    c->high = ct_new(double, size);
-    *out = c;
-    if (c->mean.x != NULL && c->mean.y != NULL && c->low != NULL && c->high != NULL) return CT_OK;
-    return ct_fail(CT_NOMEM, "no memory for a figure");
+    return CT_OK;
 }
 
 /* Points come in any order and are put in that of x. */
@@ -329,8 +307,8 @@ static ct_status draw_series(const ct_study *study, const char *name, const seri
     int n_points = 0;
     for (int k = 0; k < s->n; k++) n_points += s->curves[k].mean.n;
     if (n_points == 0) return CT_OK;
-    add_note(study, has_band(s) ? "mean over the seeds; bands: \xC2\xB1 sample deviation\n" : "",
-             &note);
+    if (has_band(s)) ct_text_add(&note, "mean over the seeds; bands: \xC2\xB1 sample deviation\n");
+    ct_study_add_notes(&note, study, "", false, false);
     plot->id = name;
     plot->title = study->title;
     plot->curves = s->curves;
@@ -351,9 +329,8 @@ static ct_status fill_lines(const ct_study *study, series *s) {
         say_label(study, row, 0, study->n_heads, s->labels[s->n], sizeof *s->labels);
         CT_TRY(add_curve(s, k, study->n_columns, &curve));
         for (int column = 0; column < study->n_columns; column++) {
-            const ct_cell *cell = cell_at(study, row, column);
-            bool is_here = cell != NULL && cell->column == column;
-            double mean = is_here ? ct_metric_value(metric, cell->summary) : NAN;
+            const ct_cell *cell = ct_study_cell_of(study, row, column);
+            double mean = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
             if (isfinite(mean))
                 add_point(curve, cell->x, mean, ct_metric_deviation(metric, cell->summary));
         }
@@ -417,7 +394,7 @@ static ct_status write_curve(const ct_study *study, const ct_cell_curves *all, i
 
 static ct_status write_curves(const ct_study *study) {
     ct_cell_curves *all = ct_new(ct_cell_curves, (size_t)study->n_cells);
-    ct_status status = all != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a figure");
+    ct_status status = all != NULL ? CT_OK : ct_no_memory("a figure");
     for (int k = 0; k < study->n_cells && status == CT_OK; k++)
         if (study->cells[k].state == CT_CELL_DONE)
             status = ct_cell_curves_read(study, &study->cells[k], &all[k]);

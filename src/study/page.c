@@ -15,19 +15,13 @@ static ct_status add_figure(const ct_study *study, const char *name, ct_text *ou
     ct_blob svg = {0};
     char file[CT_STUDY_LABEL];
     snprintf(file, sizeof file, "%s.svg", name);
-    char *path = ct_path_join(study->out, file);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = CT_OK;
-    if (ct_file_exists(path)) {
-        status = ct_file_read(path, MAX_DRAWING, &svg);
-        if (status == CT_OK)
-            ct_text_add(out, "<figure id=\"%s-box\"%s><div class=\"drawing\">%s</div></figure>\n",
-                        name, study->figure.kind == CT_FIGURE_DOTS ? " class=\"wide\"" : "",
-                        (const char *)svg.bytes);
-    }
+    if (!ct_dir_has(study->out, file)) return CT_OK;
+    CT_TRY(ct_file_read(ct_path_in(study->out, file).text, MAX_DRAWING, &svg));
+    ct_text_add(out, "<figure id=\"%s-box\"%s><div class=\"drawing\">%s</div></figure>\n", name,
+                study->figure.kind == CT_FIGURE_DOTS ? " class=\"wide\"" : "",
+                (const char *)svg.bytes);
     ct_blob_free(&svg);
-    ct_free(path);
-    return status;
+    return CT_OK;
 }
 
 static ct_status add_figures(const ct_study *study, ct_text *out) {
@@ -50,10 +44,8 @@ static int find_runs(const ct_study *study, const char **out) {
     int n = 0;
     for (int k = 0; k < study->n_rows; k++)
         for (int column = 0; column < study->n_columns; column++) {
-            int at = study->at[study->order[k] * study->n_columns + column];
-            const ct_cell *cell = at >= 0 ? &study->cells[at] : NULL;
-            if (cell != NULL && cell->column == column && cell->state == CT_CELL_DONE)
-                out[n++] = cell->config.out;
+            const ct_cell *cell = ct_study_cell_of(study, study->order[k], column);
+            if (cell != NULL && cell->state == CT_CELL_DONE) out[n++] = cell->config.out;
         }
     return n;
 }
@@ -99,7 +91,7 @@ static ct_status write_page(const ct_study *study, const char *const *runs, int 
 
 ct_status ct_study_write_page(const ct_study *study) {
     const char **runs = ct_new(const char *, (size_t)study->n_cells + 1);
-    if (runs == NULL) return ct_fail(CT_NOMEM, "no memory for a page");
+    if (runs == NULL) return ct_no_memory("a page");
     int n_runs = find_runs(study, runs);
     ct_status status = n_runs > 0 ? write_page(study, runs, n_runs) : CT_OK;
     ct_free(runs);

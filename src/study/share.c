@@ -1,14 +1,281 @@
-/* Runs that differ in the lambdas alone as worlds of one: the same results from one launch, in
- * which a device has more to do at a time. They are made in a directory of their own and then moved
- * to where each would lie if it had been run alone (unshare.c, also for what was interrupted). */
+/* Runs that differ in the lambdas alone as worlds of one launch: the same results, and a device has
+ * more to do at a time. A launch lies in a directory of its own, --out/shared-<first cell>, with a
+ * run directory m<lambda-m>-d<lambda-d> for every pair; its config.txt names the pairs, so that it
+ * tells itself which cells it serves, whatever became of the process that began it. Finished runs
+ * are filed: moved to where each would lie if it had been run alone. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "record/folder.h"
 #include "run/run.h"
 #include "study/study_internal.h"
 #include "util/file.h"
+#include "util/log.h"
 
-enum { MAX_NAMES = 1000 }; /* of launches that begin with the same cell */
+enum {
+    MAX_NAMES = 1000,              /* of launches that begin with the same cell */
+    MAX_PAIRS = CT_CONFIG_TEXT / 4 /* "1:1," is the shortest */
+};
+
+typedef struct pair {
+    double lambdas[2]; /* m, d */
+    char name[64];     /* of its directory */
+    bool is_finished;
+    ct_cell *cell; /* that it is the run of, one that waits for it if there is one; or NULL */
+} pair;
+
+typedef struct launch {
+    ct_study *study;
+    char dir[CT_CONFIG_TEXT];
+    ct_config config; /* of its config.txt */
+    pair pairs[MAX_PAIRS];
+    int n;
+    int n_finished, n_waiting; /* pairs; those whose cell waits */
+    bool is_whole;             /* all directories are there: none has been filed */
+    bool is_known;             /* all pairs are of cells of this study */
+    bool is_wanted;            /* one of the cells that wait is selected */
+} launch;
+
+/* ---- what is there of a launch ---- */
+
+/* The cell whose run the pair is, by the options that are saved of it. */
+static ct_status find_cell(launch *l, pair *p, const ct_json *options, const ct_json *summary) {
+    for (int k = 0; k < l->study->n_cells; k++) {
+        ct_cell *cell = &l->study->cells[k];
+        const ct_config *c = &cell->resolved;
+        ct_text difference = {0};
+        if (c->lambda_m != p->lambdas[0] || c->lambda_d != p->lambdas[1]) continue;
+        CT_TRY(ct_cell_find_difference(cell, options, summary, &difference));
+        bool is_it = difference.n == 0, is_free = ct_cell_is_free(cell);
+        ct_text_free(&difference);
+        if (!is_it) continue;
+        l->is_wanted = l->is_wanted || (is_free && cell->is_selected);
+        if (p->cell == NULL || (is_free && !ct_cell_is_free(p->cell))) p->cell = cell;
+    }
+    return CT_OK;
+}
+
+/* A pair that is not finished is a run of its own with the launch's options. */
+static ct_status find_cell_by_options(launch *l, pair *p) {
+    ct_json *options = NULL;
+    ct_config alone = l->config;
+    alone.lambdas[0] = '\0';
+    alone.lambda_m = p->lambdas[0];
+    alone.lambda_d = p->lambdas[1];
+    CT_TRY(ct_config_to_json(&alone, &options));
+    ct_status status = find_cell(l, p, options, NULL);
+    ct_json_free(&options);
+    return status;
+}
+
+static ct_status find_cell_by_summary(launch *l, pair *p, const char *dir) {
+    ct_json *summary = NULL;
+    CT_TRY(ct_summary_read(dir, &summary));
+    ct_status status = find_cell(l, p, ct_json_get(summary, "options"), summary);
+    ct_json_free(&summary);
+    return status;
+}
+
+/* One "m:d" of the launch's lambdas. */
+static ct_status look_at_pair(void *context, const char *field) {
+    launch *l = context;
+    pair *p = &l->pairs[l->n];
+    *p = (pair){.cell = NULL};
+    if (!ct_record_parse_pair(field, p->lambdas))
+        return ct_fail(CT_IO, "%s: '%s' is no pair of lambdas", l->dir, field);
+    ct_record_name_pair(p->lambdas[0], p->lambdas[1], p->name, sizeof p->name);
+    ct_path path = ct_path_in(l->dir, p->name);
+    p->is_finished = ct_record_has(path.text, CT_FILE_SUMMARY);
+    CT_TRY(p->is_finished ? find_cell_by_summary(l, p, path.text) : find_cell_by_options(l, p));
+    l->n++;
+    l->n_finished += p->is_finished;
+    l->n_waiting += p->cell != NULL && ct_cell_is_free(p->cell);
+    l->is_whole = l->is_whole && ct_dir_exists(path.text);
+    l->is_known = l->is_known && p->cell != NULL;
+    return CT_OK;
+}
+
+/* *is_one: it is a launch; somebody else's files are nothing to us. */
+static ct_status look(launch *l, bool *is_one) {
+    ct_path path = ct_record_path(l->dir, CT_FILE_CONFIG);
+    ct_config_init(&l->config);
+    *is_one = ct_file_exists(path.text) &&
+              CT_CATCH(NULL, ct_config_read(&l->config, path.text)) == CT_OK &&
+              l->config.lambdas[0] != '\0';
+    l->n = l->n_finished = l->n_waiting = 0;
+    l->is_whole = l->is_known = true;
+    l->is_wanted = false;
+    return *is_one ? ct_split(l->config.lambdas, look_at_pair, l) : CT_OK;
+}
+
+/* ---- filing ---- */
+
+static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
+    const char *to = cell->config.out;
+    if (!keep) CT_TRY(ct_record_lighten(from, cell->name));
+    int reason = rename(from, to) == 0 ? 0 : errno;
+    if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
+        return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
+    return ct_cell_inspect(cell); /* ENOENT: the same sweep, begun twice, was faster */
+}
+
+/* Finished runs to their cells; the directory goes, unless it has some that are of none. */
+static ct_status file_runs(launch *l, bool keep) {
+    bool is_left = false;
+    for (int k = 0; k < l->n; k++) {
+        const pair *p = &l->pairs[k];
+        if (p->is_finished && p->cell == NULL) is_left = true;
+        if (p->is_finished && p->cell != NULL && ct_cell_is_free(p->cell))
+            CT_TRY(move_run(ct_path_in(l->dir, p->name).text, p->cell, keep));
+    }
+    if (is_left)
+        ct_note("%s has finished runs with other options and is left alone; remove it if nobody "
+                "needs them",
+                l->dir);
+    else
+        ct_study_remove_dir(l->dir, CT_RUN_DEPTH);
+    return CT_OK;
+}
+
+/* Trains with the options and files what is then finished; a launch that was stopped stays. */
+static ct_status train(launch *l, const ct_config *config, bool keep, bool *is_stopped) {
+    ct_error ended;
+    bool is_one;
+    ct_status status = CT_CATCH(&ended, ct_train(config));
+    if (status != CT_OK && status != CT_DIVERGED) return ct_fail_again(&ended);
+    CT_TRY(look(l, &is_one));
+    if (status == CT_DIVERGED) {
+        ct_note("%s; each is run alone", ended.text);
+        for (int k = 0; k < l->n; k++)
+            if (l->pairs[k].cell != NULL) l->pairs[k].cell->is_alone = true;
+        ct_study_remove_dir(l->dir, CT_RUN_DEPTH);
+        return CT_OK;
+    }
+    if (l->n_finished == 0) *is_stopped = true; /* its checkpoint stays */
+    return l->n_finished > 0 ? file_runs(l, keep) : CT_OK;
+}
+
+/* The options of a launch of these lambdas, all others as the cell has them. */
+static ct_config launch_options(const ct_cell *cell, const char *lambdas, const char *dir) {
+    ct_config config = cell->resolved;
+    config.lambda_m = config.lambda_d = 0;
+    snprintf(config.lambdas, sizeof config.lambdas, "%s", lambdas);
+    snprintf(config.out, sizeof config.out, "%s", dir);
+    ct_config_fix(&config);
+    return config;
+}
+
+/* ---- what launches have left ---- */
+
+static ct_status resume(launch *l, bool keep, bool *is_stopped) {
+    const ct_cell *cell = NULL;
+    for (int k = 0; k < l->n && cell == NULL; k++)
+        if (ct_cell_is_free(l->pairs[k].cell)) cell = l->pairs[k].cell;
+    ct_config config = launch_options(cell, l->config.lambdas, l->dir);
+    memcpy(config.resume, l->dir, sizeof config.resume);
+    ct_note("--- resuming %s (interrupted before)", l->dir);
+    CT_TRY(train(l, &config, keep, is_stopped));
+    return ct_study_heed_signal(is_stopped);
+}
+
+/* Somebody trains in it now. Training itself locks it again. */
+static bool is_busy(const char *dir) {
+    int lock = -1;
+    bool is_free = ct_dir_lock(dir, &lock);
+    ct_dir_unlock(&lock);
+    return !is_free;
+}
+
+typedef struct cleaning {
+    launch *launch;
+    bool keep, *is_stopped;
+} cleaning;
+
+/* A launch that was interrupted at any moment: in training, before its runs were filed, or between
+ * two of them. */
+static ct_status clean_up(void *context, const char *dir, const char *name) {
+    cleaning *c = context;
+    launch *l = c->launch;
+    bool is_one, is_theirs = is_busy(dir);
+    (void)name;
+    if (*c->is_stopped || strlen(dir) + 64 > sizeof l->dir) return CT_OK;
+    snprintf(l->dir, sizeof l->dir, "%s", dir);
+    CT_TRY(look(l, &is_one));
+    if (!is_one) return CT_OK;
+    if (is_theirs) /* another process may have cells of its own; ours must not be among them */
+        return l->is_wanted ? ct_fail(CT_BUSY, "%s is being trained by another process", dir)
+                            : CT_OK;
+    bool is_open = l->is_whole && l->n_finished < l->n;
+    if (!is_open || !ct_study_can_resume(dir, dir)) return file_runs(l, c->keep);
+    if (!l->is_known) {
+        ct_note("%s was begun with other options and is left alone; remove it if nobody needs it",
+                dir);
+        return CT_OK;
+    }
+    if (l->n_waiting == 0) { /* all its cells have been run since, or are to be run again */
+        ct_study_remove_dir(dir, CT_RUN_DEPTH);
+        return CT_OK;
+    }
+    return l->is_wanted ? resume(l, c->keep, c->is_stopped) : CT_OK;
+}
+
+ct_status ct_share_resume_all(ct_study *study, bool keep, bool *is_stopped) {
+    launch l = {.study = study};
+    cleaning c = {&l, keep, is_stopped};
+    return ct_study_each_dir(study->out, CT_SHARED, clean_up, &c);
+}
+
+/* ---- a new launch ---- */
+
+static bool may_share(const ct_cell *cell) {
+    const ct_config *c = &cell->resolved;
+    if (!cell->is_selected || cell->is_alone || !ct_cell_is_free(cell)) return false;
+    return strcmp(c->loss, "ccl") == 0 && c->ccl_adaptive == 0 && c->lambdas[0] == '\0';
+}
+
+/* Everything that must be the same, as text. */
+static void add_common(const ct_cell *cell, ct_text *out) {
+    ct_config config = launch_options(cell, "", "");
+    ct_config_print(&config, out);
+}
+
+/* The lambdas of the cells from `first` on that can be run with it, at most so many. */
+static ct_status collect(const ct_study *study, int first, int most, ct_text *lambdas, int *n) {
+    ct_text wanted = {0};
+    add_common(&study->cells[first], &wanted);
+    for (int k = first; k < study->n_cells && *n < most; k++) {
+        const ct_cell *cell = &study->cells[k];
+        ct_text text = {0};
+        if (!may_share(cell) || lambdas->n + 64 > CT_CONFIG_TEXT) continue;
+        add_common(cell, &text);
+        if (!wanted.failed && !text.failed && strcmp(text.chars, wanted.chars) == 0) {
+            ct_text_add(lambdas, "%s", *n > 0 ? "," : "");
+            ct_json_add_number(lambdas, cell->resolved.lambda_m);
+            ct_text_add(lambdas, ":");
+            ct_json_add_number(lambdas, cell->resolved.lambda_d);
+            ++*n;
+        }
+        ct_text_free(&text);
+    }
+    ct_text_free(&wanted);
+    return ct_text_status(lambdas);
+}
+
+/* A launch that is left alone keeps its directory. */
+static ct_status name_dir(const ct_study *study, const ct_cell *cell, launch *l) {
+    for (int k = 1; k < MAX_NAMES; k++) {
+        char ending[16] = "";
+        if (k > 1) snprintf(ending, sizeof ending, "-%d", k);
+        int n =
+            snprintf(l->dir, sizeof l->dir, "%s/" CT_SHARED "%s%s", study->out, cell->name, ending);
+        if (n < 0 || (size_t)n + 64 > sizeof l->dir)
+            return ct_refuse("out", "the name is too long: %s", study->out);
+        if (!ct_dir_exists(l->dir)) return CT_OK;
+    }
+    return ct_fail(CT_IO, "%s has %d directories " CT_SHARED "%s...; remove them", study->out,
+                   MAX_NAMES, cell->name);
+}
 
 static int count_seeds(const ct_config *config) {
     int n = 1;
@@ -16,103 +283,24 @@ static int count_seeds(const ct_config *config) {
     return n;
 }
 
-/* Everything that must be the same, as text. */
-static ct_status common_text(const ct_cell *cell, ct_text *out) {
-    ct_config config = cell->config;
-    CT_TRY(ct_config_choose(&config));
-    config.lambda_m = config.lambda_d = 0;
-    config.out[0] = '\0';
-    ct_config_print(&config, out);
-    return ct_text_status(out);
-}
-
-static bool may_share(const ct_cell *cell) {
-    ct_config config = cell->config;
-    if (!cell->is_selected || cell->is_alone || !ct_cell_is_free(cell)) return false;
-    (void)CT_CATCH(NULL, ct_config_choose(&config));
-    return strcmp(config.loss, "ccl") == 0 && config.ccl_adaptive == 0 && config.lambdas[0] == '\0';
-}
-
-static ct_status is_like(const ct_cell *cell, const ct_text *wanted, bool *out) {
-    ct_text text = {0};
-    ct_status status = common_text(cell, &text);
-    *out = status == CT_OK && strcmp(text.chars, wanted->chars) == 0;
-    ct_text_free(&text);
-    return status;
-}
-
-static ct_status add_lambdas(const ct_cell *cell, ct_text *lambdas) {
-    ct_config config = cell->config;
-    CT_TRY(ct_config_choose(&config));
-    ct_text_add(lambdas, "%s", lambdas->n > 0 ? "," : "");
-    ct_json_add_number(lambdas, config.lambda_m);
-    ct_text_add(lambdas, ":");
-    ct_json_add_number(lambdas, config.lambda_d);
-    return CT_OK;
-}
-
-/* The cells from `first` on that can be run with it, and their lambdas. */
-static ct_status collect(ct_study *study, int first, int most, ct_share *share) {
-    ct_text wanted = {0};
-    ct_status status = common_text(&study->cells[first], &wanted);
-    for (int k = first; k < study->n_cells && share->n < most && status == CT_OK; k++) {
-        bool is_one = false;
-        if (!may_share(&study->cells[k])) continue;
-        status = is_like(&study->cells[k], &wanted, &is_one);
-        if (!is_one || share->lambdas.n + 64 > CT_CONFIG_TEXT) continue;
-        status = add_lambdas(&study->cells[k], &share->lambdas);
-        share->cells[share->n++] = &study->cells[k];
-    }
-    ct_text_free(&wanted);
-    return status == CT_OK ? ct_text_status(&share->lambdas) : status;
-}
-
-/* A launch that is left alone there (unshare.c says why) keeps its directory. */
-static ct_status name_dir(const ct_study *study, const ct_cell *cell, ct_share *out) {
-    for (int k = 1; k < MAX_NAMES; k++) {
-        char ending[16] = "";
-        if (k > 1) snprintf(ending, sizeof ending, "-%d", k);
-        int n = snprintf(out->dir, sizeof out->dir, "%s/" CT_SHARED "%s%s", study->out, cell->name,
-                         ending);
-        if (n < 0 || (size_t)n + 64 > sizeof out->dir)
-            return ct_refuse("out", "the name is too long: %s", study->out);
-        if (!ct_dir_exists(out->dir)) return CT_OK;
-    }
-    return ct_fail(CT_IO, "%s has %d directories " CT_SHARED "%s...; remove them", study->out,
-                   MAX_NAMES, cell->name);
-}
-
-ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *out) {
-    *out = (ct_share){.n = 0};
-    const ct_cell *cell = &study->cells[first];
-    int most = at_once / count_seeds(&cell->config);
-    if (most > CT_SHARE_MAX) most = CT_SHARE_MAX;
+ct_status ct_share_run(ct_study *study, int first, int at_once, bool keep, int *n,
+                       bool *is_stopped) {
+    ct_cell *cell = &study->cells[first];
+    launch l = {.study = study};
+    ct_text lambdas = {0};
+    int most = at_once / count_seeds(&cell->resolved);
+    *n = 0;
     if (most < 2 || !may_share(cell)) return CT_OK;
-    ct_status status = collect(study, first, most, out);
-    if (status == CT_OK && out->n > 1) status = name_dir(study, cell, out);
-    if (status == CT_OK && out->n > 1) return CT_OK;
-    ct_text_free(&out->lambdas);
-    *out = (ct_share){.n = 0};
+    ct_status status = collect(study, first, most, &lambdas, n);
+    if (*n < 2) *n = 0;
+    if (status == CT_OK && *n > 0) status = name_dir(study, cell, &l);
+    if (status == CT_OK && *n > 0) {
+        ct_note("--- %d left: %s and %d other%s at once", ct_study_count_to_do(study), cell->name,
+                *n - 1, *n == 2 ? "" : "s");
+        ct_config config = launch_options(cell, lambdas.chars, l.dir);
+        status = train(&l, &config, keep, is_stopped);
+        if (!*is_stopped && ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
+    }
+    ct_text_free(&lambdas);
     return status;
-}
-
-ct_status ct_share_config(const ct_cell *cell, const char *lambdas, const char *dir,
-                          ct_config *out) {
-    *out = cell->config;
-    CT_TRY(ct_config_choose(out));
-    out->lambda_m = out->lambda_d = 0;
-    snprintf(out->lambdas, sizeof out->lambdas, "%s", lambdas);
-    snprintf(out->out, sizeof out->out, "%s", dir);
-    ct_config_fix(out);
-    return CT_OK;
-}
-
-ct_status ct_share_run(ct_study *study, ct_share *share, bool keep, bool *is_stopped) {
-    ct_config config;
-    ct_status status = ct_share_config(share->cells[0], share->lambdas.chars, share->dir, &config);
-    ct_text_free(&share->lambdas);
-    CT_TRY(status);
-    ct_error ended;
-    (void)CT_CATCH(&ended, ct_train(&config));
-    return ct_share_finish(study, share, &ended, keep, is_stopped);
 }

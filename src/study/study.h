@@ -51,10 +51,9 @@ typedef struct ct_settings {
 typedef struct ct_study_line {
     char label[CT_STUDY_LABEL];
     char name[2 * CT_STUDY_LABEL]; /* of its runs' directories; "" = made of the label */
-    int line;
+    int line;                      /* of the file; 0: of the command line, or nobody's */
     ct_settings options;
-    char paper[CT_CONFIG_TEXT], cells[CT_CONFIG_TEXT]; /* of a row; "" = not given */
-    int paper_line, cells_line;
+    ct_setting paper, cells; /* of a row; line 0 = not given */
 } ct_study_line;
 
 typedef enum ct_figure_kind {
@@ -82,21 +81,20 @@ typedef enum ct_cell_state {
     CT_CELL_DIVERGED,
 } ct_cell_state;
 
-/* The data set that a cell was looked at with last, so that the next one need not read it again
- * (data.c). */
+/* What is known of the data that a cell was looked at with last, so that the next one need not read
+ * it again (data.c). */
 typedef struct ct_study_data {
     char key[3 * CT_CONFIG_TEXT]; /* what it was opened with */
-    bool is_open;
-    ct_dataset set;
+    uint64_t fingerprint;         /* 0: it cannot be opened */
 } ct_study_data;
 
 typedef struct ct_cell {
     int row, column;
     char name[2 * CT_STUDY_LABEL]; /* its directory below --out */
     ct_config config;              /* what was asked for; out is its directory */
+    ct_config resolved;            /* what that comes to: the options of its run */
     bool is_selected;
     bool is_alone; /* not to be run with others */
-    int64_t epochs;
     ct_estimate paper;
     double x; /* where a figure of lines has it */
     ct_cell_state state;
@@ -120,6 +118,8 @@ typedef struct ct_study {
     int n_cells;
     int *at;                  /* [n_rows][n_columns] the cell of a place; -1 = none */
     int *order;               /* [n_rows] in which a table lists them */
+    bool is_comparison;       /* crosstalk compare: a row wins over the command line, the table is
+                               * compare.*, its CSV has a line for every run */
     const ct_metric *sort_by; /* order: the best first; NULL = as written */
     ct_study_data data;
     char out[CT_CONFIG_TEXT];
@@ -145,10 +145,11 @@ ct_status ct_study_parse(const char *path, const char *text, ct_study *out);
 /* The same of a file, by path or by the name of one that came with the program. */
 ct_status ct_study_open(const char *name, ct_study *out);
 void ct_study_free(ct_study *study);
-void ct_study_data_free(ct_study_data *data);
 /* Adds an option to a list; `line` is where it was written. */
 ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line);
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line);
+/* Adds the metrics of a list to one of at most CT_STUDY_SHOWN. */
+ct_status ct_study_add_metrics(const char *names, const ct_metric **list, int *n);
 /* The names of the studies that came with the program, with their titles. */
 ct_status ct_study_list(FILE *out);
 
@@ -156,22 +157,7 @@ ct_status ct_study_list(FILE *out);
 /* The runs, with the command line's options over the file's. */
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request);
 
-/* ---- words (check.c) ---- */
-/* Names and lists that a run would refuse before it reads its data. *option: which it was, if the
- * message does not say so; "": several. */
-ct_status ct_config_check(const ct_config *config, const char **option);
-/* The same of the graph, which is made for it. */
-ct_status ct_config_check_graph(const ct_config *config);
-
 /* ---- runs (execute.c) ---- */
-/* Looks at what is there of one cell: its state, and the summary of a finished one. */
-ct_status ct_cell_inspect(ct_cell *cell);
-/* Trains one that is missing or was interrupted and leaves it in the state that it then has.
- * *is_stopped: by a signal or the time. */
-ct_status ct_cell_run(ct_cell *cell, bool keep, bool *is_stopped);
-/* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
- * Ctrl-C; *is_stopped is set for any. */
-ct_status ct_study_heed_signal(bool *is_stopped);
 /* Looks at what is there. CT_INVAL where a cell was run with other options. */
 ct_status ct_study_inspect(ct_study *study);
 /* Finds runs of the studies beside this one that have the options of missing cells (reuse.c). */
@@ -185,7 +171,8 @@ ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
 /* ---- results (table.c, curves.c, figure.c, page.c) ---- */
-/* table.md, table.csv, table.tex (and curves.csv, and figures) into --out. */
+/* table.md, table.csv, table.tex (and curves.csv, and figures) into --out; compare.* of a
+ * comparison. */
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
 ct_status ct_study_print(const ct_study *study, FILE *out);
@@ -196,11 +183,6 @@ ct_status ct_study_write_figures(const ct_study *study);
 /* report.html: table, figures, and a report of the finished runs; nothing before one is finished.
  * Reads what ct_study_write() wrote. */
 ct_status ct_study_write_page(const ct_study *study);
-/* `text` to --out/name. */
-ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
-/* A field of a CSV line, quoted where it must be. */
-void ct_csv_add(ct_text *out, const char *field);
-
 /* Is ours as the paper says: within two of its deviations, or without one, to its digits. */
 bool ct_estimate_holds(const ct_estimate *paper, double ours);
 

@@ -4,49 +4,69 @@
 #include "record/light.h"
 #include "study/study.h"
 
-#define CT_SHARE_MAX 64
+/* ---- places in the study's file (conf.c) ---- */
+/* Says again what was caught, with file and line in front; line 0: it was not written there. */
+ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error);
+#define CT_TRY_AT(study, line, call)                                                               \
+    do {                                                                                           \
+        ct_error error_;                                                                           \
+        if (CT_CATCH(&error_, call) != CT_OK) return ct_study_fail_at(study, line, &error_);       \
+    } while (0)
+/* Parts of a text "a | b | c", blanks trimmed: how many, and the k-th of n; the last one is all the
+ * rest, and one that is not there "". */
+int ct_parts_count(const char *text);
+void ct_parts_get(const char *text, int k, int n, char *out, size_t size);
 
-/* Runs that differ in the lambdas alone (share.c). */
-typedef struct ct_share {
-    ct_cell *cells[CT_SHARE_MAX];
-    int n; /* 0: there are no others to share a launch with */
-    ct_text lambdas;
-    char dir[CT_CONFIG_TEXT];
-} ct_share;
+/* ---- words (check.c) ---- */
+/* Names and lists that a run would refuse before it reads its data, of resolved options. *option:
+ * which it was, if the error does not say so. */
+ct_status ct_config_check(const ct_config *config, const char **option);
+/* The same of the graph, which is made for it. */
+ct_status ct_config_check_graph(const ct_config *config);
 
-/* Those that may be run with cell `first`, of at most at_once worlds together. */
-ct_status ct_share_collect(ct_study *study, int first, int at_once, ct_share *out);
-/* Runs and frees them; if one diverges, each is left to be run alone. */
-ct_status ct_share_run(ct_study *study, ct_share *share, bool keep, bool *is_stopped);
-/* The options of a launch of these lambdas in `dir`, all others as the cell has them. */
-ct_status ct_share_config(const ct_cell *cell, const char *lambdas, const char *dir,
-                          ct_config *out);
-
-/* ---- what launches of several have left (unshare.c) ---- */
-#define CT_SHARED "shared-" /* what their directories are called */
-
-/* After a launch ended with `status`: finished runs go to their cells and the directory is removed;
- * one that was stopped stays as it is. */
-ct_status ct_share_finish(ct_study *study, const ct_share *share, const ct_error *ended, bool keep,
-                          bool *is_stopped);
-/* Looks after all of them before anything else is run: what is finished goes to its cell, what was
- * interrupted goes on. */
-ct_status ct_study_unshare(ct_study *study, bool keep, bool *is_stopped);
-
-/* Nothing is there of the cell, and nobody asked to replace anything. */
+/* ---- one cell (execute.c, data.c) ---- */
+/* Looks at what is there: its state, and the summary of a finished one. */
+ct_status ct_cell_inspect(ct_cell *cell);
+/* Nothing is there, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
-/* A run was made with other data than the cell's (data.c); *source: where it had them from. */
+/* Says of a saved run's options, and its summary if it is finished (else NULL), what the cell has
+ * otherwise: "@lr 0.1, and here it is 0.2"; nothing if it is the cell's run. */
+ct_status ct_cell_find_difference(const ct_cell *cell, const ct_json *options,
+                                  const ct_json *summary, ct_text *out);
+/* Whether it was made with other data than the cell's; *source: where it had them from. */
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
-/* Whether a finished run has the cell's options and data. */
-ct_status ct_cell_is_like(const ct_cell *cell, const ct_json *summary, bool *out);
 /* The summary of a finished cell, with ct_summary_add_late(). */
 ct_status ct_cell_read_summary(ct_cell *cell);
+/* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
+ * says that `name` begins again. */
+bool ct_study_can_resume(const char *dir, const char *name);
+/* Selected cells that are neither finished nor found elsewhere. */
+int ct_study_count_to_do(const ct_study *study);
+/* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
+ * Ctrl-C; *is_stopped is set for any. */
+ct_status ct_study_heed_signal(bool *is_stopped);
+
+/* ---- several cells in one launch (share.c) ---- */
+#define CT_SHARED "shared-" /* what the directories of launches are called */
+
+/* Runs cell `first` and, as worlds of one launch, those that differ from it in the lambdas alone,
+ * at_once worlds together. *n: how many cells; 0: there are no others, and nothing was done. If
+ * one diverges, each is left to be run alone. */
+ct_status ct_share_run(ct_study *study, int first, int at_once, bool keep, int *n,
+                       bool *is_stopped);
+/* What launches have left, before anything else is run: finished runs are filed to their cells,
+ * interrupted launches resumed. */
+ct_status ct_share_resume_all(ct_study *study, bool keep, bool *is_stopped);
+
+/* ---- directories (reuse.c) ---- */
+/* Calls each(context, path, name) for the directories inside whose names begin with `start`, by
+ * name, until one fails. */
+ct_status ct_study_each_dir(const char *dir, const char *start,
+                            ct_status (*each)(void *context, const char *path, const char *name),
+                            void *context);
+#define CT_RUN_DEPTH 4 /* shared/pair/seed/checkpoint/iteration */
 /* A directory of ours with all that is in it, so many levels deep. */
 void ct_study_remove_dir(const char *dir, int depth);
-
-/* Moved to the record. */
-#define ct_study_lighten       ct_record_lighten
-#define ct_study_lighten_again ct_record_lighten_again
 
 /* ---- figures (figure.c) ---- */
 /* The value of `figure = ...`. */
@@ -64,15 +84,19 @@ ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cel
 void ct_cell_curves_free(ct_cell_curves *curves);
 
 /* ---- table.c ---- */
-/* The k-th part of a label "a | b | c" of n; the last one is all the rest. */
-void ct_label_part(const char *label, int k, int n, char *out, size_t size);
-/* What a reader must know: --quick, options, runs that are missing, the study's note. Each sentence
- * comes after `before` and ends in a newline. */
-void ct_study_add_state(ct_text *out, const ct_study *study, const char *before);
-void ct_study_add_remarks(ct_text *out, const ct_study *study, const char *before);
-/* Sets study->order. */
-void ct_study_sort(ct_study *study);
+/* The cell that a place shows; NULL: none. One of another column is shown again (<). */
+const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column);
+/* The same, if it is of this column. */
+const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column);
+/* What a reader must know, a sentence a line, each after `before`: --quick, options, signs of the
+ * table (deviations, the paper's numbers), runs that are missing, the study's note. */
+void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
+                        bool has_paper);
 /* The table and what a reader must know, as HTML. */
 ct_status ct_study_add_html(const ct_study *study, ct_text *out);
+/* `text` to --out/name. */
+ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
+/* A field of a CSV line, quoted where it must be. */
+void ct_csv_add(ct_text *out, const char *field);
 
 #endif

@@ -22,10 +22,8 @@ typedef struct entry {
 typedef struct grid {
     int n_lines, n_columns, n_heads;
     entry *entries; /* [n_lines][n_columns], the first line the headings */
-    bool has_marks, has_paper, has_deviation;
+    bool has_paper, has_deviation;
 } grid;
-
-typedef enum style { PLAIN, MARKDOWN, LATEX, HTML } style;
 
 bool ct_estimate_holds(const ct_estimate *paper, double ours) {
     double off = fabs(ours - paper->mean);
@@ -42,7 +40,7 @@ static double sort_value(const ct_study *study, int row) {
     return ct_metric_rises(study->sort_by) ? value : -value;
 }
 
-void ct_study_sort(ct_study *study) {
+static void sort_rows(ct_study *study) {
     for (int k = 1; study->sort_by != NULL && k < study->n_rows; k++) {
         int row = study->order[k], at = k;
         for (; at > 0 && sort_value(study, study->order[at - 1]) < sort_value(study, row); at--)
@@ -53,167 +51,132 @@ void ct_study_sort(ct_study *study) {
 
 /* ---- filling ---- */
 
-static const ct_cell *cell_at(const ct_study *study, int row, int column) {
+const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column) {
     int at = study->at[row * study->n_columns + column];
     return at >= 0 ? &study->cells[at] : NULL;
 }
 
-/* The cell of this place, if it begins here. */
-static const ct_cell *cell_from(const ct_study *study, int row, int column) {
-    const ct_cell *cell = cell_at(study, row, column);
+const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column) {
+    const ct_cell *cell = ct_study_cell_at(study, row, column);
     return cell != NULL && cell->column == column ? cell : NULL;
 }
 
+#define ANY (-1)
+
+/* The paper's numbers are known of a cell in the column. */
 static bool has_paper(const ct_study *study, int column) {
-    for (int row = 0; row < study->n_rows; row++) {
-        const ct_cell *cell = cell_from(study, row, column);
-        if (cell != NULL && !isnan(cell->paper.mean)) return true;
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        if ((column == ANY || cell->column == column) && !isnan(cell->paper.mean)) return true;
     }
     return false;
 }
 
-static int count_columns(const ct_study *study) {
-    int n = study->n_heads;
-    for (int k = 0; k < study->n_columns; k++) n += study->n_shown + 2 * has_paper(study, k);
-    return n;
-}
-
-static void set_text(entry *e, const char *text) {
+static entry *add_text(entry *e, const char *text) {
     snprintf(e->text, sizeof e->text, "%s", text);
+    return e + 1;
 }
 
-void ct_label_part(const char *label, int k, int n, char *out, size_t size) {
-    out[0] = '\0';
-    for (; k > 0 && label != NULL; k--, n--) {
-        label = strchr(label, '|');
-        if (label != NULL) label++;
+/* The entries of a cell are its metrics; behind the first, if so wished, the paper's number and the
+ * difference. Their headings: */
+static entry *add_headings(const ct_study *study, const char *label, bool with_paper, entry *e) {
+    for (int m = 0; m < study->n_shown; m++) {
+        const char *title = study->shown[m]->title;
+        bool is_both = label[0] != '\0' && study->n_shown > 1;
+        snprintf(e->text, sizeof e->text, "%s%s%s", label, is_both ? ": " : "",
+                 is_both || label[0] == '\0' ? title : "");
+        e++;
+        if (m == 0 && with_paper) e = add_text(add_text(e, "paper"), "difference");
     }
-    if (label == NULL) return;
-    label += strspn(label, " ");
-    size_t length = n > 1 ? strcspn(label, "|") : strlen(label);
-    while (length > 0 && label[length - 1] == ' ') length--;
-    snprintf(out, size, "%.*s", (int)length, label);
-}
-
-static void set_part(entry *e, const char *label, int k, int n) {
-    ct_label_part(label, k, n, e->text, sizeof e->text);
-}
-
-static void fill_headings(const ct_study *study, entry *line) {
-    for (int k = 0; k < study->n_heads; k++) set_text(line++, study->heads[k]);
-    for (int column = 0; column < study->n_columns; column++) {
-        const ct_study_line *c = &study->columns[column];
-        for (int m = 0; m < study->n_shown; m++) {
-            const char *title = study->shown[m]->title;
-            if (study->n_shown == 1 || c->line == 0)
-                set_text(line, c->line == 0 ? title : c->label);
-            else
-                snprintf(line->text, sizeof line->text, "%s: %s", c->label, title);
-            line++;
-            if (m > 0 || !has_paper(study, column)) continue;
-            set_text(line++, "paper");
-            set_text(line++, "difference");
-        }
-    }
+    return e;
 }
 
 static void fill_metric(const ct_cell *cell, const ct_metric *metric, entry *e) {
     double value = ct_metric_value(metric, cell->summary);
-    if (isnan(value)) {
-        set_text(e, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
-        return;
-    }
-    *e = (entry){NUMBER, "", value, ct_metric_deviation(metric, cell->summary), metric->digits, 0};
+    if (isnan(value))
+        add_text(e, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
+    else
+        *e = (entry){NUMBER,         "",   value, ct_metric_deviation(metric, cell->summary),
+                     metric->digits, false};
 }
 
 static void fill_paper(const ct_cell *cell, const ct_metric *metric, entry *paper, entry *off) {
     const ct_estimate *p = &cell->paper;
     double ours = ct_metric_value(metric, cell->summary);
     if (isnan(p->mean)) return;
-    *paper = (entry){NUMBER, "", p->mean, p->deviation, p->digits, 0};
+    *paper = (entry){NUMBER, "", p->mean, p->deviation, p->digits, false};
     if (isnan(ours)) return;
     *off =
         (entry){DIFFERENCE, "", ours - p->mean, NAN, metric->digits, !ct_estimate_holds(p, ours)};
 }
 
-static void fill_row(const ct_study *study, int row, entry *line) {
-    for (int k = 0; k < study->n_heads; k++)
-        set_part(line++, study->rows[row].label, k, study->n_heads);
-    for (int column = 0; column < study->n_columns; column++) {
-        const ct_cell *cell = cell_from(study, row, column);
-        bool with_paper = has_paper(study, column);
-        for (int m = 0; m < study->n_shown; m++) {
-            entry *e = line++;
-            if (cell != NULL) fill_metric(cell, study->shown[m], e);
-            if (m > 0 || !with_paper) continue;
-            if (cell != NULL) fill_paper(cell, study->shown[0], line, line + 1);
-            line += 2;
-        }
+/* They stay empty where there is no cell. */
+static entry *add_cell(const ct_study *study, const ct_cell *cell, bool with_paper, entry *e) {
+    for (int m = 0; m < study->n_shown; m++) {
+        if (cell != NULL) fill_metric(cell, study->shown[m], e);
+        e++;
+        if (m > 0 || !with_paper) continue;
+        if (cell != NULL) fill_paper(cell, study->shown[0], e, e + 1);
+        e += 2;
     }
+    return e;
 }
 
-static ct_status take_entries(grid *g) {
+static entry *add_row_label(const ct_study *study, int row, entry *e) {
+    for (int k = 0; k < study->n_heads; k++, e++)
+        ct_parts_get(study->rows[row].label, k, study->n_heads, e->text, sizeof e->text);
+    return e;
+}
+
+/* A line for every row; or, if it is long, for every run. */
+static ct_status fill_grid(const ct_study *study, bool is_long, grid *g) {
+    int n_cells = is_long ? 1 : study->n_columns; /* in a line */
+    *g = (grid){.n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
+                .n_heads = study->n_heads + is_long,
+                .has_paper = has_paper(study, ANY)};
+    g->n_columns = g->n_heads + n_cells * study->n_shown;
+    for (int k = 0; k < n_cells; k++) g->n_columns += 2 * has_paper(study, is_long ? ANY : k);
     g->entries = ct_new(entry, (size_t)g->n_lines * (size_t)g->n_columns);
-    return g->entries != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a table");
-}
-
-/* A line for every row. */
-static ct_status fill_wide(const ct_study *study, grid *g) {
-    *g = (grid){
-        .n_lines = study->n_rows + 1, .n_columns = count_columns(study), .n_heads = study->n_heads};
-    CT_TRY(take_entries(g));
-    fill_headings(study, g->entries);
-    for (int k = 0; k < study->n_rows; k++)
-        fill_row(study, study->order[k], g->entries + (size_t)(k + 1) * (size_t)g->n_columns);
-    return CT_OK;
-}
-
-static void fill_long_headings(const ct_study *study, bool with_paper, entry *line) {
-    for (int k = 0; k < study->n_heads; k++) set_text(line++, study->heads[k]);
-    set_text(line++, "run");
-    for (int m = 0; m < study->n_shown; m++) {
-        set_text(line++, study->shown[m]->title);
-        if (m > 0 || !with_paper) continue;
-        set_text(line++, "paper");
-        set_text(line++, "difference");
+    if (g->entries == NULL) return ct_no_memory("a table");
+    entry *e = g->entries;
+    for (int k = 0; k < study->n_heads; k++) e = add_text(e, study->heads[k]);
+    if (is_long) e = add_text(e, "run");
+    for (int k = 0; k < n_cells; k++) {
+        bool has_label = !is_long && study->columns[k].line > 0;
+        e = add_headings(study, has_label ? study->columns[k].label : "",
+                         has_paper(study, is_long ? ANY : k), e);
     }
-}
-
-static void fill_long_line(const ct_study *study, const ct_cell *cell, bool with_paper,
-                           entry *line) {
-    const char *label = study->rows[cell->row].label;
-    for (int k = 0; k < study->n_heads; k++) set_part(line++, label, k, study->n_heads);
-    set_text(line++, study->columns[cell->column].label);
-    for (int m = 0; m < study->n_shown; m++) {
-        fill_metric(cell, study->shown[m], line++);
-        if (m > 0 || !with_paper) continue;
-        fill_paper(cell, study->shown[0], line, line + 1);
-        line += 2;
-    }
-}
-
-/* A line for every run. */
-static ct_status fill_long(const ct_study *study, grid *g) {
-    bool with_paper = false;
-    for (int k = 0; k < study->n_columns; k++) with_paper = with_paper || has_paper(study, k);
-    *g = (grid){.n_lines = study->n_cells + 1,
-                .n_columns = study->n_heads + 1 + study->n_shown + 2 * with_paper,
-                .n_heads = study->n_heads + 1};
-    CT_TRY(take_entries(g));
-    fill_long_headings(study, with_paper, g->entries);
-    entry *line = g->entries;
-    for (int k = 0; k < study->n_rows; k++) {
-        for (int column = 0; column < study->n_columns; column++) {
-            const ct_cell *cell = cell_from(study, study->order[k], column);
-            if (cell == NULL) continue;
-            line += g->n_columns;
-            fill_long_line(study, cell, with_paper, line);
+    for (int line = 0; line < study->n_rows; line++)
+        for (int k = 0; k < study->n_columns; k++) {
+            const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
+            if (is_long && cell == NULL) continue;
+            if (is_long || k == 0) e = add_row_label(study, study->order[line], e);
+            if (is_long) e = add_text(e, study->columns[k].label);
+            e = add_cell(study, cell, has_paper(study, is_long ? ANY : k), e);
         }
-    }
     return CT_OK;
 }
 
-/* ---- one entry ---- */
+/* ---- forms ---- */
+
+/* What is NULL is nothing. */
+typedef struct form {
+    const char *plus_minus, *mark, *dollar;         /* of numbers */
+    void (*escape)(ct_text *out, const char *text); /* of words */
+    bool is_padded;                                 /* a column is as wide as its widest entry */
+    const char *begin, *between, *end;              /* of a line */
+    const char *open[3], *close[3];                 /* of an entry: words, a heading, a number */
+    const char *rule[2];                            /* a line below the headings: words, numbers */
+    const char *after_head, *after_last;
+} form;
+
+static void add_plain(ct_text *out, const char *text) {
+    if (text != NULL) ct_text_add(out, "%s", text);
+}
+
+static void add_markdown(ct_text *out, const char *text) {
+    for (; *text != '\0'; text++) ct_text_add(out, *text == '|' ? "\\%c" : "%c", *text);
+}
 
 static void add_latex(ct_text *out, const char *text) {
     for (; *text != '\0'; text++) {
@@ -226,100 +189,133 @@ static void add_latex(ct_text *out, const char *text) {
     }
 }
 
-static void add_markdown(ct_text *out, const char *text) {
-    for (; *text != '\0'; text++) ct_text_add(out, *text == '|' ? "\\%c" : "%c", *text);
-}
+static const form plain = {.plus_minus = "+-",
+                           .mark = " *",
+                           .escape = add_plain,
+                           .is_padded = true,
+                           .between = "  ",
+                           .end = "\n"};
+static const form markdown = {.plus_minus = "\xc2\xb1",
+                              .mark = " \\*",
+                              .escape = add_markdown,
+                              .begin = "|",
+                              .end = "\n",
+                              .open = {" ", " ", " "},
+                              .close = {" |", " |", " |"},
+                              .rule = {"---|", "---:|"}};
+static const form latex = {.plus_minus = "\\pm",
+                           .mark = "^{*}",
+                           .dollar = "$",
+                           .escape = add_latex,
+                           .between = " & ",
+                           .end = " \\\\\n",
+                           .after_head = "\\hline\n",
+                           .after_last = "\\hline\n"};
+static const form html = {.plus_minus = "\xc2\xb1",
+                          .mark = " *",
+                          .escape = ct_markup_text,
+                          .begin = "<tr>",
+                          .end = "</tr>\n",
+                          .open = {"<th class=\"word\">", "<th>", "<td>"},
+                          .close = {"</th>", "</th>", "</td>"},
+                          .after_head = "</thead>\n<tbody>\n"};
 
-static void add_number(ct_text *out, const entry *e, style s) {
-    static const char *const signs[] = {"+-", "\xc2\xb1", "\\pm", "\xc2\xb1"};
-    const char *dollar = s == LATEX ? "$" : "";
-    ct_text_add(out, "%s%.*f", dollar, e->digits, e->value);
-    if (!isnan(e->deviation)) ct_text_add(out, " %s %.*f", signs[s], e->digits, e->deviation);
-    ct_text_add(out, "%s", dollar);
-}
-
-static void add_difference(ct_text *out, const entry *e, style s) {
-    static const char *const marks[] = {" *", " \\*", "^{*}", " *"};
-    const char *dollar = s == LATEX ? "$" : "";
-    double value = fabs(e->value) < 0.5 * pow(10, -e->digits) ? 0 : e->value; /* no -0.00 */
-    ct_text_add(out, "%s%+.*f%s%s", dollar, e->digits, value, e->is_marked ? marks[s] : "", dollar);
-}
-
-static void add_entry(ct_text *out, const entry *e, style s) {
-    switch (e->kind) {
-    case NUMBER: add_number(out, e, s); return;
-    case DIFFERENCE: add_difference(out, e, s); return;
-    default: break;
+static void add_entry(ct_text *out, const entry *e, const form *f) {
+    if (e->kind == TEXT) {
+        f->escape(out, e->text);
+        return;
     }
-    if (s == LATEX)
-        add_latex(out, e->text);
-    else if (s == MARKDOWN)
-        add_markdown(out, e->text);
-    else if (s == HTML)
-        ct_markup_text(out, e->text);
+    bool is_zero = fabs(e->value) < 0.5 * pow(10, -e->digits); /* no -0.00 */
+    add_plain(out, f->dollar);
+    if (e->kind == DIFFERENCE)
+        ct_text_add(out, "%+.*f", e->digits, is_zero ? 0 : e->value);
     else
-        ct_text_add(out, "%s", e->text);
+        ct_text_add(out, "%.*f", e->digits, e->value);
+    if (!isnan(e->deviation)) ct_text_add(out, " %s %.*f", f->plus_minus, e->digits, e->deviation);
+    if (e->is_marked) add_plain(out, f->mark);
+    add_plain(out, f->dollar);
 }
-
-/* ---- whole tables ---- */
 
 static int width_of(const grid *g, int column) {
     size_t widest = 1;
     for (int line = 0; line < g->n_lines; line++) {
         ct_text text = {0};
-        add_entry(&text, &g->entries[line * g->n_columns + column], PLAIN);
+        add_entry(&text, &g->entries[line * g->n_columns + column], &plain);
         if (text.n > widest) widest = text.n;
         ct_text_free(&text);
     }
     return (int)widest;
 }
 
+static void add_padded(ct_text *out, const grid *g, const entry *e, int column) {
+    ct_text text = {0};
+    int width = width_of(g, column);
+    add_entry(&text, e, &plain);
+    ct_text_add(out, "%*s", column < g->n_heads ? -width : width, text.n > 0 ? text.chars : "");
+    ct_text_free(&text);
+}
+
+static void add_grid(ct_text *out, const grid *g, const form *f) {
+    const entry *e = g->entries;
+    for (int line = 0; line < g->n_lines; line++) {
+        add_plain(out, f->begin);
+        for (int column = 0; column < g->n_columns; column++, e++) {
+            int kind = column < g->n_heads ? 0 : line == 0 ? 1 : 2;
+            if (column > 0) add_plain(out, f->between);
+            add_plain(out, f->open[kind]);
+            if (f->is_padded)
+                add_padded(out, g, e, column);
+            else
+                add_entry(out, e, f);
+            add_plain(out, f->close[kind]);
+        }
+        add_plain(out, f->end);
+        if (line == 0 && f->rule[0] != NULL) {
+            add_plain(out, f->begin);
+            for (int k = 0; k < g->n_columns; k++) add_plain(out, f->rule[k >= g->n_heads]);
+            add_plain(out, f->end);
+        }
+        if (line == 0) add_plain(out, f->after_head);
+    }
+    add_plain(out, f->after_last);
+}
+
 /* Rows, or runs where rows would be too wide to be read. */
 static ct_status fill(const ct_study *study, grid *g) {
-    CT_TRY(fill_wide(study, g));
+    CT_TRY(fill_grid(study, false, g));
     int width = 0;
     for (int k = 0; k < g->n_columns; k++) width += width_of(g, k) + 2;
     if (width > WIDEST && study->n_columns > 1) {
         ct_free(g->entries);
-        CT_TRY(fill_long(study, g));
+        CT_TRY(fill_grid(study, true, g));
     }
-    size_t n = (size_t)g->n_lines * (size_t)g->n_columns;
-    for (size_t k = 0; k < n; k++) {
-        g->has_marks = g->has_marks || g->entries[k].is_marked;
+    for (int k = 0; k < g->n_lines * g->n_columns; k++)
         g->has_deviation =
             g->has_deviation || (g->entries[k].kind == NUMBER && !isnan(g->entries[k].deviation));
-    }
-    for (int k = 0; k < study->n_columns; k++) g->has_paper = g->has_paper || has_paper(study, k);
     return CT_OK;
 }
 
-static void add_plain(ct_text *out, const grid *g) {
-    for (int line = 0; line < g->n_lines; line++) {
-        for (int column = 0; column < g->n_columns; column++) {
-            ct_text text = {0};
-            int width = width_of(g, column);
-            add_entry(&text, &g->entries[line * g->n_columns + column], PLAIN);
-            bool is_last = column + 1 == g->n_columns;
-            ct_text_add(out, "%*s%s", column < g->n_heads ? -width : width,
-                        text.n > 0 ? text.chars : "", is_last ? "\n" : "  ");
-            ct_text_free(&text);
-        }
-    }
-}
+/* ---- what stands around it ---- */
 
-static void add_markdown_table(ct_text *out, const grid *g) {
-    for (int line = 0; line < g->n_lines; line++) {
-        for (int column = 0; column < g->n_columns; column++) {
-            ct_text_add(out, column == 0 ? "| " : " ");
-            add_entry(out, &g->entries[line * g->n_columns + column], MARKDOWN);
-            ct_text_add(out, " |");
-        }
-        ct_text_add(out, "\n");
-        for (int column = 0; column < g->n_columns && line == 0; column++)
-            ct_text_add(out, "%s%s", column == 0 ? "|" : "",
-                        column < g->n_heads ? "---|" : "---:|");
-        if (line == 0) ct_text_add(out, "\n");
+void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
+                        bool has_paper_s) {
+    int n_missing = 0;
+    for (int k = 0; k < study->n_cells; k++) {
+        ct_cell_state state = study->cells[k].state;
+        n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
     }
+    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
+    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
+    if (has_deviation)
+        ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
+    if (has_paper_s)
+        ct_text_add(out,
+                    "%sdifference = ours - paper's; * marks what lies outside the paper's mean "
+                    "+- 2 deviations (or its digits, where it gives none)\n",
+                    before);
+    if (n_missing > 0)
+        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
+    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
 }
 
 static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) {
@@ -333,65 +329,13 @@ static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) 
     ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
     for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
     ct_text_add(out, "}\n\\hline\n");
-    for (int line = 0; line < g->n_lines; line++) {
-        for (int column = 0; column < g->n_columns; column++) {
-            ct_text_add(out, column == 0 ? "" : " & ");
-            add_entry(out, &g->entries[line * g->n_columns + column], LATEX);
-        }
-        ct_text_add(out, " \\\\\n%s", line == 0 || line + 1 == g->n_lines ? "\\hline\n" : "");
-    }
+    add_grid(out, g, &latex);
     ct_text_add(out, "\\end{tabular}\n\\end{center}\n\\end{table}\n");
 }
 
-static void add_html_table(ct_text *out, const grid *g) {
-    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
-    for (int line = 0; line < g->n_lines; line++) {
-        ct_text_add(out, "<tr>");
-        for (int column = 0; column < g->n_columns; column++) {
-            bool is_head = column < g->n_heads;
-            const char *tag = line == 0 || is_head ? "th" : "td";
-            ct_text_add(out, "<%s%s>", tag, is_head ? " class=\"word\"" : "");
-            add_entry(out, &g->entries[line * g->n_columns + column], HTML);
-            ct_text_add(out, "</%s>", tag);
-        }
-        ct_text_add(out, "</tr>\n%s", line == 0 ? "</thead>\n<tbody>\n" : "");
-    }
-    ct_text_add(out, "</tbody></table></div>\n");
-}
-
-void ct_study_add_state(ct_text *out, const ct_study *study, const char *before) {
-    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
-    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
-}
-
-void ct_study_add_remarks(ct_text *out, const ct_study *study, const char *before) {
-    int n_missing = 0;
-    for (int k = 0; k < study->n_cells; k++) {
-        ct_cell_state state = study->cells[k].state;
-        n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
-    }
-    if (n_missing > 0)
-        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
-    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
-}
-
-/* What a reader of the table must know, a sentence a line. */
-static void add_notes(ct_text *out, const ct_study *study, const grid *g, const char *before) {
-    ct_study_add_state(out, study, before);
-    if (g->has_deviation)
-        ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
-    if (g->has_paper)
-        ct_text_add(out,
-                    "%sdifference = ours - paper's; * marks what lies outside the paper's mean "
-                    "+- 2 deviations (or its digits, where it gives none)\n",
-                    before);
-    ct_study_add_remarks(out, study, before);
-}
-
-/* The same as paragraphs. */
 static void add_html_notes(ct_text *out, const ct_study *study, const grid *g) {
     ct_text notes = {0};
-    add_notes(&notes, study, g, "");
+    ct_study_add_notes(&notes, study, "", g->has_deviation, g->has_paper);
     for (char *at = notes.chars, *end; at != NULL && (end = strchr(at, '\n')) != NULL;
          at = end + 1) {
         *end = '\0';
@@ -403,7 +347,33 @@ static void add_html_notes(ct_text *out, const ct_study *study, const grid *g) {
     ct_text_free(&notes);
 }
 
-/* ---- CSV: a line for every cell and metric ---- */
+ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
+    grid g;
+    CT_TRY(fill(study, &g));
+    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
+    add_grid(out, &g, &html);
+    ct_text_add(out, "</tbody></table></div>\n");
+    add_html_notes(out, study, &g);
+    ct_free(g.entries);
+    return ct_text_status(out);
+}
+
+ct_status ct_study_print(const ct_study *study, FILE *out) {
+    grid g;
+    ct_text text = {0};
+    CT_TRY(fill(study, &g));
+    ct_text_add(&text, "%s\n\n", study->title);
+    add_grid(&text, &g, &plain);
+    ct_text_add(&text, "\n");
+    ct_study_add_notes(&text, study, "", g.has_deviation, g.has_paper);
+    ct_status status = ct_text_status(&text);
+    if (status == CT_OK) fputs(text.chars, out);
+    ct_text_free(&text);
+    ct_free(g.entries);
+    return status;
+}
+
+/* ---- CSV ---- */
 
 void ct_csv_add(ct_text *out, const char *field) {
     if (strpbrk(field, ",\"\n") == NULL) {
@@ -438,78 +408,81 @@ static void add_csv_metric(ct_text *out, const ct_study *study, const ct_cell *c
     add_csv_number(out, ours - paper.mean);
     bool is_known = !isnan(ours) && !isnan(paper.mean);
     ct_text_add(out, ",%s", !is_known ? "" : ct_estimate_holds(&paper, ours) ? "no" : "yes");
-    ct_text_add(out, ",%lld,%s,%s\n", (long long)cell->epochs, states[cell->state], cell->name);
+    ct_text_add(out, ",%lld,%s,%s\n", (long long)cell->resolved.epochs, states[cell->state],
+                cell->name);
 }
 
-static ct_status write_csv(const ct_study *study) {
-    ct_text out = {0};
-    ct_text_add(&out, "row,column,metric,ours,ours_std,paper,paper_std,difference,outside,epochs,"
-                      "state,run\n");
-    for (int k = 0; k < study->n_rows; k++) {
+/* A line for every run and metric. */
+static void add_csv(ct_text *out, const ct_study *study) {
+    ct_text_add(out, "row,column,metric,ours,ours_std,paper,paper_std,difference,outside,epochs,"
+                     "state,run\n");
+    for (int k = 0; k < study->n_rows; k++)
         for (int column = 0; column < study->n_columns; column++) {
-            const ct_cell *cell = cell_from(study, study->order[k], column);
+            const ct_cell *cell = ct_study_cell_of(study, study->order[k], column);
             for (int m = 0; cell != NULL && m < study->n_shown; m++)
-                add_csv_metric(&out, study, cell, m);
+                add_csv_metric(out, study, cell, m);
         }
+}
+
+/* Of a comparison, a line for every run that has ended, with what its summary.json says. */
+static void add_comparison_csv(ct_text *out, const ct_study *study) {
+    ct_text_add(out, "method");
+    for (int m = 0; m < study->n_shown; m++) {
+        const ct_metric *metric = study->shown[m];
+        ct_text_add(out, ",%s", metric->key);
+        if (metric->deviation != NULL) ct_text_add(out, ",%s", metric->deviation);
     }
-    ct_status status = ct_study_write_file(study, "table.csv", &out);
-    ct_text_free(&out);
-    return status;
+    ct_text_add(out, "\n");
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        if (cell->state != CT_CELL_DONE && cell->state != CT_CELL_DIVERGED) continue;
+        ct_csv_add(out, study->rows[cell->row].label);
+        for (int m = 0; m < study->n_shown; m++) {
+            const ct_metric *metric = study->shown[m];
+            add_csv_number(out, ct_json_number(cell->summary, metric->key));
+            if (metric->deviation != NULL)
+                add_csv_number(out, ct_json_number(cell->summary, metric->deviation));
+        }
+        ct_text_add(out, "\n");
+    }
 }
 
 /* ---- files ---- */
 
 ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text) {
     CT_TRY(ct_text_status(text));
-    char *path = ct_path_join(study->out, name);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_write(path, text->chars, text->n);
-    ct_free(path);
-    return status;
+    return ct_file_write(ct_path_in(study->out, name).text, text->chars, text->n);
 }
 
-ct_status ct_study_print(const ct_study *study, FILE *out) {
-    grid g;
-    ct_text text = {0};
-    CT_TRY(fill(study, &g));
-    ct_text_add(&text, "%s\n\n", study->title);
-    add_plain(&text, &g);
-    ct_text_add(&text, "\n");
-    add_notes(&text, study, &g, "");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) fputs(text.chars, out);
-    ct_text_free(&text);
-    ct_free(g.entries);
+/* Writes and frees table.<ending> or compare.<ending>, unless something has failed before. */
+static ct_status write_table(const ct_study *study, const char *ending, ct_text *text,
+                             ct_status status) {
+    char name[32];
+    snprintf(name, sizeof name, "%s.%s", study->is_comparison ? "compare" : "table", ending);
+    if (status == CT_OK) status = ct_study_write_file(study, name, text);
+    ct_text_free(text);
     return status;
-}
-
-ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
-    grid g;
-    CT_TRY(fill(study, &g));
-    add_html_table(out, &g);
-    add_html_notes(out, study, &g);
-    ct_free(g.entries);
-    return ct_text_status(out);
 }
 
 ct_status ct_study_write(ct_study *study) {
     grid g;
-    ct_text markdown = {0}, latex = {0};
-    ct_study_sort(study);
+    ct_text md = {0}, tex = {0}, csv = {0};
+    sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
     CT_TRY(fill(study, &g));
-    ct_text_add(&markdown, "# %s\n\n", study->title);
-    add_markdown_table(&markdown, &g);
-    ct_text_add(&markdown, "\n");
-    add_notes(&markdown, study, &g, "- ");
-    add_latex_table(&latex, study, &g);
-    ct_status status = ct_study_write_file(study, "table.md", &markdown);
-    if (status == CT_OK) status = ct_study_write_file(study, "table.tex", &latex);
-    if (status == CT_OK) status = write_csv(study);
-    if (status == CT_OK && study->n_curves > 0) status = ct_study_write_curves(study);
-    if (status == CT_OK) status = ct_study_write_figures(study);
-    ct_text_free(&markdown);
-    ct_text_free(&latex);
+    ct_text_add(&md, "# %s\n\n", study->title);
+    add_grid(&md, &g, &markdown);
+    ct_text_add(&md, "\n");
+    ct_study_add_notes(&md, study, "- ", g.has_deviation, g.has_paper);
+    add_latex_table(&tex, study, &g);
+    if (study->is_comparison)
+        add_comparison_csv(&csv, study);
+    else
+        add_csv(&csv, study);
     ct_free(g.entries);
-    return status;
+    ct_status status = write_table(study, "md", &md, CT_OK);
+    status = write_table(study, "tex", &tex, status);
+    status = write_table(study, "csv", &csv, status);
+    if (status == CT_OK && study->n_curves > 0) status = ct_study_write_curves(study);
+    return status == CT_OK ? ct_study_write_figures(study) : status;
 }

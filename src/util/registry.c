@@ -15,14 +15,14 @@ static void add_name(void *context, const char *name, const char *text) {
     ct_text_add(known, "%s%s", known->n == 0 ? "" : ", ", name);
 }
 
-ct_status ct_unknown_name(const char *what, const char *name, const char *more,
+ct_status ct_unknown_name(const char *option, const char *name, const char *more,
                           ct_registry_each list) {
     ct_text known = {0};
     if (more != NULL) ct_text_add(&known, "%s", more);
     list(add_name, &known);
     ct_status status = ct_text_status(&known);
     if (status == CT_OK)
-        status = ct_fail(CT_INVAL, "no %s '%.100s'; known: %s", what, name, known.chars);
+        status = ct_refuse(option, "no @%s '%.100s'; known: %s", option, name, known.chars);
     ct_text_free(&known);
     return status;
 }

@@ -109,32 +109,35 @@ static __global__ void backward_kernel(batch_call c) {
     grads[c.norm.bias + ch] = (float)plain;
 }
 
-static batch_call call_of(const cuda_run *run, const cuda_norm *norm, const float *x_dev) {
+static batch_call call_of(const cuda_run *run, const cuda_norm_call *call) {
     batch_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.norm = *norm, c.x = x_dev;
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.norm = call->norm;
+    c.x = (const float *)call->x, c.stats = call->stats;
     c.params = run->params_dev, c.stride = run->params_stride;
     c.buffers = run->buffers_dev, c.buffers_stride = run->buffers_stride;
     c.grads = run->grads_dev, c.grads_stride = run->grads_stride;
     return c;
 }
 
-ct_status ct_cuda_batchnorm_forward(const cuda_run *run, const cuda_norm *norm, cuda_mode mode,
-                                    size_t buffer, const float *x_dev, const float *residual_dev,
-                                    float *stats_dev, float *y_dev) {
-    batch_call c = call_of(run, norm, x_dev);
-    c.mode = mode, c.buffer = buffer, c.residual = residual_dev, c.stats = stats_dev, c.y = y_dev;
-    dim3 grid((unsigned)(norm->channels + LANES - 1) / LANES, (unsigned)run->n_jobs);
-    forward_kernel<<<grid, dim3(LANES, ROWS), 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static dim3 grid_of(const cuda_run *run, const cuda_norm *norm) {
+    return dim3((unsigned)(norm->channels + LANES - 1) / LANES, (unsigned)run->n_jobs);
 }
 
-ct_status ct_cuda_batchnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                     const float *stats_dev, const float *dy_dev, float *dx_dev) {
-    batch_call c = call_of(run, norm, x_dev);
-    c.stats = (float *)stats_dev, c.dy = dy_dev, c.y = dx_dev;
-    dim3 grid((unsigned)(norm->channels + LANES - 1) / LANES, (unsigned)run->n_jobs);
-    backward_kernel<<<grid, dim3(LANES, ROWS), 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status forward(const cuda_run *run, const cuda_norm_call *call) {
+    batch_call c = call_of(run, call);
+    c.mode = call->mode, c.buffer = call->buffer;
+    c.residual = (const float *)call->added, c.y = (float *)call->y;
+    return launch_kernel(run, forward_kernel, grid_of(run, &call->norm), dim3(LANES, ROWS), 0, c);
 }
+
+static ct_status backward(const cuda_run *run, const cuda_norm_call *call) {
+    batch_call c = call_of(run, call);
+    c.dy = (const float *)call->dy, c.y = (float *)call->dx;
+    return launch_kernel(run, backward_kernel, grid_of(run, &call->norm), dim3(LANES, ROWS), 0, c);
+}
+
+static bool fits(const cuda_norm_call *call, bool) {
+    return call->kind == CUDA_BATCHNORM;
+}
+
+const cuda_norm_kernels ct_cuda_norm_batch = {fits, forward, backward};

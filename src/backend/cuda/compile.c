@@ -1,14 +1,11 @@
 /* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
  * first computes: conv or linear + relu, norm + add, and, where a kernel keeps whole samples in
  * shared memory, conv + EvoNorm (+ add). Steps that take the same samples from one to the next
- * become a chain: one launch. */
+ * become a unit: one launch (resnet20/). */
 #include "backend/cuda/cuda_internal.h"
 
+#include "backend/cuda/resnet20/resnet20.h"
 #include "util/memory.h"
-
-static size_t offset_of(const ct_graph *g, int param) {
-    return param == CT_NO_PARAM ? CUDA_NO_PARAM : g->params[param].offset;
-}
 
 static cuda_conv conv_of(const ct_graph *g, const ct_node *node) {
     ct_shape from = g->nodes[node->in[0]].shape, to = node->shape;
@@ -40,111 +37,84 @@ static cuda_conv conv_of(const ct_graph *g, const ct_node *node) {
                        .weight_taps = node->kernel * node->kernel};
 }
 
-static cuda_norm norm_of(const ct_graph *g, const ct_node *node) {
+static cuda_norm norm_of(const cuda_plan *plan, const ct_node *node) {
     return (cuda_norm){.channels = node->shape.c,
                        .groups = node->groups,
                        .pixels = node->shape.h * node->shape.w,
-                       .weight = offset_of(g, node->weight),
-                       .bias = offset_of(g, node->bias),
-                       .slope = offset_of(g, node->slope)};
+                       .weight = cuda_param(plan, node->weight),
+                       .bias = cuda_param(plan, node->bias),
+                       .slope = cuda_param(plan, node->slope)};
 }
 
-cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *c) {
-    return (cuda_tile_conv){.ci = c->ci,
-                            .depth = (c->ci + 7) / 8 * 8,
-                            .hi = c->hi,
-                            .wi = c->wi,
-                            .co = c->co,
-                            .ho = c->ho,
-                            .wo = c->wo,
+cuda_tile_conv ct_cuda_tile_of(const cuda_conv *c, cuda_direction direction) {
+    bool is_forward = direction == CUDA_FORWARD;
+    int ci = is_forward ? c->ci : c->co;
+    return (cuda_tile_conv){.ci = ci,
+                            .depth = (ci + 7) / 8 * 8,
+                            .hi = is_forward ? c->hi : c->ho,
+                            .wi = is_forward ? c->wi : c->wo,
+                            .co = is_forward ? c->co : c->ci,
+                            .ho = is_forward ? c->ho : c->hi,
+                            .wo = is_forward ? c->wo : c->wi,
                             .kernel = c->kh,
-                            .scale = c->stride,
-                            .sign = 1,
-                            .shift = -c->pad,
-                            .step = 1};
+                            .scale = is_forward ? c->stride : 1,
+                            .sign = is_forward ? 1 : -1,
+                            .shift = is_forward ? -c->pad : c->pad,
+                            .step = is_forward ? 1 : c->stride};
 }
 
-cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *c) {
-    return (cuda_tile_conv){.ci = c->co,
-                            .depth = (c->co + 7) / 8 * 8,
-                            .hi = c->ho,
-                            .wi = c->wo,
-                            .co = c->ci,
-                            .ho = c->hi,
-                            .wo = c->wi,
-                            .kernel = c->kh,
-                            .scale = 1,
-                            .sign = -1,
-                            .shift = c->pad,
-                            .step = c->stride};
-}
-
-static bool has_tiles(const cuda_plan *plan, const cuda_conv *conv, cuda_tile_conv tile,
-                      bool norm) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    return cuda_rounds(backend) && conv->groups == 1 && conv->kh == conv->kw &&
-           ct_cuda_tile_fits(&tile, norm, backend->shared_limit);
-}
-
-static bool is_pointwise(const cuda_conv *c) {
+bool ct_cuda_is_pointwise(const cuda_conv *c) {
     return c->kh == 1 && c->kw == 1 && c->stride == 1 && c->pad == 0;
 }
 
-/* Kernels in the order of preference; the forward one may still become conv + EvoNorm. */
-static void choose_kernels(const cuda_plan *plan, cuda_step *step) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    const cuda_conv *c = &step->conv;
-    cuda_tile_conv forward = ct_cuda_tile_forward(c), backward = ct_cuda_tile_backward(c);
-    int taps = c->kh * c->kw;
-    if (c->groups > 1) {
-        bool fast = step->node->bias == CT_NO_PARAM && ct_cuda_depthwise_fits(c);
-        step->forward_kernel = fast ? CUDA_DEPTHWISE : CUDA_GROUPED;
-        step->dgrad_kernel = step->wgrad_kernel =
-            fast && ct_cuda_depthwise_back_fits(c) ? CUDA_DEPTHWISE : CUDA_GROUPED;
-        return;
-    }
-    bool is_linear = step->node->op == CT_OP_LINEAR;
-    if (cuda_rounds(backend) && !is_linear && c->kh == c->kw) {
-        if (ct_cuda_mma_fits(&forward)) step->forward_kernel = CUDA_MMA;
-        if (ct_cuda_mma_fits(&backward)) step->dgrad_kernel = CUDA_MMA;
-        if (ct_cuda_mma_wgrad_fits(c)) step->wgrad_kernel = CUDA_MMA;
-        if (step->forward_kernel == CUDA_MMA && is_pointwise(c)) return;
-    }
-    if (is_linear) {
-        step->forward_kernel = step->dgrad_kernel = step->wgrad_kernel = CUDA_LINEAR;
-        return;
-    }
-    if (ct_cuda_narrow_fits(&forward, taps)) step->forward_kernel = CUDA_NARROW;
-    if (ct_cuda_narrow_fits(&backward, taps)) step->dgrad_kernel = CUDA_NARROW;
-    if (ct_cuda_narrow_wgrad_fits(c)) step->wgrad_kernel = CUDA_NARROW;
-    if (cuda_rounds(backend) && ct_cuda_stem_fits(c, backend->shared_limit)) {
-        if (step->forward_kernel == CUDA_GENERAL) step->forward_kernel = CUDA_STEM;
-        if (step->wgrad_kernel == CUDA_GENERAL) step->wgrad_kernel = CUDA_STEM;
-    }
-    if (has_tiles(plan, c, backward, false)) step->dgrad_kernel = CUDA_TILE;
-    if (cuda_rounds(backend) && ct_cuda_tile_wgrad_fits(c, backend->shared_limit))
-        step->wgrad_kernel = CUDA_TILE;
+size_t ct_cuda_split_floats(const cuda_conv *c, int n_splits) {
+    return (size_t)c->co * (size_t)c->weight_ci * (size_t)c->weight_taps * (size_t)n_splits;
+}
+
+static const cuda_family *const families[] = {
+#define KERNELS(id) &ct_cuda_##id,
+#include "backend/cuda/kernel_list.h"
+#undef KERNELS
+};
+
+static const cuda_family *choose(const cuda_problem *problem, cuda_direction direction) {
+    int k = 0;
+    while (!families[k]->fits(problem, direction)) k++; /* the last one fits everything */
+    return families[k];
+}
+
+/* The family that has EvoNorm behind a convolution, unless one before it has the convolution alone.
+ */
+static const cuda_family *choose_fused(const cuda_problem *problem) {
+    for (int k = 0; !families[k]->fits(problem, CUDA_FORWARD); k++)
+        if (families[k]->fuses_norm != NULL && families[k]->fuses_norm(problem)) return families[k];
+    return NULL;
 }
 
 /* Conv, EvoNorm behind it, and the addition behind that; returns the last node taken. */
 static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
     const ct_graph *g = plan->base.graph;
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     step->op = CT_OP_CONV;
     step->conv = conv_of(g, step->node);
-    choose_kernels(plan, step);
+    cuda_problem problem = {.conv = step->conv,
+                            .is_linear = step->node->op == CT_OP_LINEAR,
+                            .has_bias = step->node->bias != CT_NO_PARAM,
+                            .rounds = cuda_rounds(backend),
+                            .shared_limit = backend->shared_limit};
+    for (int d = 0; d < CUDA_N_DIRECTIONS; d++)
+        step->family[d] = choose(&problem, (cuda_direction)d);
     if (!ct_graph_is_inner(g, i)) return i;
     const ct_node *next = &g->nodes[i + 1];
     if (next->op == CT_OP_RELU) {
         step->relu = true;
         return i + 1;
     }
-    if (next->op != CT_OP_EVONORM || step->node->bias != CT_NO_PARAM ||
-        (step->forward_kernel == CUDA_MMA && is_pointwise(&step->conv)) ||
-        !has_tiles(plan, &step->conv, ct_cuda_tile_forward(&step->conv), true))
-        return i;
-    step->forward_kernel = CUDA_TILE;
+    const cuda_family *fused = next->op == CT_OP_EVONORM ? choose_fused(&problem) : NULL;
+    if (fused == NULL) return i;
+    step->family[CUDA_FORWARD] = fused;
     step->norm = next;
-    step->norm_shape = norm_of(g, next);
+    step->norm_shape = norm_of(plan, next);
     step->inner = i;
     return i + 1;
 }
@@ -157,20 +127,9 @@ static int fuse_add(const ct_graph *g, cuda_step *step, int i) {
     return i + 1;
 }
 
-/* A shortcut of its own, computed last, has the addition: let the block's second convolution have
- * it, as in the other blocks. The sum of two is the same either way. */
-static void move_addition(cuda_plan *plan, int s) {
-    cuda_step *block = &plan->steps[s - 1], *shortcut = &plan->steps[s];
-    if (shortcut->norm == NULL || block->norm == NULL || block->residual >= 0 ||
-        shortcut->residual != block->out)
-        return;
-    cuda_step first = *shortcut, second = *block;
-    second.out = first.out;
-    first.out = first.inner + 1; /* its norm */
-    first.residual = -1;
-    second.residual = first.out;
-    plan->steps[s - 1] = first;
-    plan->steps[s] = second;
+static bool pools(const cuda_step *conv, cuda_direction direction) {
+    const cuda_family *family = conv->family[direction];
+    return family->pools != NULL && family->pools(&conv->conv, direction);
 }
 
 /* A pooling that alone reads a convolution + ReLU: it can be computed with it, and its gradient be
@@ -183,15 +142,10 @@ static void fuse_pool(cuda_plan *plan, int s) {
         conv->out == plan->base.graph->features)
         return;
     conv->masked = pool->masked = true;
-    cuda_tile_conv tile = ct_cuda_tile_forward(&conv->conv);
     const ct_node *node = pool->node;
-    if (conv->forward_kernel == CUDA_NARROW && node->kernel == 2 && node->stride == 2 &&
-        node->pad == 0 && ct_cuda_narrow_pools(&tile, conv->conv.kh, conv->conv.kw))
+    if (node->kernel == 2 && node->stride == 2 && node->pad == 0 && pools(conv, CUDA_FORWARD))
         conv->pooled = pool->out;
-    cuda_tile_conv back = ct_cuda_tile_backward(&conv->conv);
-    bool is_narrow = conv->in == 0 || (conv->dgrad_kernel == CUDA_NARROW &&
-                                       ct_cuda_narrow_pools(&back, conv->conv.kh, conv->conv.kw));
-    if (conv->pooled >= 0 && conv->wgrad_kernel == CUDA_NARROW && is_narrow)
+    if (conv->pooled >= 0 && pools(conv, CUDA_WGRAD) && (conv->in == 0 || pools(conv, CUDA_DGRAD)))
         conv->unpools = pool->unpools = true;
 }
 
@@ -199,7 +153,7 @@ static void fuse_pool(cuda_plan *plan, int s) {
  * ReLU's input. */
 static void fuse_mask(cuda_plan *plan, int s) {
     cuda_step *before = &plan->steps[s - 1], *step = &plan->steps[s];
-    if (step->op != CT_OP_CONV || step->dgrad_kernel != CUDA_LINEAR || !before->relu ||
+    if (step->op != CT_OP_CONV || !step->family[CUDA_DGRAD]->masks || !before->relu ||
         before->op != CT_OP_CONV || before->masked || before->out != step->in ||
         ct_graph_n_consumers(plan->base.graph, step->in) != 1)
         return;
@@ -216,71 +170,11 @@ static void find_twins(cuda_plan *plan) {
     }
 }
 
-static bool is_link(const cuda_plan *plan, int s, int channels) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    if (s >= plan->n_steps) return false;
-    const cuda_step *step = &plan->steps[s];
-    return step->norm != NULL && step->norm_shape.groups == 8 && step->conv.co == channels &&
-           step->dgrad_kernel == CUDA_TILE && step->wgrad_kernel == CUDA_TILE &&
-           step->out != plan->base.graph->features &&
-           ct_cuda_chain_fits(&step->conv, backend->shared_limit);
-}
-
-/* Steps s and s + 1 are a residual block of two convolutions, and nothing else reads its input. */
-static bool is_block(const cuda_plan *plan, int s, int channels) {
-    const ct_graph *g = plan->base.graph;
-    if (!is_link(plan, s, channels) || !is_link(plan, s + 1, channels)) return false;
-    const cuda_step *first = &plan->steps[s], *second = first + 1;
-    return first->residual < 0 && second->in == first->out && second->residual == first->in &&
-           first->in > 0 && ct_graph_n_consumers(g, first->in) == 2 &&
-           ct_graph_n_consumers(g, first->out) == 1;
-}
-
-/* How many steps from s on are one chain: residual blocks, and before them, maybe, the convolution
- * that reads the picture, or a block's second whose input and shortcut others compute. */
-static int chain_length(const cuda_plan *plan, int s) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    const ct_graph *g = plan->base.graph;
-    const cuda_step *step = &plan->steps[s];
-    int channels = step->conv.co, n = 0;
-    if (step->norm != NULL && step->in == 0 && step->norm_shape.groups == 8 &&
-        step->wgrad_kernel == CUDA_TILE && is_block(plan, s + 1, channels) &&
-        plan->steps[s + 1].in == step->out &&
-        ct_cuda_chain_begins(&step->conv, backend->shared_limit)) {
-        n = 1;
-    } else if (step->residual > 0) {
-        bool is_own =
-            ct_graph_n_consumers(g, step->in) == 1 && ct_graph_n_consumers(g, step->residual) == 1;
-        if (!is_link(plan, s, channels) || step->in <= 0 || !is_own) return 0;
-        n = 1;
-    }
-    while (n + 2 <= CUDA_MAX_CHAIN && is_block(plan, s + n, channels) &&
-           (n == 0 || plan->steps[s + n].in == plan->steps[s + n - 1].out))
-        n += 2;
-    return n;
-}
-
-static void find_chains(cuda_plan *plan) {
-    for (int s = 1; s < plan->n_steps; s++) move_addition(plan, s);
-    for (int s = 0; s < plan->n_steps; s++) {
-        plan->steps[s].chained_to = -1;
-        plan->steps[s].unit = s;
-    }
-    for (int s = 0; s < plan->n_steps; s++) {
-        int n = chain_length(plan, s);
-        if (n == 0) continue;
-        plan->steps[s].chain = n;
-        plan->steps[s + n - 1].chained_to = s;
-        for (int k = 0; k < n; k++) plan->steps[s + k].unit = s;
-        s += n - 1;
-    }
-}
-
-/* Weight gradients and data gradients of a depthwise convolution are one kernel of the main stream,
- * and all weight gradients share one place for partial sums. */
+/* Where weight gradients and data gradients are one kernel, it runs on the main stream, and all
+ * weight gradients share one place for partial sums. */
 static void find_single(cuda_plan *plan) {
     for (int s = 0; s < plan->n_steps; s++)
-        if (plan->steps[s].op == CT_OP_CONV && plan->steps[s].wgrad_kernel == CUDA_DEPTHWISE)
+        if (plan->steps[s].op == CT_OP_CONV && plan->steps[s].family[CUDA_WGRAD]->is_joint)
             plan->is_single = true;
 }
 
@@ -313,15 +207,10 @@ static void plan_gradients(cuda_plan *plan, bool *has) {
 
 /* Segments of a sample that a convolution can measure on its way; 0: none. */
 static int n_segments(const cuda_step *step) {
-    const cuda_conv *c = &step->conv;
     if (step->op != CT_OP_CONV || step->norm != NULL || step->relu ||
-        step->node->bias != CT_NO_PARAM)
+        step->node->bias != CT_NO_PARAM || step->family[CUDA_FORWARD]->segments == NULL)
         return 0;
-    if (step->forward_kernel == CUDA_DEPTHWISE) return ct_cuda_depthwise_segments(c);
-    if (step->forward_kernel != CUDA_MMA) return 0;
-    cuda_tile_conv tile = ct_cuda_tile_forward(c);
-    int segment = ct_cuda_mma_segment(&tile);
-    return segment > 0 ? c->ho * c->wo / segment : 0;
+    return step->family[CUDA_FORWARD]->segments(&step->conv);
 }
 
 /* Convolutions that measure their output for the EvoNorm behind them. */
@@ -334,13 +223,11 @@ static void plan_measures(cuda_plan *plan) {
     }
 }
 
-/* On the tensor cores not with several taps, since it would have to be applied for each of them,
- * nor where 16 rows of pixels are not of one sample. */
 static bool applies_gates(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL) return false;
-    if (step->forward_kernel == CUDA_DEPTHWISE) return step->wgrad_kernel == CUDA_DEPTHWISE;
-    return step->forward_kernel == CUDA_MMA && step->wgrad_kernel == CUDA_MMA &&
-           is_pointwise(&step->conv) && step->conv.ho * step->conv.wo % 16 == 0;
+    const cuda_family *family = step->family[CUDA_FORWARD];
+    return family == step->family[CUDA_WGRAD] && family->gates != NULL &&
+           family->gates(&step->conv);
 }
 
 /* EvoNorms with a single reader that can apply them to what it reads. Readers load the bias in
@@ -365,11 +252,8 @@ static void plan_gates(cuda_plan *plan) {
 /* Segments for which a convolution leaves sums of the gradient it writes; 0: none. */
 static int n_parts(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL) return 0;
-    if (step->dgrad_kernel == CUDA_DEPTHWISE) return step->gate >= 0 && !step->add_in ? 1 : 0;
-    if (step->dgrad_kernel != CUDA_MMA) return 0;
-    cuda_tile_conv tile = ct_cuda_tile_backward(&step->conv);
-    int segment = ct_cuda_mma_segment(&tile);
-    return segment > 0 ? tile.ho * tile.wo / segment : 0;
+    const cuda_family *family = step->family[CUDA_DGRAD];
+    return family->parts == NULL ? 0 : family->parts(&step->conv, step->gate >= 0, step->add_in);
 }
 
 /* EvoNorms whose first reader, which is the last one to write their output's gradient, takes the
@@ -381,124 +265,6 @@ static void plan_parts(cuda_plan *plan) {
             ct_cuda_evonorm_finish_fits(&norm->norm_shape))
             norm->n_parts = reader->n_parts = n_parts(reader);
     }
-}
-
-static int node_of(const cuda_plan *plan, const cuda_step *step, cuda_role role) {
-    switch (role) {
-    case CUDA_ROLE_IN: return cuda_value_in(plan, step);
-    case CUDA_ROLE_RESIDUAL: return step->residual;
-    case CUDA_ROLE_INNER: return step->inner;
-    default: return step->out;
-    }
-}
-
-/* The first step of the chain that step s is in, or -1. */
-static int chain_of(const cuda_plan *plan, int s) {
-    for (int first = s; first >= 0 && s - first < CUDA_MAX_CHAIN; first--)
-        if (plan->steps[first].chain > s - first) return first;
-    return -1;
-}
-
-/* Whether the kernels of step s can have this tensor, or its gradient, in bf16. */
-static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gradient) {
-    const cuda_step *step = &plan->steps[s];
-    if (chain_of(plan, s) >= 0) return step->forward_element == CUDA_BF16;
-    if (step->norm == NULL) return ct_cuda_takes_bf16(step, role);
-    if (step->forward_element == CUDA_BF16) return true; /* strided.cu */
-    return role == CUDA_ROLE_OUT && !is_gradient;        /* conv_tile.cu */
-}
-
-/* Stored in bf16 is what every step that touches it can take so, but for the picture and what the
- * losses see. */
-static void choose_stored(cuda_plan *plan) {
-    const ct_graph *g = plan->base.graph;
-    const int floats[] = {0, g->features, g->logits};
-    for (int i = 0; i < g->n_nodes; i++) plan->value_element[i] = plan->grad_element[i] = CUDA_BF16;
-    for (int i = 0; i < 3; i++)
-        plan->value_element[floats[i]] = plan->grad_element[plan->root[floats[i]]] = CUDA_FP32;
-    for (int s = 0; s < plan->n_steps; s++)
-        for (int role = CUDA_ROLE_IN; role < CUDA_N_ROLES; role++) {
-            const cuda_step *step = &plan->steps[s];
-            int node = node_of(plan, step, (cuda_role)role);
-            int with_gradient = role == CUDA_ROLE_IN ? step->in : node; /* not that of a gate */
-            if (node < 0) continue;
-            if (!takes_bf16(plan, s, (cuda_role)role, false)) plan->value_element[node] = CUDA_FP32;
-            if (!takes_bf16(plan, s, (cuda_role)role, true))
-                plan->grad_element[plan->root[with_gradient]] = CUDA_FP32;
-        }
-    for (int i = 0; i < g->n_nodes; i++) plan->grad_element[i] = plan->grad_element[plan->root[i]];
-}
-
-/* A chain's weights are packed, and its samples multiplied, in one element. */
-static void set_chain(cuda_plan *plan, int first, cuda_element element) {
-    for (int k = 0; k < plan->steps[first].chain; k++)
-        plan->steps[first + k].forward_element = plan->steps[first + k].backward_element = element;
-}
-
-/* Steps s and s + 1 are a residual block's first convolution and its shortcut, with a kernel for
- * both, and nothing else reads their input. */
-static bool is_strided(const cuda_plan *plan, int s) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    const cuda_step *conv = &plan->steps[s], *shortcut = conv + 1;
-    return conv->has_twin && conv->in > 0 && conv->residual < 0 && shortcut->residual < 0 &&
-           conv->dgrad_kernel == CUDA_TILE && shortcut->dgrad_kernel == CUDA_TILE &&
-           conv->norm_shape.groups == 8 && shortcut->norm_shape.groups == 8 && !shortcut->add_in &&
-           ct_graph_n_consumers(plan->base.graph, conv->in) == 2 &&
-           ct_cuda_strided_fits(&conv->conv, &shortcut->conv, backend->shared_limit);
-}
-
-/* Such a pair runs in bf16 if all of its tensors are stored so. */
-static bool is_stored(const cuda_plan *plan, const cuda_step *step) {
-    const int nodes[] = {step->in, step->inner, step->out};
-    for (int i = 0; i < 3; i++)
-        if (plan->value_element[nodes[i]] == CUDA_FP32 || plan->grad_element[nodes[i]] == CUDA_FP32)
-            return false;
-    return true;
-}
-
-static void set_strided(cuda_step *pair, bool is_it) {
-    pair[0].is_strided = is_it;
-    for (int k = 0; k < 2; k++)
-        pair[k].forward_element = pair[k].backward_element = is_it ? CUDA_BF16 : CUDA_FP32;
-}
-
-/* Whether a pair had to be given up. */
-static bool settle_strided(cuda_plan *plan) {
-    bool changed = false;
-    for (int s = 0; s + 1 < plan->n_steps; s++) {
-        cuda_step *pair = &plan->steps[s];
-        if (!pair->is_strided || (is_stored(plan, pair) && is_stored(plan, pair + 1))) continue;
-        set_strided(pair, false);
-        changed = true;
-    }
-    return changed;
-}
-
-/* Chains run in bf16 if what they read is stored so, or a picture; one that does not may take the
- * next one's input from it. */
-static void choose_elements(cuda_plan *plan) {
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
-    if (backend->base.precision != CT_PRECISION_BF16) return;
-    for (int s = 0; s < plan->n_steps; s++) set_chain(plan, s, CUDA_BF16);
-    for (int s = 0; s + 1 < plan->n_steps; s++)
-        if (is_strided(plan, s)) set_strided(&plan->steps[s], true);
-    ct_cuda_elements_begin(plan);
-    for (bool changed = true; changed;) {
-        choose_stored(plan);
-        changed = ct_cuda_elements_settle(plan);
-        changed |= settle_strided(plan);
-        for (int s = 0; s < plan->n_steps; s++) {
-            const cuda_step *step = &plan->steps[s];
-            if (step->chain == 0 || step->forward_element == CUDA_FP32) continue;
-            bool has_in = step->in == 0 || plan->value_element[step->in] == CUDA_BF16;
-            bool adds = step->residual > 0;
-            if (has_in && (!adds || plan->value_element[step->residual] == CUDA_BF16)) continue;
-            set_chain(plan, s, CUDA_FP32);
-            changed = true;
-        }
-    }
-    for (int s = 0; s + 1 < plan->n_steps; s++)
-        if (plan->steps[s].is_strided) plan->steps[s + 1].unit = s;
 }
 
 ct_status ct_cuda_compile(cuda_plan *plan) {
@@ -524,7 +290,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
             i = fuse_conv(plan, step, i);
             if (step->norm != NULL) i = fuse_add(g, step, i);
         } else if (ct_op_is_norm(node->op)) {
-            step->norm_shape = norm_of(g, node);
+            step->norm_shape = norm_of(plan, node);
             i = fuse_add(g, step, i);
         }
         step->out = i;
@@ -533,7 +299,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     for (int s = 1; s < plan->n_steps; s++) fuse_pool(plan, s);
     for (int s = 1; s < plan->n_steps; s++) fuse_mask(plan, s);
     plan->steps[plan->n_steps - 1].pooled = -1;
-    find_chains(plan);
+    ct_cuda_find_chains(plan);
     find_twins(plan);
     find_single(plan);
     plan_measures(plan);
@@ -541,7 +307,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan_gradients(plan, has);
     plan->grad_element = plan->value_element + g->n_nodes;
     plan_parts(plan);
-    choose_elements(plan);
+    ct_cuda_choose_elements(plan);
     ct_free(has);
     return CT_OK;
 }

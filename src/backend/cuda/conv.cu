@@ -239,37 +239,31 @@ static unsigned n_tiles(int n) {
     return (unsigned)((n + TILE - 1) / TILE);
 }
 
-ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               size_t packed, size_t bias, bool relu, float *y_dev) {
-    shape s = {*conv, run->n_max, 1, 0, run->jobs_dev};
-    result r = {y_dev, bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias, run->params_stride,
-                relu, false};
-    dim3 grid(n_tiles(run->n_max * conv->ho * conv->wo), n_tiles(conv->co), (unsigned)run->n_jobs);
-    const float *w = run->packed_dev + packed;
-    if (run->rounds)
-        product_kernel<FORWARD, true>
-            <<<grid, THREADS, 0, run->stream>>>(s, x_dev, w, run->packed_stride, r);
-    else
-        product_kernel<FORWARD, false>
-            <<<grid, THREADS, 0, run->stream>>>(s, x_dev, w, run->packed_stride, r);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+template <int MODE>
+static ct_status launch(const cuda_run *run, dim3 grid, const shape &s, const void *a,
+                        const float *b, size_t b_stride, const result &r) {
+    return launch_kernel(run,
+                         run->rounds ? product_kernel<MODE, true> : product_kernel<MODE, false>,
+                         grid, THREADS, 0, s, (const float *)a, b, b_stride, r);
 }
 
-ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
-                             size_t packed, bool accumulate, float *dx_dev) {
-    shape s = {*conv, run->n_max, 1, 0, run->jobs_dev};
-    result r = {dx_dev, NULL, 0, false, accumulate};
-    dim3 grid(n_tiles(run->n_max * conv->hi * conv->wi), n_tiles(conv->ci), (unsigned)run->n_jobs);
-    const float *w = run->packed_dev + packed;
-    if (run->rounds)
-        product_kernel<DGRAD, true>
-            <<<grid, THREADS, 0, run->stream>>>(s, d_dev, w, run->packed_stride, r);
-    else
-        product_kernel<DGRAD, false>
-            <<<grid, THREADS, 0, run->stream>>>(s, d_dev, w, run->packed_stride, r);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    shape s = {*v, run->n_max, 1, 0, run->jobs_dev};
+    result r = {(float *)call->y, params_at(run, call->bias), run->params_stride, call->relu,
+                false};
+    dim3 grid(n_tiles(run->n_max * v->ho * v->wo), n_tiles(v->co), (unsigned)run->n_jobs);
+    return launch<FORWARD>(run, grid, s, call->x, run->packed_dev + call->packed,
+                           run->packed_stride, r);
+}
+
+static ct_status dgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    shape s = {*v, run->n_max, 1, 0, run->jobs_dev};
+    result r = {(float *)call->dx, NULL, 0, false, call->accumulate};
+    dim3 grid(n_tiles(run->n_max * v->hi * v->wi), n_tiles(v->ci), (unsigned)run->n_jobs);
+    return launch<DGRAD>(run, grid, s, call->d, run->packed_dev + call->packed, run->packed_stride,
+                         r);
 }
 
 /* Pixels of a part of K: 16 jobs of 32 samples fill the machine about twice, 256 at least. What
@@ -280,22 +274,31 @@ static int part_pixels(const cuda_conv *v) {
     return n < 256 ? 256 : (int)((n + DEPTH - 1) / DEPTH * DEPTH);
 }
 
-int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max) {
-    long n_pixels = (long)n_max * conv->ho * conv->wo;
-    return (int)((n_pixels + part_pixels(conv) - 1) / part_pixels(conv));
+static int splits_of(const cuda_conv *v, int n_max) {
+    long n_pixels = (long)n_max * v->ho * v->wo;
+    return (int)((n_pixels + part_pixels(v) - 1) / part_pixels(v));
 }
 
-ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight) {
-    int n_splits = ct_cuda_wgrad_splits(conv, run->n_max), taps = conv->kh * conv->kw;
-    shape s = {*conv, run->n_max, n_splits, part_pixels(conv), run->jobs_dev};
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    int n_splits = splits_of(v, run->n_max);
+    shape s = {*v, run->n_max, n_splits, part_pixels(v), run->jobs_dev};
     result r = {run->partial_dev, NULL, 0, false, false};
-    dim3 grid(n_tiles(conv->co), n_tiles(taps * conv->ci), (unsigned)(run->n_jobs * n_splits));
-    if (run->rounds)
-        product_kernel<WGRAD, true><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
-    else
-        product_kernel<WGRAD, false><<<grid, THREADS, 0, run->stream>>>(s, d_dev, x_dev, 0, r);
-    CT_CUDA_LAUNCHED();
-    return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->weight_ci, conv->weight_taps, false,
-                             weight);
+    dim3 grid(n_tiles(v->co), n_tiles(v->kh * v->kw * v->ci), (unsigned)(run->n_jobs * n_splits));
+    CT_TRY(launch<WGRAD>(run, grid, s, call->d, (const float *)call->x, 0, r));
+    return ct_cuda_sum_wgrad(run, n_splits, v, false, call->weight);
 }
+
+static bool fits(const cuda_problem *, cuda_direction) {
+    return true;
+}
+
+static size_t partial(const cuda_conv *v, int n_max, int) {
+    return ct_cuda_split_floats(v, splits_of(v, n_max));
+}
+
+const cuda_family ct_cuda_general = {.name = "general",
+                                     .fits = fits,
+                                     .packing = {CUDA_PACK_FORWARD, CUDA_PACK_BACKWARD},
+                                     .launch = {forward, dgrad, wgrad},
+                                     .partial = partial};

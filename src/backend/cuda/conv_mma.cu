@@ -235,12 +235,6 @@ static __device__ __forceinline__ void multiply(const char *pixels, const char *
     }
 }
 
-/* Four channels of one row of a pair: its two column tiles side by side. */
-static __device__ __forceinline__ float4 quad_of(const float pair[2][4], int half) {
-    return make_float4(pair[0][2 * half], pair[0][2 * half + 1], pair[1][2 * half],
-                       pair[1][2 * half + 1]);
-}
-
 /* Adds what is there already to the sums; y is the thread's first quad. */
 template <class T, int NP>
 static __device__ __forceinline__ void add_rows(const mma_call &c, int n_there, const T *y,
@@ -489,10 +483,6 @@ static __global__ void __launch_bounds__(THREADS, NP == 1 ? 3 : 2) conv_kernel(m
     }
 }
 
-bool ct_cuda_mma_fits(const cuda_tile_conv *v) {
-    return v->ci % 8 == 0 && v->co % 8 == 0 && (v->step == 1 || v->step == 2);
-}
-
 int ct_cuda_mma_segment(const cuda_tile_conv *v) {
     int n_pixels = v->ho * v->wo;
     return n_pixels % (16 * TILES) == 0 ? 16 * TILES : n_pixels % 16 == 0 ? 16 : 0;
@@ -524,17 +514,13 @@ static int pairs_of(const mma_call *c, int n_jobs, int most) {
 }
 
 template <class T, int NP, int KIND> static ct_status launch(const cuda_run *run, mma_call *c) {
-    constexpr int BYTES = places<T, NP, KIND>::END;
-    CT_CUDA_TRY(cudaFuncSetAttribute(conv_kernel<T, NP, KIND>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     int n_cols = (c->n_pairs + 2 * NP - 1) / (2 * NP);
     c->n_tiles = tiles_of(c, n_cols, run->n_jobs);
     int n_blocks = (n_row_tiles(c) + c->n_tiles - 1) / c->n_tiles;
     c->stride = n_blocks * ROWS;
     dim3 grid((unsigned)(n_blocks * n_cols), (unsigned)run->n_jobs);
-    conv_kernel<T, NP, KIND><<<grid, THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, conv_kernel<T, NP, KIND>, grid, THREADS, places<T, NP, KIND>::END,
+                         *c);
 }
 
 template <class T, int KIND> static ct_status launch_wide(const cuda_run *run, mma_call *c) {
@@ -555,16 +541,27 @@ template <class T> static ct_status launch_kind(const cuda_run *run, mma_call *c
     return is_point ? launch_wide<T, POINT>(run, c) : launch_wide<T, TAPS>(run, c);
 }
 
-ct_status ct_cuda_mma_conv(const cuda_run *run, cuda_element element, const cuda_tile_conv *conv,
-                           const cuda_gate *gate, const void *x_dev, size_t packed,
-                           const cuda_finish *finish, void *y_dev) {
-    mma_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_pairs = (conv->co + 15) / 16;
-    c.x = x_dev, c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
+/* What both directions share: `direction` reads x and writes y. */
+static ct_status convolve(const cuda_run *run, const cuda_conv_call *call, cuda_direction direction,
+                          const void *x_dev, void *y_dev, mma_call c) {
+    c.v = ct_cuda_tile_of(call->conv, direction), c.n_pairs = (c.v.co + 15) / 16;
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev, c.y = y_dev;
+    c.packed = run->packed_dev + call->packed, c.packed_stride = run->packed_stride;
     c.params = run->params_dev, c.params_stride = run->params_stride;
-    c.scale = gate->scale_dev, c.gate_bias = gate->bias;
-    c.bias = finish->bias, c.relu = finish->relu, c.accumulate = finish->accumulate;
-    c.measures = finish->measures_dev, c.segment = ct_cuda_mma_segment(conv);
-    c.norm_in = finish->norm_in_dev, c.norm_element = finish->norm_element, c.y = y_dev;
-    return element == CUDA_BF16 ? launch_kind<bf16>(run, &c) : launch_kind<float>(run, &c);
+    c.measures = call->measures, c.segment = ct_cuda_mma_segment(&c.v);
+    return call->element == CUDA_BF16 ? launch_kind<bf16>(run, &c) : launch_kind<float>(run, &c);
+}
+
+ct_status ct_cuda_mma_forward(const cuda_run *run, const cuda_conv_call *call) {
+    mma_call c = {};
+    c.scale = call->gate.scale_dev, c.gate_bias = call->gate.bias;
+    c.bias = call->bias, c.relu = call->relu;
+    return convolve(run, call, CUDA_FORWARD, call->x, call->y, c);
+}
+
+ct_status ct_cuda_mma_dgrad(const cuda_run *run, const cuda_conv_call *call) {
+    mma_call c = {};
+    c.bias = CUDA_NO_PARAM, c.accumulate = call->accumulate;
+    c.norm_in = call->norm_in, c.norm_element = call->norm_element;
+    return convolve(run, call, CUDA_DGRAD, call->d, call->dx, c);
 }

@@ -9,8 +9,7 @@
  * and writes quads. Limits: tf32, 1x1 and 3x3 kernels, 16, 32 or 64 output channels, extents that
  * are powers of two.
  */
-#include "backend/cuda/device.cuh"
-#include "backend/cuda/element.cuh"
+#include "backend/cuda/mma.cuh"
 
 enum { GROUPS = 8, MAX_ROWS = 16 };
 
@@ -260,11 +259,6 @@ static __device__ __forceinline__ size_t place(size_t sample, int log_pixels, in
     return ((sample << log_pixels) + p) * CO + (warp / ROWS * NQ + j) * 16 + (lane & 3) * 4;
 }
 
-static __device__ __forceinline__ float4 quad_of(const float left[4], const float right[4],
-                                                 int half) {
-    return make_float4(left[2 * half], left[2 * half + 1], right[2 * half], right[2 * half + 1]);
-}
-
 template <int CO, int ROWS>
 static __device__ __forceinline__ void
 write_norm(const tile_call &c, const cuda_tile_out &out, const cuda_job &job, size_t sample,
@@ -293,7 +287,7 @@ write_norm(const tile_call &c, const cuda_tile_out &out, const cuda_job &job, si
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 size_t at = place<CO, ROWS>(sample, c.log_pixels, i, half, j);
-                float4 x = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
+                float4 x = quad_of(&sums[i][2 * j], half);
                 float4 y = make_float4(fmaf(gate(x.x), w[0], b[0]), fmaf(gate(x.y), w[1], b[1]),
                                        fmaf(gate(x.z), w[2], b[2]), fmaf(gate(x.w), w[3], b[3]));
                 if (out.pre != NULL) *(float4 *)(out.pre + at) = x;
@@ -331,7 +325,7 @@ static __device__ __forceinline__ void write_plain(const tile_call &c, size_t sa
             for (int half = 0; half < 2; half++) {
                 float4 *to = (float4 *)(c.y + (sample << c.log_pixels) * CO +
                                         plain_place<CO, ROWS, STEP>(c, i, half, j));
-                float4 y = quad_of(sums[i][2 * j], sums[i][2 * j + 1], half);
+                float4 y = quad_of(&sums[i][2 * j], half);
                 if (c.accumulate) {
                     float4 before = *to;
                     y.x += before.x, y.y += before.y, y.z += before.z, y.w += before.w;
@@ -401,7 +395,7 @@ static bool is_known(int co, int depth, bool norm) {
     return depth == co || depth == co * 2;
 }
 
-bool ct_cuda_tile_fits(const cuda_tile_conv *v, bool norm, size_t shared_limit) {
+static bool has_kernel(const cuda_tile_conv *v, bool norm, size_t shared_limit) {
     int n_pixels = v->ho * v->wo;
     if (v->co != 16 && v->co != 32 && v->co != 64) return false;
     if (v->depth > 64 || !is_known(v->co, v->depth, norm)) return false;
@@ -421,13 +415,9 @@ static int log_of(int n) {
 template <int CO, int ROWS, int DEPTH, bool NORM, int STEP>
 static ct_status launch(const cuda_run *run, const tile_call *c) {
     SHAPE_OF(CO, ROWS);
-    size_t bytes = shared_bytes(&c->v);
-    CT_CUDA_TRY(cudaFuncSetAttribute(tile_kernel<CO, ROWS, DEPTH, NORM, STEP>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)((run->n_max + c->n_samples - 1) / c->n_samples), (unsigned)run->n_jobs);
-    tile_kernel<CO, ROWS, DEPTH, NORM, STEP><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, tile_kernel<CO, ROWS, DEPTH, NORM, STEP>, grid, THREADS,
+                         shared_bytes(&c->v), *c);
 }
 
 template <int CO, int ROWS, int DEPTH>
@@ -441,21 +431,22 @@ static ct_status launch_plain(const cuda_run *run, const tile_call *c) {
                           : launch<CO, ROWS, DEPTH, false, 2>(run, c);
 }
 
-static tile_call call_of(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
-                         size_t packed, float *y_dev) {
+static tile_call call_of(const cuda_run *run, const cuda_tile_conv *conv, const void *x_dev,
+                         size_t packed) {
     tile_call c = {};
     c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max;
     c.n_samples = block_pixels(conv) / (conv->ho * conv->wo);
     c.log_wo = log_of(conv->wo), c.log_pixels = log_of(conv->ho * conv->wo);
-    c.x = x_dev, c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride, c.y = y_dev;
+    c.x = (const float *)x_dev;
+    c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
+    c.params = run->params_dev, c.params_stride = run->params_stride;
     return c;
 }
 
-ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
-                               int n_outs) {
+static ct_status conv_norm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
+                           int n_outs) {
     const cuda_tile_conv *conv = &outs[0].v;
-    tile_call c = call_of(run, conv, x_dev, 0, NULL);
+    tile_call c = call_of(run, conv, x_dev, 0);
     c.n_outs = n_outs;
     for (int k = 0; k < n_outs; k++) c.outs[k] = outs[k];
     bool same = conv->depth == conv->co;
@@ -468,15 +459,50 @@ ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cu
     return same ? launch_norm<64, 8, 64>(run, &c) : launch_norm<64, 8, 32>(run, &c);
 }
 
-ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
-                            size_t packed, bool accumulate, float *y_dev) {
-    tile_call c = call_of(run, conv, x_dev, packed, y_dev);
-    c.accumulate = accumulate;
-    bool same = conv->depth == conv->co;
-    if (conv->co == 16)
+static ct_status dgrad(const cuda_run *run, const cuda_conv_call *call) {
+    cuda_tile_conv conv = ct_cuda_tile_of(call->conv, CUDA_DGRAD);
+    tile_call c = call_of(run, &conv, call->d, call->packed);
+    c.y = (float *)call->dx, c.accumulate = call->accumulate;
+    bool same = conv.depth == conv.co;
+    if (conv.co == 16)
         return same ? launch_plain<16, 16, 16>(run, &c) : launch_plain<16, 16, 32>(run, &c);
-    if (conv->co == 32)
+    if (conv.co == 32)
         return same ? launch_plain<32, 8, 32>(run, &c) : launch_plain<32, 8, 64>(run, &c);
-    return block_pixels(conv) == 128 ? launch_plain<64, 4, 64>(run, &c)
-                                     : launch_plain<64, 8, 64>(run, &c);
+    return block_pixels(&conv) == 128 ? launch_plain<64, 4, 64>(run, &c)
+                                      : launch_plain<64, 8, 64>(run, &c);
 }
+
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    cuda_wgrad layer = {(const float *)call->x, (const float *)call->d, call->weight};
+    return ct_cuda_tile_wgrad(run, call->conv, &layer, 1);
+}
+
+static size_t partial(const cuda_conv *v, int, int n_most) {
+    return ct_cuda_split_floats(v, ct_cuda_tile_wgrad_splits(v, 1, n_most));
+}
+
+static bool has_direction(const cuda_problem *p, cuda_direction direction, bool norm) {
+    const cuda_conv *v = &p->conv;
+    cuda_tile_conv tile = ct_cuda_tile_of(v, direction);
+    return p->rounds && v->groups == 1 && v->kh == v->kw &&
+           has_kernel(&tile, norm, p->shared_limit);
+}
+
+/* Forward only with a norm behind it. */
+static bool fits(const cuda_problem *p, cuda_direction direction) {
+    if (direction == CUDA_WGRAD)
+        return p->rounds && ct_cuda_tile_wgrad_fits(&p->conv, p->shared_limit);
+    return direction == CUDA_DGRAD && has_direction(p, CUDA_DGRAD, false);
+}
+
+static bool fuses_norm(const cuda_problem *p) {
+    return !p->has_bias && has_direction(p, CUDA_FORWARD, true);
+}
+
+const cuda_family ct_cuda_tile = {.name = "tile",
+                                  .fits = fits,
+                                  .packing = {CUDA_PACK_FRAGMENTS, CUDA_PACK_FRAGMENTS},
+                                  .launch = {NULL, dgrad, wgrad},
+                                  .partial = partial,
+                                  .fuses_norm = fuses_norm,
+                                  .launch_norm = conv_norm};

@@ -94,9 +94,9 @@ static ct_status no_device(cudaError_t error) {
         return ct_fail(
             CT_IO,
             "no GPU to use: its driver is made for CUDA %d.%d, this build needs %d.%d or "
-            "newer; --device cpu needs none",
+            "newer; @device cpu needs none",
             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return ct_fail(CT_IO, "no GPU to use: %s; --device cpu needs none",
+    return ct_fail(CT_IO, "no GPU to use: %s; @device cpu needs none",
                    error == cudaErrorInsufficientDriver ? "no NVIDIA driver is installed"
                    : error != cudaSuccess               ? cudaGetErrorString(error)
                                                         : "none is installed");

@@ -112,17 +112,7 @@ typedef struct cuda_backend {
     cuda_cache cache;
 } cuda_backend;
 
-/* Which file computes a convolution. */
-typedef enum cuda_kernel {
-    CUDA_GENERAL,   /* conv.cu */
-    CUDA_GROUPED,   /* grouped.cu */
-    CUDA_STEM,      /* stem.cu */
-    CUDA_LINEAR,    /* linear.cu; wgrad has the bias too */
-    CUDA_NARROW,    /* narrow.cu, the same */
-    CUDA_TILE,      /* conv_tile.cu, wgrad_tile.cu */
-    CUDA_MMA,       /* conv_mma.cu, wgrad_mma.cu */
-    CUDA_DEPTHWISE, /* depthwise.cu; wgrad and dgrad are one */
-} cuda_kernel;
+typedef struct cuda_unit_kernels cuda_unit_kernels;
 
 /* One or several nodes run as one: conv + relu, norm + add, conv + EvoNorm + add. */
 typedef struct cuda_step {
@@ -133,10 +123,10 @@ typedef struct cuda_step {
     int inner;           /* the convolution's own node where a norm is fused, else -1 */
     int out;
     bool relu;
-    cuda_kernel forward_kernel, dgrad_kernel, wgrad_kernel;
+    const cuda_family *family[CUDA_N_DIRECTIONS]; /* of a convolution */
     cuda_conv conv;
     cuda_norm norm_shape;
-    size_t forward, backward; /* packed weights */
+    size_t packed[2]; /* weights: forward, dgrad */
     cuda_element forward_element, backward_element;
     int n_segments; /* convolution: measures its output for the norm behind it; norm: its input was
                        measured. 0: not */
@@ -152,13 +142,12 @@ typedef struct cuda_step {
     int pooled;   /* a convolution computes the next step's pooling too: that one's node, else -1 */
     bool unpools; /* its gradients undo that pooling on their way in: its step has none (a pooling:
                      that is it) */
-    bool has_twin;   /* the next step convolves the same input to the same shape: one launch */
-    bool is_strided; /* it and its twin are strided.cu's, backward too: the twin is the shortcut */
-    bool masks_in;   /* linear: its input's gradient becomes that of the ReLU's input */
-    bool masked; /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
-    int chain;   /* steps of the chain (chain.cu) that this one begins, itself included; else 0 */
-    int chained_to; /* the first step of the chain that this one ends, else -1 */
-    int unit;       /* the first step of its chain or strided pair, or itself */
+    bool has_twin; /* the next step convolves the same input to the same shape: one launch */
+    bool masks_in; /* linear: its input's gradient becomes that of the ReLU's input */
+    bool masked;   /* the step behind it has applied the ReLU's gradient, or (a pooling) does so */
+    int unit;      /* the first of the steps that run together with it, or itself */
+    int n_unit;    /* how many they are, of their first one; 1: it runs by itself */
+    const cuda_unit_kernels *together; /* of the first one: what runs them; NULL: by itself */
 } cuda_step;
 
 /* What a tensor is to a step. */
@@ -177,6 +166,34 @@ typedef struct cuda_layout {
     size_t measures; /* of the last convolution */
     size_t n_floats;
 } cuda_layout;
+
+/* Pieces of the workspace of one call. */
+typedef struct cuda_workspace {
+    float *tensors, *partial, *sums, *own, *packed;
+    int32_t *labels;
+    int *predictions;
+    double *samples, *scores;
+} cuda_workspace;
+
+/* One pass over a plan's steps. */
+typedef struct cuda_pass {
+    const cuda_plan *plan;
+    const cuda_run *run;  /* the main stream's */
+    const cuda_run *late; /* backward: the weight gradients', or the same */
+    const cuda_branches *branches;
+    const cuda_layout *layout;
+    const cuda_workspace *w;
+    cuda_mode mode;
+} cuda_pass;
+
+/* Kernels for several steps of a plan that run together, as one unit (resnet20/). */
+struct cuda_unit_kernels {
+    ct_status (*forward)(const cuda_pass *pass, const cuda_step *steps);
+    ct_status (*backward)(const cuda_pass *pass, const cuda_step *steps);
+    /* floats of run->partial_dev a job */
+    size_t (*partial)(const cuda_step *steps, int n_most);
+    bool is_closed; /* in a pass that keeps nothing, values between its steps do not exist */
+};
 
 struct cuda_plan {
     ct_plan base;
@@ -198,14 +215,6 @@ struct cuda_plan {
     char *beside_dev; /* of features beside a gradient */
     size_t beside_size;
 };
-
-/* Pieces of the workspace of one call. */
-typedef struct cuda_workspace {
-    float *tensors, *partial, *sums, *own, *packed;
-    int32_t *labels;
-    int *predictions;
-    double *samples, *scores;
-} cuda_workspace;
 
 /* cuda.c: n bytes on the device, or CT_NOMEM with what is needed and what is free */
 ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out);
@@ -246,11 +255,8 @@ ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
 /* compile.c, layout.c, plan.c */
 ct_status ct_cuda_compile(cuda_plan *plan);
 ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out);
-/* elements.c: whether a step can have a tensor and its gradient in bf16, as far as is known; before
- * the first question, and after each round of storing: whether answers have changed. */
-bool ct_cuda_takes_bf16(const cuda_step *step, cuda_role role);
-void ct_cuda_elements_begin(cuda_plan *plan);
-bool ct_cuda_elements_settle(cuda_plan *plan);
+/* elements.c: what is stored in bf16, and which steps compute so */
+void ct_cuda_choose_elements(cuda_plan *plan);
 void ct_cuda_layout_free(cuda_layout *layout);
 ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
                               ct_plan **out);
@@ -282,10 +288,13 @@ ct_status ct_cuda_follow(cudaEvent_t event, cudaStream_t from, cudaStream_t to);
 /* forward.c, backward.c: a plan's steps */
 ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda_layout *layout,
                           const cuda_workspace *w, cuda_mode mode, int n_steps);
+cuda_norm_kind ct_cuda_norm_kind(ct_op op);
+/* The first kernels that fit. */
+const cuda_norm_kernels *ct_cuda_norm_for(const cuda_norm_call *call, bool backward);
+/* The weight gradients' stream may use what the main one has computed so far. */
+ct_status ct_cuda_late_follows(const cuda_pass *pass);
 ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run,
                            const cuda_branches *branches, const cuda_workspace *w);
-cuda_tile_conv ct_cuda_tile_forward(const cuda_conv *conv);
-cuda_tile_conv ct_cuda_tile_backward(const cuda_conv *conv);
 
 /* The node whose value a step reads: the norm's input where it applies the norm itself. */
 static inline int cuda_value_in(const cuda_plan *plan, const cuda_step *step) {
@@ -307,13 +316,69 @@ static inline bool cuda_rounds(const cuda_backend *backend) {
     return backend->base.precision != CT_PRECISION_FP32;
 }
 
-static inline bool cuda_wgrad_has_bias(const cuda_step *step) {
-    return step->wgrad_kernel == CUDA_LINEAR || step->wgrad_kernel == CUDA_NARROW;
-}
-
 /* Where a tensor begins; its elements may be bf16. */
 static inline float *cuda_tensor(const cuda_run *run, const cuda_workspace *w, size_t offset) {
     return w->tensors + offset * (size_t)run->n_jobs * (size_t)run->n_max;
+}
+
+/* Whether the gradient of a convolution's bias is summed up apart from the weights'. */
+static inline bool cuda_sums_bias(const cuda_step *step) {
+    return step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM &&
+           !step->family[CUDA_WGRAD]->sums_bias;
+}
+
+/* A node's value and its gradient in a pass; no node, no value. */
+static inline float *cuda_value(const cuda_pass *p, int node) {
+    return node < 0 ? NULL : cuda_tensor(p->run, p->w, p->layout->value[node]);
+}
+
+static inline float *cuda_grad(const cuda_pass *p, int node) {
+    return cuda_tensor(p->run, p->w, p->layout->grad[p->plan->root[node]]);
+}
+
+/* A norm's statistics, which only training keeps. */
+static inline float *cuda_stats(const cuda_pass *p, const cuda_step *step) {
+    return p->mode == CUDA_TRAIN ? cuda_tensor(p->run, p->w, p->layout->stats[step->out]) : NULL;
+}
+
+/* What a convolution that says so (n) has measured. */
+static inline float *cuda_measures(const cuda_pass *p, int n) {
+    return n > 0 ? cuda_tensor(p->run, p->w, p->layout->measures) : NULL;
+}
+
+static inline float *cuda_scale(const cuda_pass *p, const cuda_step *norm) {
+    return cuda_tensor(p->run, p->w,
+                       p->layout->stats[norm->out] + cuda_scale_at(&norm->norm_shape));
+}
+
+static inline size_t cuda_param(const cuda_plan *plan, int param) {
+    return param == CT_NO_PARAM ? CUDA_NO_PARAM : plan->base.graph->params[param].offset;
+}
+
+/* What the forward and backward pass of a convolution have in common. */
+static inline cuda_conv_call cuda_call_of(const cuda_pass *p, const cuda_step *step) {
+    cuda_conv_call call = {.conv = &step->conv,
+                           .weight = cuda_param(p->plan, step->node->weight),
+                           .bias = cuda_param(p->plan, step->node->bias),
+                           .element = step->forward_element,
+                           .x = cuda_value(p, cuda_value_in(p->plan, step))};
+    if (step->gate >= 0) {
+        const cuda_step *norm = &p->plan->steps[step->gate];
+        call.gate = (cuda_gate){.scale_dev = cuda_scale(p, norm), .bias = norm->norm_shape.bias};
+    }
+    return call;
+}
+
+static inline cuda_window cuda_window_of(const ct_graph *g, const cuda_step *step) {
+    ct_shape from = g->nodes[step->in].shape, to = step->node->shape;
+    return (cuda_window){.c = from.c,
+                         .hi = from.h,
+                         .wi = from.w,
+                         .ho = to.h,
+                         .wo = to.w,
+                         .kernel = step->node->kernel,
+                         .stride = step->node->stride,
+                         .pad = step->node->pad};
 }
 
 #endif

@@ -304,47 +304,66 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-bool ct_cuda_depthwise_fits(const cuda_conv *v) {
-    bool is_depthwise = v->groups == v->ci && v->co == v->ci && v->groups > 1;
+static bool fits(const cuda_problem *p, cuda_direction direction) {
+    const cuda_conv *v = &p->conv;
+    bool is_depthwise = v->groups == v->ci && v->co == v->ci && v->groups > 1 && !p->has_bias;
     bool window = v->kh == 3 && v->kw == 3 && v->pad == 1 && (v->stride == 1 || v->stride == 2);
     bool extents = is_even_power(v->wo) || v->wo % COLUMNS == 0;
-    return is_depthwise && window && extents && v->ci % 4 == 0;
+    return is_depthwise && window && extents && v->ci % 4 == 0 &&
+           (direction == CUDA_FORWARD || ct_cuda_depthwise_back_fits(v));
 }
 
-int ct_cuda_depthwise_segments(const cuda_conv *v) {
+static int segments(const cuda_conv *v) {
     return v->wo / least(v->wo, SEGMENT);
 }
 
-typedef void forward_kernel_type(depthwise_call);
+/* Sums are taken of whole samples, of what is written, with the numerators at hand. */
+static int parts(const cuda_conv *, bool is_gated, bool accumulate) {
+    return is_gated && !accumulate ? 1 : 0;
+}
+
+static bool gates(const cuda_conv *) {
+    return true;
+}
 
 template <class T> static ct_status launch(const cuda_run *run, const depthwise_call *c) {
     const cuda_conv *v = &c->v;
     bool gated = c->scale != NULL;
-    forward_kernel_type *kernel =
-        v->stride == 1 ? (gated ? forward_kernel<T, 1, true> : forward_kernel<T, 1, false>)
-                       : (gated ? forward_kernel<T, 2, true> : forward_kernel<T, 2, false>);
     int channels = tile<T>::CHANNELS, n_chunks = (v->ci + channels - 1) / channels;
     int n_samples = c->n_groups * c->n_samples;
     dim3 grid((unsigned)(n_chunks * (v->wo / c->columns)),
               (unsigned)((run->n_max + n_samples - 1) / n_samples), (unsigned)run->n_jobs);
-    size_t bytes = (size_t)(RING * c->n_samples * c->wide) * LINE;
-    CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<grid, tile<T>::THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
+    return launch_kernel(
+        run,
+        v->stride == 1 ? (gated ? forward_kernel<T, 1, true> : forward_kernel<T, 1, false>)
+                       : (gated ? forward_kernel<T, 2, true> : forward_kernel<T, 2, false>),
+        grid, tile<T>::THREADS, (size_t)(RING * c->n_samples * c->wide) * LINE, *c);
+}
+
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    depthwise_call c = {};
+    c.v = *v, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = call->x;
+    c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = call->weight;
+    c.scale = call->gate.scale_dev, c.gate_bias = call->gate.bias;
+    c.columns = least(v->wo, COLUMNS), c.n_samples = COLUMNS / c.columns;
+    c.wide = c.columns == v->wo ? v->wi : c.columns * v->stride + 2;
+    c.n_groups = v->hi < ROWS ? ROWS / v->hi : 1;
+    c.y = call->y, c.measures = call->measures;
+    return call->element == CUDA_BF16 ? launch<bf16>(run, &c) : launch<float>(run, &c);
+}
+
+/* The input's gradient is there: see is_joint. */
+static ct_status dgrad(const cuda_run *, const cuda_conv_call *) {
     return CT_OK;
 }
 
-ct_status ct_cuda_depthwise_forward(const cuda_run *run, cuda_element element,
-                                    const cuda_conv *conv, const cuda_gate *gate, const void *x_dev,
-                                    size_t weight, float *measures_dev, void *y_dev) {
-    depthwise_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev;
-    c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = weight;
-    c.scale = gate->scale_dev, c.gate_bias = gate->bias;
-    c.columns = least(conv->wo, COLUMNS), c.n_samples = COLUMNS / c.columns;
-    c.wide = c.columns == conv->wo ? conv->wi : c.columns * conv->stride + 2;
-    c.n_groups = conv->hi < ROWS ? ROWS / conv->hi : 1;
-    c.y = y_dev, c.measures = measures_dev;
-    return element == CUDA_BF16 ? launch<bf16>(run, &c) : launch<float>(run, &c);
-}
+const cuda_family ct_cuda_depthwise = {.name = "depthwise",
+                                       .fits = fits,
+                                       .launch = {forward, dgrad, ct_cuda_depthwise_backward},
+                                       .partial = ct_cuda_depthwise_partial,
+                                       .has_bf16 = true,
+                                       .is_joint = true,
+                                       .gates = gates,
+                                       .segments = segments,
+                                       .parts = parts};

@@ -267,9 +267,13 @@ static int n_groups(const cuda_conv *v) {
     return v->hi < ROWS ? ROWS / v->hi : 1;
 }
 
-int ct_cuda_depthwise_splits(const cuda_conv *v, int n_max) {
+static int splits_of(const cuda_conv *v, int n_max) {
     int n = n_groups(v) * (SLOTS / v->wi);
     return (n_max + n - 1) / n;
+}
+
+size_t ct_cuda_depthwise_partial(const cuda_conv *v, int n_max, int) {
+    return ct_cuda_split_floats(v, splits_of(v, n_max));
 }
 
 typedef void back_kernel_type(back_call);
@@ -279,25 +283,21 @@ template <class T> static back_kernel_type *kernel_of(int stride, bool gated) {
     return gated ? back_kernel<T, 2, true> : back_kernel<T, 2, false>;
 }
 
-ct_status ct_cuda_depthwise_backward(const cuda_run *run, cuda_element element,
-                                     const cuda_conv *conv, const cuda_gate *gate,
-                                     const void *x_dev, const void *d_dev, size_t weight,
-                                     bool accumulate, float *sums_dev, void *dx_dev) {
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
     back_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev, c.d = d_dev;
-    c.n_samples = SLOTS / conv->wi, c.n_groups = n_groups(conv);
-    c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = weight;
-    c.scale = gate->scale_dev, c.gate_bias = gate->bias, c.accumulate = accumulate;
-    c.dx = dx_dev, c.sums = sums_dev, c.partial = run->partial_dev;
-    int n_splits = ct_cuda_depthwise_splits(conv, run->n_max);
-    dim3 grid((unsigned)(conv->ci + CHANNELS - 1) / CHANNELS, (unsigned)n_splits,
+    c.v = *v, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = call->x, c.d = call->d;
+    c.n_samples = SLOTS / v->wi, c.n_groups = n_groups(v);
+    c.params = run->params_dev, c.params_stride = run->params_stride, c.weight = call->weight;
+    c.scale = call->gate.scale_dev, c.gate_bias = call->gate.bias, c.accumulate = call->accumulate;
+    c.dx = call->dx, c.sums = call->measures, c.partial = run->partial_dev;
+    int n_splits = splits_of(v, run->n_max);
+    dim3 grid((unsigned)(v->ci + CHANNELS - 1) / CHANNELS, (unsigned)n_splits,
               (unsigned)run->n_jobs);
-    bool gated = gate->scale_dev != NULL;
-    back_kernel_type *kernel = element == CUDA_BF16 ? kernel_of<bf16>(conv->stride, gated)
-                                                    : kernel_of<float>(conv->stride, gated);
-    CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
-    kernel<<<grid, THREADS, BYTES, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return ct_cuda_sum_wgrad(run, n_splits, conv->co, 1, TAPS, true, weight);
+    bool gated = c.scale != NULL;
+    CT_TRY(launch_kernel(run,
+                         call->element == CUDA_BF16 ? kernel_of<bf16>(v->stride, gated)
+                                                    : kernel_of<float>(v->stride, gated),
+                         grid, THREADS, BYTES, c));
+    return ct_cuda_sum_wgrad(run, n_splits, v, true, call->weight);
 }

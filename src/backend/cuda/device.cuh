@@ -4,6 +4,28 @@
 
 #include "backend/cuda/kernels.h"
 
+/* Launches a kernel with `bytes` of dynamic shared memory, which it is allowed first. */
+template <typename... PARAMS, typename... ARGS>
+static ct_status launch_kernel(const cuda_run *run, void (*kernel)(PARAMS...), dim3 grid,
+                               dim3 threads, size_t bytes, const ARGS &...args) {
+    if (bytes > 0)
+        CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
+                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<grid, threads, bytes, run->stream>>>(args...);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+/* Parameters of all models from `offset` on, or NULL where there is no such parameter. */
+static inline const float *params_at(const cuda_run *run, size_t offset) {
+    return offset == CUDA_NO_PARAM ? NULL : run->params_dev + offset;
+}
+
+/* Per-sample sums of all jobs, `from` floats a sample behind the first. */
+static inline float *sums_at(const cuda_run *run, size_t from) {
+    return run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
+}
+
 /* fp32 rounded to the nearest tf32, as the tensor cores want it. */
 static __device__ __forceinline__ float to_tf32(float x) {
     uint32_t r;
@@ -40,16 +62,23 @@ static __device__ __forceinline__ void load_fragment(float a[4], uint32_t addres
 }
 
 /* Sum over the lanes of a warp, the same bits in every lane. */
-static __device__ __forceinline__ float warp_sum(float x) {
+template <typename T> static __device__ __forceinline__ T warp_sum(T x) {
 #pragma unroll
     for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k);
     return x;
 }
 
-static __device__ __forceinline__ double warp_sum(double x) {
-#pragma unroll
-    for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k);
-    return x;
+/* N neighbouring floats, 1, 2 or 4, in one access. */
+template <int N> static __device__ __forceinline__ void load_values(const float *from, float x[N]) {
+    if (N == 4) {
+        float4 v = *(const float4 *)from;
+        x[0] = v.x, x[1 % N] = v.y, x[2 % N] = v.z, x[3 % N] = v.w;
+    } else if (N == 2) {
+        float2 v = *(const float2 *)from;
+        x[0] = v.x, x[1 % N] = v.y;
+    } else {
+        x[0] = *from;
+    }
 }
 
 #define CUDA_EPSILON 1e-5f /* CT_NORM_EPSILON */

@@ -1,11 +1,11 @@
-/* What evonorm_group.cu and evonorm_apply.cu share: a call, one to eight neighbouring values of
- * either element, EvoNorm's derivative, and launches by element. */
+/* What the kernels of norms share: a call, and those of EvoNorm: one to eight neighbouring values
+ * of either element, EvoNorm's derivative, and launches by element. */
 #ifndef CT_BACKEND_CUDA_EVONORM_CUH
 #define CT_BACKEND_CUDA_EVONORM_CUH
 
 #include "backend/cuda/mma.cuh"
 
-typedef struct evonorm_call {
+typedef struct norm_call {
     const cuda_job *jobs;
     int n_max;
     cuda_norm norm;
@@ -16,7 +16,7 @@ typedef struct evonorm_call {
     float *stats;
     void *y;     /* the output, or dx */
     float *sums; /* backward: per-sample sums */
-} evonorm_call;
+} norm_call;
 
 template <int VEC> struct alignas(VEC >= 4 ? 16 : 4 * VEC) values { float at[VEC]; };
 
@@ -67,19 +67,23 @@ static __device__ __forceinline__ float gated(float x, float *slope) {
     return x * s;
 }
 
-static evonorm_call call_of(const cuda_run *run, const cuda_norm *norm, const void *x_dev) {
-    evonorm_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.norm = *norm;
-    c.params = run->params_dev, c.stride = run->params_stride, c.x = x_dev;
+static inline norm_call call_of(const cuda_run *run, const cuda_norm_call *call) {
+    norm_call c = {};
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.norm = call->norm;
+    c.params = run->params_dev, c.stride = run->params_stride;
+    c.x = call->x, c.stats = call->stats;
     return c;
 }
 
-static evonorm_call back_call(const cuda_run *run, const cuda_norm *norm, const void *x_dev,
-                              const float *stats_dev, const void *dy_dev, size_t from,
-                              void *dx_dev) {
-    evonorm_call c = call_of(run, norm, x_dev);
-    c.stats = (float *)stats_dev, c.dy = dy_dev, c.y = dx_dev;
-    c.sums = run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
+static inline norm_call forward_call(const cuda_run *run, const cuda_norm_call *call) {
+    norm_call c = call_of(run, call);
+    c.residual = call->added, c.y = call->y;
+    return c;
+}
+
+static inline norm_call back_call(const cuda_run *run, const cuda_norm_call *call) {
+    norm_call c = call_of(run, call);
+    c.dy = call->dy, c.y = call->dx, c.sums = sums_at(run, call->sums);
     return c;
 }
 

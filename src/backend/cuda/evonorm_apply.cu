@@ -10,7 +10,7 @@ enum { MAX_THREADS = 512 };
 /* Joins a sample's measures ([segment][2][channel], equal numbers of pixels) to mean and 1/sigma of
  * its groups, and writes what a gate needs: first segments, a thread a channel, then channels, a
  * warp a group. Grid: x = sample, y = job. */
-static __global__ void join_kernel(evonorm_call c, const float *measures, int n_segments,
+static __global__ void join_kernel(norm_call c, const float *measures, int n_segments,
                                    float *scale) {
     extern __shared__ __align__(16) float shared[]; /* [2][channel]: mean, squared deviations */
     const cuda_job job = c.jobs[blockIdx.y];
@@ -53,7 +53,7 @@ static __global__ void join_kernel(evonorm_call c, const float *measures, int n_
 
 /* y = gate(x) + residual, VEC values a thread. Grid: x over these, y = sample, z = job. */
 template <class TX, class TY, int VEC>
-static __global__ void apply_kernel(evonorm_call c, const float *scale) {
+static __global__ void apply_kernel(norm_call c, const float *scale) {
     const cuda_job job = c.jobs[blockIdx.z];
     int size = c.norm.channels * c.norm.pixels;
     int e = (int)(blockIdx.x * blockDim.x + threadIdx.x) * VEC, ch = e % c.norm.channels;
@@ -72,7 +72,7 @@ static __global__ void apply_kernel(evonorm_call c, const float *scale) {
 /* Sums of a sample's gradient from the parts [segment][2][channel] of the kernel that wrote it, in
  * shared memory: totals [2][channel], and group by group the coefficient of x - mean. Block 0 of
  * the sample also writes what the norm's parameters get of it. */
-static __device__ __forceinline__ void join_sums(const evonorm_call &c, const float *row,
+static __device__ __forceinline__ void join_sums(const norm_call &c, const float *row,
                                                  size_t sample, const float *parts, int n_segments,
                                                  float *totals, float *stats, float *back) {
     const cuda_norm &n = c.norm;
@@ -107,7 +107,7 @@ static __device__ __forceinline__ void join_sums(const evonorm_call &c, const fl
  * job. A thread keeps to its VEC channels. */
 template <class TX, class TY, int VEC>
 static __global__ void __launch_bounds__(MAX_THREADS, 2)
-    apply_back_kernel(evonorm_call c, const float *parts, int n_segments, int n_pixels) {
+    apply_back_kernel(norm_call c, const float *parts, int n_segments, int n_pixels) {
     extern __shared__ __align__(16) float shared[]; /* totals, stats, back */
     const cuda_job job = c.jobs[blockIdx.z];
     if ((int)blockIdx.y >= job.n) return;
@@ -144,17 +144,14 @@ static __global__ void __launch_bounds__(MAX_THREADS, 2)
     }
 }
 
-ct_status ct_cuda_evonorm_join(const cuda_run *run, const cuda_norm *norm,
-                               const float *measures_dev, int n_segments, float *stats_dev,
-                               float *scale_dev) {
-    evonorm_call c = call_of(run, norm, NULL);
-    c.stats = stats_dev;
+static ct_status join(const cuda_run *run, const cuda_norm_call *call) {
+    int channels = call->norm.channels;
+    norm_call c = call_of(run, call);
+    c.x = NULL;
     dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
-    unsigned n_threads = norm->channels <= 128 ? 128 : norm->channels <= 256 ? 256 : 512;
-    size_t bytes = 2 * (size_t)norm->channels * sizeof(float);
-    join_kernel<<<grid, n_threads, bytes, run->stream>>>(c, measures_dev, n_segments, scale_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    unsigned n_threads = channels <= 128 ? 128 : channels <= 256 ? 256 : 512;
+    return launch_kernel(run, join_kernel, grid, n_threads, 2 * (size_t)channels * sizeof(float), c,
+                         call->measures, call->n_segments, call->scale);
 }
 
 /* Values of a thread: 16 bytes of the smaller element. */
@@ -163,21 +160,20 @@ template <class TX, class TY> struct own_values {
 };
 
 template <class TX, class TY>
-static ct_status launch_apply(const cuda_run *run, const evonorm_call *c, const float *scale_dev) {
+static ct_status launch_apply(const cuda_run *run, const cuda_norm_call *call) {
     constexpr int VEC = own_values<TX, TY>::VEC;
-    unsigned n = (unsigned)(c->norm.channels * c->norm.pixels / VEC);
+    norm_call c = forward_call(run, call);
+    c.stats = NULL;
+    unsigned n = (unsigned)(c.norm.channels * c.norm.pixels / VEC);
     dim3 grid((n + 255) / 256, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    apply_kernel<TX, TY, VEC><<<grid, 256, 0, run->stream>>>(*c, scale_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, apply_kernel<TX, TY, VEC>, grid, 256, 0, c, call->scale);
 }
 
-ct_status ct_cuda_evonorm_apply(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
-                                const void *x_dev, const float *scale_dev, const void *residual_dev,
-                                void *y_dev) {
-    evonorm_call c = call_of(run, norm, x_dev);
-    c.residual = residual_dev, c.y = y_dev;
-    return BY_ELEMENTS(elements, launch_apply, run, &c, scale_dev);
+/* From a convolution's measures to statistics and a gate's scale, and what is left of the norm. */
+static ct_status forward(const cuda_run *run, const cuda_norm_call *call) {
+    CT_TRY(join(run, call));
+    if (call->y == NULL) return CT_OK;
+    return BY_ELEMENTS(call->elements, launch_apply, run, call);
 }
 
 bool ct_cuda_evonorm_finish_fits(const cuda_norm *n) {
@@ -188,26 +184,25 @@ bool ct_cuda_evonorm_finish_fits(const cuda_norm *n) {
 enum { BLOCK_VALUES = 32 * 1024, MOST_BLOCKS = 8 };
 
 template <class TX, class TY>
-static ct_status launch_finish(const cuda_run *run, const evonorm_call *c, const float *parts_dev,
-                               int n_segments) {
+static ct_status launch_finish(const cuda_run *run, const cuda_norm_call *call) {
     constexpr int VEC = own_values<TX, TY>::VEC;
-    const cuda_norm *n = &c->norm;
+    const cuda_norm *n = &call->norm;
     int n_blocks = n->channels * n->pixels / BLOCK_VALUES;
     n_blocks = n_blocks < 1 ? 1 : n_blocks > MOST_BLOCKS ? (int)MOST_BLOCKS : n_blocks;
     int n_pixels = (n->pixels + n_blocks - 1) / n_blocks;
     unsigned n_threads = n->channels / VEC > 256 ? 512 : 256;
     size_t bytes = (size_t)(2 * n->channels + 3 * n->groups) * sizeof(float);
     dim3 grid((unsigned)n_blocks, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    apply_back_kernel<TX, TY, VEC>
-        <<<grid, n_threads, bytes, run->stream>>>(*c, parts_dev, n_segments, n_pixels);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, apply_back_kernel<TX, TY, VEC>, grid, n_threads, bytes,
+                         back_call(run, call), call->measures, call->n_segments, n_pixels);
 }
 
-ct_status ct_cuda_evonorm_finish(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
-                                 const void *x_dev, const float *stats_dev, const void *dy_dev,
-                                 const float *parts_dev, int n_segments, size_t from,
-                                 void *dx_dev) {
-    evonorm_call c = back_call(run, norm, x_dev, stats_dev, dy_dev, from, dx_dev);
-    return BY_ELEMENTS(elements, launch_finish, run, &c, parts_dev, n_segments);
+static ct_status backward(const cuda_run *run, const cuda_norm_call *call) {
+    return BY_ELEMENTS(call->elements, launch_finish, run, call);
 }
+
+static bool fits(const cuda_norm_call *call, bool) {
+    return call->n_segments > 0;
+}
+
+const cuda_norm_kernels ct_cuda_norm_measured = {fits, forward, backward};

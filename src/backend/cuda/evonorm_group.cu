@@ -15,7 +15,7 @@ typedef struct place {
     size_t sample, from; /* of the sample's values: this thread's first */
 } place;
 
-template <int VEC> static __device__ __forceinline__ place place_of(const evonorm_call &c) {
+template <int VEC> static __device__ __forceinline__ place place_of(const norm_call &c) {
     place p;
     p.n_lanes = c.wide / VEC, p.n_rows = (int)blockDim.x / p.n_lanes;
     p.lane = (int)threadIdx.x % p.n_lanes, p.row = (int)threadIdx.x / p.n_lanes;
@@ -56,7 +56,7 @@ static __device__ void add_rows(const place &p, const float part[N][VEC], float 
 
 /* Mean and 1/sigma of the block's groups to stats[group][2], in shared memory. */
 template <class TX, int VEC, bool KEPT>
-static __device__ void measure(const evonorm_call &c, const place &p, float *kept, float *scratch,
+static __device__ void measure(const norm_call &c, const place &p, float *kept, float *scratch,
                                float *totals, float *stats) {
     int per_group = c.wide / c.n_groups;
     float count = (float)per_group * (float)c.norm.pixels;
@@ -93,7 +93,7 @@ static __device__ void measure(const evonorm_call &c, const place &p, float *kep
 }
 
 template <class TX, class TY, int VEC, bool KEPT>
-static __global__ void __launch_bounds__(MAX_THREADS, 1) forward_kernel(evonorm_call c) {
+static __global__ void __launch_bounds__(MAX_THREADS, 1) forward_kernel(norm_call c) {
     extern __shared__ __align__(16) float shared[]; /* kept, scratch, totals, stats */
     const cuda_job job = c.jobs[blockIdx.z];
     if ((int)blockIdx.y >= job.n) return;
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(MAX_THREADS, 1) forward_kernel(evonorm_
 /* Per-channel sums over the pixels: dy * numerator to totals[0], dy to totals[1]. KEPT: of x and
  * dy, so many stay in shared memory. */
 template <class TX, class TY, int VEC, int KEPT>
-static __device__ void channel_sums(const evonorm_call &c, const place &p, float *kept_x,
+static __device__ void channel_sums(const norm_call &c, const place &p, float *kept_x,
                                     float *kept_dy, float *scratch, float *totals) {
     float part[2][VEC] = {}, slope;
     if (p.row < p.n_rows)
@@ -153,7 +153,7 @@ static __device__ void channel_sums(const evonorm_call &c, const place &p, float
 }
 
 template <class TX, class TY, int VEC, int KEPT>
-static __device__ void write_dx(const evonorm_call &c, const place &p, const float *row,
+static __device__ void write_dx(const norm_call &c, const place &p, const float *row,
                                 const float *stats, const float *with_x, const float *kept_x,
                                 const float *kept_dy) {
     int per_group = c.wide / c.n_groups;
@@ -189,7 +189,7 @@ static __device__ void write_dx(const evonorm_call &c, const place &p, const flo
 }
 
 template <class TX, class TY, int VEC, int KEPT>
-static __global__ void __launch_bounds__(MAX_THREADS, 1) backward_kernel(evonorm_call c) {
+static __global__ void __launch_bounds__(MAX_THREADS, 1) backward_kernel(norm_call c) {
     extern __shared__ __align__(16) float shared[]; /* kept x, dy; scratch, totals, stats, sums */
     const cuda_job job = c.jobs[blockIdx.z];
     if ((int)blockIdx.y >= job.n) return;
@@ -230,7 +230,7 @@ enum { ROOM = 48 * 1024, MOST_ROOM = 112 * 1024, MOST_WIDE = 256 };
 
 /* Blocks take one group, or several where these are small; as many tensors are kept as leave room
  * for two blocks. */
-static shares share_out(evonorm_call *c, int n_tensors, size_t shared_limit) {
+static shares share_out(norm_call *c, int n_tensors, size_t shared_limit) {
     const cuda_norm *n = &c->norm;
     int per_group = n->channels / n->groups;
     size_t group_bytes = (size_t)per_group * (size_t)n->pixels * sizeof(float);
@@ -260,38 +260,27 @@ bool ct_cuda_evonorm_group_fits(const cuda_norm *n) {
            n->channels / n->groups <= MOST_WIDE;
 }
 
-typedef void group_kernel(evonorm_call);
+typedef void group_kernel(norm_call);
 
-static ct_status launch(const cuda_run *run, const evonorm_call *c, const shares *s,
+static ct_status launch(const cuda_run *run, const norm_call *c, const shares *s,
                         group_kernel *kernel) {
-    CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)s->bytes));
     dim3 grid((unsigned)(c->norm.channels / c->wide), (unsigned)run->n_max, (unsigned)run->n_jobs);
-    kernel<<<grid, s->n_threads, s->bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, kernel, grid, s->n_threads, s->bytes, *c);
 }
 
 template <class TX, class TY>
-static ct_status launch_forward(const cuda_run *run, const evonorm_call *c, const shares *s) {
+static ct_status launch_forward(const cuda_run *run, const cuda_norm_call *call) {
     static group_kernel *const kernels[3][2] = {
         {forward_kernel<TX, TY, 1, false>, forward_kernel<TX, TY, 1, true>},
         {forward_kernel<TX, TY, 2, false>, forward_kernel<TX, TY, 2, true>},
         {forward_kernel<TX, TY, 4, false>, forward_kernel<TX, TY, 4, true>}};
-    return launch(run, c, s, kernels[s->vec / 2][s->kept]);
-}
-
-ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, cuda_elements elements,
-                                        const cuda_norm *norm, const void *x_dev,
-                                        const void *residual_dev, float *stats_dev, void *y_dev) {
-    evonorm_call c = call_of(run, norm, x_dev);
-    c.residual = residual_dev, c.stats = stats_dev, c.y = y_dev;
+    norm_call c = forward_call(run, call);
     shares s = share_out(&c, 1, run->shared_limit);
-    return BY_ELEMENTS(elements, launch_forward, run, &c, &s);
+    return launch(run, &c, &s, kernels[s.vec / 2][s.kept]);
 }
 
 template <class TX, class TY>
-static ct_status launch_backward(const cuda_run *run, const evonorm_call *c, const shares *s) {
+static ct_status launch_backward(const cuda_run *run, const cuda_norm_call *call) {
     static group_kernel *const kernels[3][3] = {
         {backward_kernel<TX, TY, 1, 0>, backward_kernel<TX, TY, 1, 1>,
          backward_kernel<TX, TY, 1, 2>},
@@ -299,14 +288,22 @@ static ct_status launch_backward(const cuda_run *run, const evonorm_call *c, con
          backward_kernel<TX, TY, 2, 2>},
         {backward_kernel<TX, TY, 4, 0>, backward_kernel<TX, TY, 4, 1>,
          backward_kernel<TX, TY, 4, 2>}};
-    return launch(run, c, s, kernels[s->vec / 2][s->kept]);
+    norm_call c = back_call(run, call);
+    shares s = share_out(&c, 2, run->shared_limit);
+    return launch(run, &c, &s, kernels[s.vec / 2][s.kept]);
 }
 
-ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, cuda_elements elements,
-                                         const cuda_norm *norm, const void *x_dev,
-                                         const float *stats_dev, const void *dy_dev, size_t from,
-                                         void *dx_dev) {
-    evonorm_call c = back_call(run, norm, x_dev, stats_dev, dy_dev, from, dx_dev);
-    shares s = share_out(&c, 2, run->shared_limit);
-    return BY_ELEMENTS(elements, launch_backward, run, &c, &s);
+static ct_status forward(const cuda_run *run, const cuda_norm_call *call) {
+    return BY_ELEMENTS(call->elements, launch_forward, run, call);
 }
+
+static ct_status backward(const cuda_run *run, const cuda_norm_call *call) {
+    return BY_ELEMENTS(call->elements, launch_backward, run, call);
+}
+
+/* Norms fused behind a convolution are small: norm.cu has them. */
+static bool fits(const cuda_norm_call *call, bool) {
+    return call->kind == CUDA_EVONORM && !call->is_inner && ct_cuda_evonorm_group_fits(&call->norm);
+}
+
+const cuda_norm_kernels ct_cuda_norm_shared = {fits, forward, backward};

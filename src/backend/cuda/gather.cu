@@ -71,8 +71,6 @@ ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
     any_kernel *kernel = images->c == 1   ? gather_kernel<1>
                          : images->c == 3 ? gather_kernel<3>
                                           : gather_any_kernel;
-    kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, *images, samples_dev,
-                                              out_dev, labels_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, kernel, grid, THREADS, 0, run->jobs_dev, run->n_max, *images,
+                         samples_dev, out_dev, labels_dev);
 }

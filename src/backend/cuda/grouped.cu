@@ -89,29 +89,36 @@ static dim3 grid_of(const cuda_run *run, int n) {
     return dim3((unsigned)(n + THREADS - 1) / THREADS, (unsigned)run->n_max, (unsigned)run->n_jobs);
 }
 
-ct_status ct_cuda_grouped_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                                  size_t weight, size_t bias, bool relu, float *y_dev) {
-    forward_kernel<<<grid_of(run, conv->ho * conv->wo * conv->co), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *conv, x_dev, run->params_dev, run->params_stride, weight, bias,
-        relu, y_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    return launch_kernel(run, forward_kernel, grid_of(run, v->ho * v->wo * v->co), THREADS, 0,
+                         run->jobs_dev, run->n_max, *v, (const float *)call->x, run->params_dev,
+                         run->params_stride, call->weight, call->bias, call->relu,
+                         (float *)call->y);
 }
 
-ct_status ct_cuda_grouped_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
-                                size_t weight, bool accumulate, float *dx_dev) {
-    dgrad_kernel<<<grid_of(run, conv->hi * conv->wi * conv->ci), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *conv, d_dev, run->params_dev, run->params_stride, weight,
-        accumulate, dx_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status dgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    return launch_kernel(run, dgrad_kernel, grid_of(run, v->hi * v->wi * v->ci), THREADS, 0,
+                         run->jobs_dev, run->n_max, *v, (const float *)call->d, run->params_dev,
+                         run->params_stride, call->weight, call->accumulate, (float *)call->dx);
 }
 
-ct_status ct_cuda_grouped_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                                const float *d_dev, size_t weight) {
-    int n_in = conv->ci / conv->groups, taps = conv->kh * conv->kw;
-    wgrad_kernel<<<grid_of(run, conv->co * n_in * taps), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *conv, x_dev, d_dev, run->partial_dev);
-    CT_CUDA_LAUNCHED();
-    return ct_cuda_sum_wgrad(run, run->n_max, conv->co, n_in, taps, false, weight);
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    CT_TRY(launch_kernel(run, wgrad_kernel, grid_of(run, v->co * v->weight_ci * v->weight_taps),
+                         THREADS, 0, run->jobs_dev, run->n_max, *v, (const float *)call->x,
+                         (const float *)call->d, run->partial_dev));
+    return ct_cuda_sum_wgrad(run, run->n_max, v, false, call->weight);
 }
+
+static bool fits(const cuda_problem *p, cuda_direction) {
+    return p->conv.groups > 1;
+}
+
+static size_t partial(const cuda_conv *v, int n_max, int) {
+    return ct_cuda_split_floats(v, n_max);
+}
+
+const cuda_family ct_cuda_grouped = {
+    .name = "grouped", .fits = fits, .launch = {forward, dgrad, wgrad}, .partial = partial};

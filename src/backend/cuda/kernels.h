@@ -81,6 +81,9 @@ typedef struct cuda_conv {
 /* ---- pack.cu: weights in the order the convolutions read them ---- */
 
 typedef enum cuda_packing {
+    CUDA_PACK_NONE,      /* read as they are */
+    CUDA_PACK_FRAGMENTS, /* cuda_fragments */
+    /* by the table: */
     CUDA_PACK_FORWARD,  /* [tap][ci][co] */
     CUDA_PACK_BACKWARD, /* [tap][co][ci] */
     CUDA_PACK_LINEAR,   /* [co][tap][ci] */
@@ -134,44 +137,55 @@ typedef struct cuda_images {
 ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
                          const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev);
 
-/* ---- conv.cu: any shape, groups = 1, as an implicit matrix product ---- */
-ct_status ct_cuda_conv_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               size_t packed, size_t bias, bool relu, float *y_dev);
-ct_status ct_cuda_conv_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
-                             size_t packed, bool accumulate, float *dx_dev);
-ct_status ct_cuda_conv_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight);
-/* Blocks of pixels whose sums conv_wgrad keeps apart, and the floats of partial_dev it needs. */
-int ct_cuda_wgrad_splits(const cuda_conv *conv, int n_max);
+/* ---- convolutions: families of kernels, in the order of preference in kernel_list.h ---- */
 
-/* ---- stem.cu: pictures of few channels, tf32 ---- */
-bool ct_cuda_stem_fits(const cuda_conv *conv, size_t shared_limit);
-int ct_cuda_stem_splits(int n_most);
-ct_status ct_cuda_stem_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               size_t weight, size_t bias, bool relu, float *y_dev);
-ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight);
+typedef enum cuda_direction {
+    CUDA_FORWARD,
+    CUDA_DGRAD, /* the input's gradient */
+    CUDA_WGRAD, /* the weights' */
+    CUDA_N_DIRECTIONS
+} cuda_direction;
 
-/* ---- linear.cu ---- */
-ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
-                                 size_t packed, size_t bias, bool relu, float *y_dev);
-/* With `mask`, dx is zero where that is not above zero: the gradient of a ReLU before it. */
-ct_status ct_cuda_linear_dgrad(const cuda_run *run, int n_in, int n_out, const float *d_dev,
-                               size_t packed, bool accumulate, const float *mask_dev,
-                               float *dx_dev);
-ct_status ct_cuda_linear_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight, size_t bias);
+/* What a family is asked to compute. */
+typedef struct cuda_problem {
+    cuda_conv conv;
+    bool is_linear, has_bias;
+    bool rounds;         /* as in cuda_run */
+    size_t shared_limit; /* likewise */
+} cuda_problem;
 
-/* ---- grouped.cu: grouped and depthwise convolutions ---- */
-ct_status ct_cuda_grouped_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                                  size_t weight, size_t bias, bool relu, float *y_dev);
-ct_status ct_cuda_grouped_dgrad(const cuda_run *run, const cuda_conv *conv, const float *d_dev,
-                                size_t weight, bool accumulate, float *dx_dev);
-ct_status ct_cuda_grouped_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                                const float *d_dev, size_t weight);
+/* An EvoNorm (hard sigmoid) that the reader of its input applies: y = x s(x) scale + bias. */
+typedef struct cuda_gate {
+    const float *scale_dev; /* [sample][channel] weight / sigma; NULL: the input is read as it is */
+    size_t bias;            /* offset of the parameter */
+} cuda_gate;
 
-/* ---- conv_tile.cu: whole samples in shared memory, EvoNorm and addition behind the product ----
- */
+/* One convolution of a call; pointers are to device memory. A direction looks at what it needs. */
+typedef struct cuda_conv_call {
+    const cuda_conv *conv;
+    size_t weight, bias;  /* offsets of parameters; bias may be CUDA_NO_PARAM */
+    size_t packed;        /* of the weights as the family packs them for this direction */
+    cuda_element element; /* of x, y, d and dx */
+    const void *x, *d;    /* the input, and the output's gradient */
+    void *y, *dx;         /* forward: y may be NULL where `pooled` is not */
+    cuda_gate gate;       /* applied to x */
+    bool relu;            /* forward: y = max(y, 0) */
+    bool accumulate;      /* dgrad: dx += */
+    float *pooled;        /* forward: maxima of 2 x 2 pixels of y, or NULL */
+    /* backward: d is the gradient of these values' maxima over 2 x 2 pixels, where those are above
+       zero (a ReLU's); or NULL */
+    const float *unpooled;
+    const float *mask; /* dgrad: dx is zero where this is not above zero (a ReLU before); or NULL */
+    /* forward: [sample][segment][2][co] means and squared deviations of y; dgrad, of the EvoNorm
+       whose output's gradient dx is: sums of dx times its numerator, and of dx; or NULL */
+    float *measures;
+    const void *norm_in; /* dgrad: that norm's input */
+    cuda_element norm_element;
+} cuda_conv_call;
+
+typedef ct_status cuda_conv_launch(const cuda_run *run, const cuda_conv_call *call);
+
+/* Extents of a convolution or of its data gradient, which is one with the sides exchanged. */
 typedef struct cuda_tile_conv {
     int ci, depth; /* channels of the input, and rounded up to 8 */
     int hi, wi, co, ho, wo;
@@ -182,13 +196,16 @@ typedef struct cuda_tile_conv {
     int scale, sign, shift, step;
 } cuda_tile_conv;
 
+cuda_tile_conv ct_cuda_tile_of(const cuda_conv *conv, cuda_direction direction);
+bool ct_cuda_is_pointwise(const cuda_conv *conv); /* 1x1, stride 1 */
+/* Floats of partial sums where each of n_splits has all weights. */
+size_t ct_cuda_split_floats(const cuda_conv *conv, int n_splits);
+
 typedef struct cuda_norm {
     int channels, groups, pixels;
     size_t weight, bias, slope; /* offsets of parameters */
 } cuda_norm;
 
-/* Whether there is a kernel for this shape on this device, with EvoNorm behind it or without. */
-bool ct_cuda_tile_fits(const cuda_tile_conv *conv, bool norm, size_t shared_limit);
 /* y = evonorm(conv(x)) + residual; the convolution's own value goes to `pre`, mean and 1/sigma to
  * `stats` [sample][group][2], unless they are NULL. */
 typedef struct cuda_tile_out {
@@ -199,135 +216,50 @@ typedef struct cuda_tile_out {
     float *pre, *stats, *y;
     cuda_element y_element;
 } cuda_tile_out;
-/* One or two of the same input and output shape. */
-ct_status ct_cuda_tile_evonorm(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
-                               int n_outs);
-/* y = conv(x), or y += conv(x) */
-ct_status ct_cuda_tile_conv(const cuda_run *run, const cuda_tile_conv *conv, const float *x_dev,
-                            size_t packed, bool accumulate, float *y_dev);
 
-/* ---- chain.cu, chain_back.cu: residual blocks, one after the other, in one launch ---- */
-#define CUDA_MAX_CHAIN   12           /* layers of a launch */
-#define CUDA_CHAIN_BYTES (200 * 1024) /* of shared memory that its blocks may take */
+/* A family: one file, or one a direction. Members that are not there say: it cannot do that. */
+typedef struct cuda_family {
+    const char *name;
+    bool (*fits)(const cuda_problem *problem, cuda_direction direction);
+    cuda_packing packing[2]; /* of the weights: forward, dgrad */
+    cuda_conv_launch *launch[CUDA_N_DIRECTIONS];
+    /* floats of run->partial_dev that a job's wgrad needs */
+    size_t (*partial)(const cuda_conv *conv, int n_max, int n_most);
+    bool has_bf16;  /* all of its tensors may be bf16, with channels in multiples of 8 */
+    bool sums_bias; /* wgrad has the bias's gradient too */
+    bool is_joint;  /* wgrad computes dx too, and runs on the main stream */
+    bool masks;     /* dgrad knows `mask` */
+    /* knows `pooled` (forward), `unpooled` (backward) */
+    bool (*pools)(const cuda_conv *conv, cuda_direction direction);
+    /* knows `gate`, forward and in wgrad */
+    bool (*gates)(const cuda_conv *conv);
+    /* segments of a sample that `measures` has, forward and in dgrad; 0: not for this shape */
+    int (*segments)(const cuda_conv *conv);
+    int (*parts)(const cuda_conv *conv, bool is_gated, bool accumulate);
+    /* has EvoNorm and an addition behind it: one convolution, or two of the same input and output
+       shape */
+    bool (*fuses_norm)(const cuda_problem *problem);
+    ct_status (*launch_norm)(const cuda_run *run, const float *x_dev, const cuda_tile_out *outs,
+                             int n_outs);
+} cuda_family;
 
-/* A layer of it: convolution 3x3, EvoNorm, and the addition that ends a residual block. */
-typedef struct cuda_link {
-    size_t packed;       /* weights: forward, or for the data gradient */
-    size_t weight, bias; /* of the norm */
-    void *pre;           /* the convolution's own value, or NULL where nothing is kept */
-    float *stats;        /* mean and 1/sigma, likewise */
-    void *y;             /* the layer's output, or NULL where nobody reads it; backward: the
-                            gradient of `pre` */
-    float *sums;         /* backward: per-sample sums of the norm's gradients */
-    bool add;
-} cuda_link;
+#define KERNELS(id) extern const cuda_family ct_cuda_##id;
+#include "backend/cuda/kernel_list.h"
+#undef KERNELS
 
-/* The first layer reads x, a picture of n_colours where that is not 0 (then its output is the first
- * residual); the first addition adds `residual`, later ones what the one before has
- * given. Backward: from d, the gradient of the last output, to dx, and to dresidual where the first
- * layer adds (else the residual is x, and dx has both). What void points to are `element`s, but a
- * picture is floats, and the last output y_element; d, dx and dresidual have elements of their own.
- */
-typedef struct cuda_chain {
-    int n_links, n_colours;
-    cuda_element element, y_element;
-    cuda_element d_element, dx_element, dresidual_element;
-    const void *x, *residual;
-    const void *d;
-    void *dx, *dresidual;
-    cuda_link links[CUDA_MAX_CHAIN];
-} cuda_chain;
-
-bool ct_cuda_chain_fits(const cuda_conv *conv, size_t shared_limit);
-/* Whether a chain can begin with this one, on a picture. */
-bool ct_cuda_chain_begins(const cuda_conv *conv, size_t shared_limit);
-ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_chain *chain,
-                                bool train);
-ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
-
-/* ---- strided.cu, strided_back.cu, strided_wgrad.cu: a residual block's first convolution, 3x3 and
- * two pixels apart, and its shortcut, 1x1, with EvoNorm, in bf16 ---- */
-#define CUDA_STRIDED_BYTES (112 * 1024) /* of shared memory that its blocks may take */
-
-/* links: the convolution and the shortcut, from `channels` to twice as many. Backward: from the
- * gradients dy of their outputs to the input's dx. */
-typedef struct cuda_strided {
-    const void *x, *dy[2];
-    void *dx;
-    cuda_link links[2];
-} cuda_strided;
-
-bool ct_cuda_strided_fits(const cuda_conv *conv, const cuda_conv *shortcut, size_t shared_limit);
-ct_status ct_cuda_strided_forward(const cuda_run *run, int channels, const cuda_strided *strided);
-ct_status ct_cuda_strided_backward(const cuda_run *run, int channels, const cuda_strided *strided);
-
-/* ---- conv_mma.cu, wgrad_mma.cu: any extent on the tensor cores; all tensors of one element ----
- */
-
-/* An EvoNorm (hard sigmoid) that the reader of its input applies: y = x s(x) scale + bias. */
-typedef struct cuda_gate {
-    const float *scale_dev; /* [sample][channel] weight / sigma; NULL: the input is read as it is */
-    size_t bias;            /* offset of the parameter */
-} cuda_gate;
-
-/* What becomes of a convolution's sums. */
-typedef struct cuda_finish {
-    size_t bias; /* offset, or CUDA_NO_PARAM */
-    bool relu, accumulate;
-    float *measures_dev; /* [sample][segment][2][co] means and squared deviations, or NULL */
-    /* of a gradient: the input of the EvoNorm whose output's gradient it is; the measures are then
-       sums of gradient times numerator, and of the gradient */
-    const void *norm_in_dev;
-    cuda_element norm_element;
-} cuda_finish;
-
-bool ct_cuda_mma_fits(const cuda_tile_conv *conv);
+/* ---- conv_mma.cu, depthwise_back.cu, wgrad_tile.cu: parts of families described elsewhere ---- */
+ct_status ct_cuda_mma_forward(const cuda_run *run, const cuda_conv_call *call);
+ct_status ct_cuda_mma_dgrad(const cuda_run *run, const cuda_conv_call *call);
 /* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
 int ct_cuda_mma_segment(const cuda_tile_conv *conv);
-ct_status ct_cuda_mma_conv(const cuda_run *run, cuda_element element, const cuda_tile_conv *conv,
-                           const cuda_gate *gate, const void *x_dev, size_t packed,
-                           const cuda_finish *finish, void *y_dev);
-bool ct_cuda_mma_wgrad_fits(const cuda_conv *conv);
-int ct_cuda_mma_wgrad_splits(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_mma_wgrad(const cuda_run *run, cuda_element element, const cuda_conv *conv,
-                            const cuda_gate *gate, const void *x_dev, const void *d_dev,
-                            size_t weight);
-
-/* ---- depthwise.cu, depthwise_back.cu: 3x3, fp32 sums; all tensors of one element ---- */
-bool ct_cuda_depthwise_fits(const cuda_conv *conv);
 bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
-int ct_cuda_depthwise_segments(const cuda_conv *conv);
-int ct_cuda_depthwise_splits(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_depthwise_forward(const cuda_run *run, cuda_element element,
-                                    const cuda_conv *conv, const cuda_gate *gate, const void *x_dev,
-                                    size_t weight, float *measures_dev, void *y_dev);
-/* The weights' gradient, and the input's unless dx is NULL. `sums`, unless NULL: [sample][2][ci] of
- * dx times the numerator of the gate's norm, and of dx. */
-ct_status ct_cuda_depthwise_backward(const cuda_run *run, cuda_element element,
-                                     const cuda_conv *conv, const cuda_gate *gate,
-                                     const void *x_dev, const void *d_dev, size_t weight,
-                                     bool accumulate, float *sums_dev, void *dx_dev);
+size_t ct_cuda_depthwise_partial(const cuda_conv *conv, int n_max, int n_most);
+ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv_call *call);
 
-/* ---- narrow.cu: few output channels, fp32 ---- */
-bool ct_cuda_narrow_fits(const cuda_tile_conv *conv, int taps);
-/* Whether it can pool its output, 2 x 2, as well. */
-bool ct_cuda_narrow_pools(const cuda_tile_conv *conv, int kh, int kw);
-/* `pooled`: maxima of 2 x 2 pixels of y, or NULL; with it y may be NULL. `values`: x is the
- * gradient of their maxima, where those are above zero (a ReLU's), and becomes theirs; or NULL. */
-ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
-                              const float *x_dev, const float *values_dev, size_t packed,
-                              size_t bias, bool relu, bool accumulate, float *y_dev,
-                              float *pooled_dev);
-bool ct_cuda_narrow_wgrad_fits(const cuda_conv *conv);
-/* Floats of partial_dev a job. */
-size_t ct_cuda_narrow_wgrad_floats(const cuda_conv *conv, int n_max);
-ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, const float *values_dev, size_t weight,
-                               size_t bias);
-
-/* ---- wgrad_tile.cu: layers of one shape in one launch ---- */
+/* Weight gradients of layers of one shape in one launch. */
+#define CUDA_MAX_LAYERS 12
 typedef struct cuda_wgrad {
-    const float *x, *d; /* wgrad_bf16.cu, strided_wgrad.cu: bf16, but a picture */
+    const float *x, *d; /* in bf16 where a kernel says so, but a picture */
     size_t weight;      /* where it goes, in a gradient row */
 } cuda_wgrad;
 bool ct_cuda_tile_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
@@ -337,28 +269,15 @@ ct_status ct_cuda_tile_wgrad(const cuda_run *run, const cuda_conv *conv, const c
 /* Splits of a job's n_items for blocks of which a multiprocessor runs some at once. */
 int ct_cuda_even_splits(int n_layers, int n_items, int blocks_at_once);
 
-/* ---- wgrad_bf16.cu: the same for layers of a chain in bf16 ---- */
-int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_most);
-ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
-                             int n_layers);
-
-/* ---- strided_wgrad.cu: of the convolution and the shortcut, which have the same x ---- */
-int ct_cuda_strided_wgrad_splits(int channels, int n_most);
-ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wgrad layers[2]);
-
 /* ---- sums.cu: second passes, in a fixed order ---- */
 /* grads[job][weight + (o * ci + i) * taps + t] = sum over splits of partial[job][split][...] with
  * element (t, i, o) where `by_tap`, else (o, t, i) */
-ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
-                            bool by_tap, size_t weight);
+ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, const cuda_conv *conv, bool by_tap,
+                            size_t weight);
 /* The same of partial[layer][job][split] with (t, i, o), for layers of one shape with up to 9 taps.
  */
 ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv *conv,
                              const cuda_wgrad *layers, int n_layers);
-
-/* The same of partial[job][split][10][ci][2 ci]: nine taps, then a shortcut's one. */
-ct_status ct_cuda_sum_strided(const cuda_run *run, int n_splits, int ci, size_t weight,
-                              size_t shortcut);
 
 /* Per-sample sums [n_jobs][n_max][count] at sums_dev + from (times n_jobs * n_max), to be added up
  * over a job's samples into its gradient row at `to`. */
@@ -376,47 +295,7 @@ ct_status ct_cuda_sum_samples(const cuda_run *run, const cuda_sum *sums_dev, int
 ct_status ct_cuda_bias_sums(const cuda_run *run, int channels, int pixels, const float *d_dev,
                             size_t from);
 
-/* ---- evonorm.cu, norm.cu ---- */
-ct_status ct_cuda_evonorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                  const float *residual_dev, float *stats_dev, float *y_dev);
-/* `from`: where its per-sample sums go: [weight: channels][bias: channels][slope: channels if any].
- * dx may be dy. */
-ct_status ct_cuda_evonorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                   const float *stats_dev, const float *dy_dev, size_t from,
-                                   float *dx_dev);
-/* evonorm_back.cu: the same for ResNet-20's shapes in tf32 */
-bool ct_cuda_evonorm_back_fits(const cuda_norm *norm);
-ct_status ct_cuda_evonorm_back(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                               const float *stats_dev, const float *dy_dev, size_t from,
-                               float *dx_dev);
-/* evonorm_group.cu: a sample shared out to blocks, groups of channels each */
-bool ct_cuda_evonorm_group_fits(const cuda_norm *norm);
-ct_status ct_cuda_evonorm_group_forward(const cuda_run *run, cuda_elements elements,
-                                        const cuda_norm *norm, const void *x_dev,
-                                        const void *residual_dev, float *stats_dev, void *y_dev);
-ct_status ct_cuda_evonorm_group_backward(const cuda_run *run, cuda_elements elements,
-                                         const cuda_norm *norm, const void *x_dev,
-                                         const float *stats_dev, const void *dy_dev, size_t from,
-                                         void *dx_dev);
-/* evonorm_apply.cu: from a convolution's measures to statistics (unless NULL) and a gate's scale */
-ct_status ct_cuda_evonorm_join(const cuda_run *run, const cuda_norm *norm,
-                               const float *measures_dev, int n_segments, float *stats_dev,
-                               float *scale_dev);
-/* y = gate(x) + residual */
-ct_status ct_cuda_evonorm_apply(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
-                                const void *x_dev, const float *scale_dev, const void *residual_dev,
-                                void *y_dev);
-/* evonorm_group_backward where the kernel that wrote dy has left parts
- * [sample][segment][2][channel] of its sums: of dy times the numerator, and of dy. */
-bool ct_cuda_evonorm_finish_fits(const cuda_norm *norm);
-ct_status ct_cuda_evonorm_finish(const cuda_run *run, cuda_elements elements, const cuda_norm *norm,
-                                 const void *x_dev, const float *stats_dev, const void *dy_dev,
-                                 const float *parts_dev, int n_segments, size_t from, void *dx_dev);
-ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                    const float *residual_dev, float *stats_dev, float *y_dev);
-ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                     const float *stats_dev, const float *dy_dev, size_t from,
-                                     float *dx_dev);
+/* ---- norms: kernels in the order of preference in norm_list.h ---- */
 
 typedef enum cuda_mode {
     CUDA_TRAIN,    /* batch statistics; the running ones move */
@@ -424,12 +303,54 @@ typedef enum cuda_mode {
     CUDA_EVALUATE, /* running statistics */
 } cuda_mode;
 
-/* stats [n_jobs][2][channels]; buffer: offset of the running means in a buffer row */
-ct_status ct_cuda_batchnorm_forward(const cuda_run *run, const cuda_norm *norm, cuda_mode mode,
-                                    size_t buffer, const float *x_dev, const float *residual_dev,
-                                    float *stats_dev, float *y_dev);
-ct_status ct_cuda_batchnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                     const float *stats_dev, const float *dy_dev, float *dx_dev);
+typedef enum cuda_norm_kind {
+    CUDA_EVONORM,
+    CUDA_EVONORM_S0,
+    CUDA_GROUPNORM,
+    CUDA_BATCHNORM
+} cuda_norm_kind;
+
+/* One norm of a call; pointers are to device memory. */
+typedef struct cuda_norm_call {
+    cuda_norm_kind kind;
+    cuda_norm norm;
+    cuda_elements elements;
+    bool is_inner;     /* backward: of a norm fused behind a convolution, whose output's gradient dx
+                          becomes; all floats */
+    cuda_mode mode;    /* batchnorm */
+    size_t buffer;     /* batchnorm: offset of the running means in a buffer row */
+    const void *x;     /* its input */
+    const void *added; /* forward: y = norm(x) + added; or NULL */
+    /* mean and 1/sigma [sample][group][2], batchnorm's [job][2][channel]; forward: NULL where they
+       are not kept */
+    float *stats;
+    void *y;        /* forward: the output; NULL where its reader applies the norm (cuda_gate) */
+    const void *dy; /* backward, with dx, which may be the same */
+    void *dx;
+    /* where per-sample sums go: [weight: channels][bias: channels][slope: channels if any] */
+    size_t sums;
+    /* What the kernel before has measured, [sample][segment][2][channel]: forward, means and
+       squared deviations of x; backward, sums of dy times the numerator, and of dy. 0 segments:
+       nothing */
+    const float *measures;
+    int n_segments;
+    float *scale; /* forward, of a norm whose input was measured: what a gate needs */
+} cuda_norm_call;
+
+/* Kernels of norms. `fits` also says which direction they have. */
+typedef struct cuda_norm_kernels {
+    bool (*fits)(const cuda_norm_call *call, bool backward);
+    ct_status (*forward)(const cuda_run *run, const cuda_norm_call *call);
+    ct_status (*backward)(const cuda_run *run, const cuda_norm_call *call);
+} cuda_norm_kernels;
+
+#define NORM(id) extern const cuda_norm_kernels ct_cuda_norm_##id;
+#include "backend/cuda/norm_list.h"
+#undef NORM
+
+/* evonorm_group.cu, evonorm_apply.cu: whether a norm could take measured sums, or bf16 */
+bool ct_cuda_evonorm_group_fits(const cuda_norm *norm);
+bool ct_cuda_evonorm_finish_fits(const cuda_norm *norm);
 
 /* ---- simple.cu ---- */
 typedef struct cuda_window {

@@ -31,8 +31,7 @@ static bool is_conv(const cuda_step *step) {
 }
 
 static bool is_norm(const cuda_step *step) {
-    return step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
-           step->op == CT_OP_GROUPNORM || step->op == CT_OP_BATCHNORM;
+    return ct_op_is_norm(step->op);
 }
 
 /* What a step reads of its input. */
@@ -92,7 +91,7 @@ static void use_outputs(const lives *l, const cuda_step *step, int t) {
     use_at(&l->stats[step->out], t);
 }
 
-/* A chain's steps run together: whatever one of them touches lives while any of them runs. */
+/* A unit's steps run together: whatever one of them touches lives while any of them runs. */
 static void use_together(const lives *l, int first, int n) {
     for (int k = 0; k < n; k++) {
         use_step(l, &l->plan->steps[first + k], first);
@@ -100,10 +99,11 @@ static void use_together(const lives *l, int first, int n) {
     }
 }
 
-/* The same of a pass that keeps nothing: what the chain reads and its last value (forward.c). */
+/* The same of one that is closed, in a pass that keeps nothing: what it reads and its last value.
+ */
 static void use_ends(const lives *l, int first) {
     const cuda_step *step = &l->plan->steps[first];
-    int last = first + step->chain - 1;
+    int last = first + step->n_unit - 1;
     for (int t = first; t <= last; t++) {
         use_input(l, step, t);
         if (step->residual >= 0) use_at(&l->value[step->residual], t);
@@ -119,15 +119,15 @@ static void find_lives(const lives *l) {
     use_at(&l->value[g->features], loss);
     use_at(&l->value[g->logits], loss);
     for (int s = 0; s < plan->n_steps; s++) {
-        if (plan->steps[s].chain > 0 && !l->train) {
+        const cuda_step *step = &plan->steps[s];
+        if (step->together != NULL && step->together->is_closed && !l->train) {
             use_ends(l, s);
-            s += plan->steps[s].chain - 1;
+            s += step->n_unit - 1;
             continue;
         }
-        use_step(l, &plan->steps[s], s);
-        if (plan->steps[s].chain > 0) use_together(l, s, plan->steps[s].chain);
-        if (plan->steps[s].is_strided) use_together(l, s, 2);
-        if (plan->steps[s].has_twin) use_outputs(l, &plan->steps[s + 1], s);
+        use_step(l, step, s);
+        if (step->together != NULL) use_together(l, s, step->n_unit);
+        if (step->has_twin) use_outputs(l, step + 1, s);
     }
     if (!l->train) return;
     use_at(&l->grad[plan->root[g->logits]], loss);

@@ -19,16 +19,6 @@ typedef struct linear_call {
     float *c;
 } linear_call;
 
-template <int DEEP>
-static __device__ __forceinline__ void load_deep(const float *from, float v[DEEP]) {
-    if (DEEP == 4) {
-        float4 q = *(const float4 *)from;
-        v[0] = q.x, v[1 % DEEP] = q.y, v[2 % DEEP] = q.z, v[3 % DEEP] = q.w;
-    } else {
-        v[0] = *from;
-    }
-}
-
 /* This warp's part of K, DEEP at a time: sums[i][j] of row y + 4 i and column x + 8 j of the tile.
  */
 template <int DEEP>
@@ -43,7 +33,7 @@ static __device__ void multiply(const linear_call &c, const cuda_job &job, int f
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             int row = min((int)blockIdx.x * TILE + y + 4 * i, job.n - 1);
-            load_deep<DEEP>(a + (size_t)row * c.n_k + k, va[i]);
+            load_values<DEEP>(a + (size_t)row * c.n_k + k, va[i]);
         }
 #pragma unroll
         for (int s = 0; s < DEEP; s++)
@@ -85,35 +75,28 @@ template <int DEEP> static __global__ void __launch_bounds__(THREADS) linear_ker
     }
 }
 
-static ct_status launch(const cuda_run *run, const linear_call *c) {
-    dim3 grid((unsigned)(run->n_max + TILE - 1) / TILE, (unsigned)(c->n_n + TILE - 1) / TILE,
+/* a [samples][n_k] times the packed weights. */
+static ct_status multiply_packed(const cuda_run *run, const cuda_conv_call *call, const void *a,
+                                 int n_k, int n_n, linear_call c) {
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_k = n_k, c.n_n = n_n, c.a = (const float *)a;
+    c.b = run->packed_dev + call->packed, c.b_stride = run->packed_stride;
+    dim3 grid((unsigned)(run->n_max + TILE - 1) / TILE, (unsigned)(n_n + TILE - 1) / TILE,
               (unsigned)run->n_jobs);
-    if (c->n_k % 4 == 0)
-        linear_kernel<4><<<grid, THREADS, 0, run->stream>>>(*c);
-    else
-        linear_kernel<1><<<grid, THREADS, 0, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, n_k % 4 == 0 ? linear_kernel<4> : linear_kernel<1>, grid, THREADS, 0,
+                         c);
 }
 
-ct_status ct_cuda_linear_forward(const cuda_run *run, int n_in, int n_out, const float *x_dev,
-                                 size_t packed, size_t bias, bool relu, float *y_dev) {
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
     linear_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_k = n_in, c.n_n = n_out;
-    c.a = x_dev, c.b = run->packed_dev + packed, c.b_stride = run->packed_stride;
-    c.bias = bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias;
-    c.bias_stride = run->params_stride, c.relu = relu, c.c = y_dev;
-    return launch(run, &c);
+    c.bias = params_at(run, call->bias), c.bias_stride = run->params_stride;
+    c.relu = call->relu, c.c = (float *)call->y;
+    return multiply_packed(run, call, call->x, call->conv->ci, call->conv->co, c);
 }
 
-ct_status ct_cuda_linear_dgrad(const cuda_run *run, int n_in, int n_out, const float *d_dev,
-                               size_t packed, bool accumulate, const float *mask_dev,
-                               float *dx_dev) {
+static ct_status dgrad(const cuda_run *run, const cuda_conv_call *call) {
     linear_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_k = n_out, c.n_n = n_in;
-    c.a = d_dev, c.b = run->packed_dev + packed, c.b_stride = run->packed_stride;
-    c.accumulate = accumulate, c.mask = mask_dev, c.c = dx_dev;
-    return launch(run, &c);
+    c.accumulate = call->accumulate, c.mask = call->mask, c.c = (float *)call->dx;
+    return multiply_packed(run, call, call->d, call->conv->co, call->conv->ci, c);
 }
 
 /* dw[o][i][t] = sum over samples of d[o] x[t][i], db[o] = sum of d[o]. A block has WIDE places of a
@@ -178,16 +161,26 @@ static __global__ void __launch_bounds__(THREADS) linear_wgrad_kernel(wgrad_call
         c.bias[job.out * c.stride + o] = (float)bias;
 }
 
-ct_status ct_cuda_linear_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, size_t weight, size_t bias) {
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
     wgrad_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_out = conv->co;
-    c.ci = conv->weight_ci, c.taps = conv->weight_taps;
-    c.x = x_dev, c.d = d_dev, c.grads = run->grads_dev + weight, c.stride = run->grads_stride;
-    c.bias = bias == CUDA_NO_PARAM ? NULL : run->grads_dev + bias;
-    dim3 grid((unsigned)(conv->ci + WIDE - 1) / WIDE, (unsigned)(conv->co + ROWS - 1) / ROWS,
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_out = v->co;
+    c.ci = v->weight_ci, c.taps = v->weight_taps;
+    c.x = (const float *)call->x, c.d = (const float *)call->d;
+    c.grads = run->grads_dev + call->weight, c.stride = run->grads_stride;
+    c.bias = call->bias == CUDA_NO_PARAM ? NULL : run->grads_dev + call->bias;
+    dim3 grid((unsigned)(v->ci + WIDE - 1) / WIDE, (unsigned)(v->co + ROWS - 1) / ROWS,
               (unsigned)run->n_jobs);
-    linear_wgrad_kernel<<<grid, THREADS, 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, linear_wgrad_kernel, grid, THREADS, 0, c);
 }
+
+static bool fits(const cuda_problem *p, cuda_direction) {
+    return p->is_linear;
+}
+
+const cuda_family ct_cuda_linear = {.name = "linear",
+                                    .fits = fits,
+                                    .packing = {CUDA_PACK_FORWARD, CUDA_PACK_LINEAR},
+                                    .launch = {forward, dgrad, wgrad},
+                                    .sums_bias = true,
+                                    .masks = true};

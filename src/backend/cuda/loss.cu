@@ -57,10 +57,8 @@ static __global__ void entropy_kernel(const cuda_job *jobs, int n_max, cuda_loss
 
 ct_status ct_cuda_cross_entropy(const cuda_run *run, const cuda_loss *loss, const float *logits_dev,
                                 float *dlogits_dev, double *samples_dev, int *predictions_dev) {
-    entropy_kernel<<<grid_of(run), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *loss, logits_dev, dlogits_dev, samples_dev, predictions_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, entropy_kernel, grid_of(run), THREADS, 0, run->jobs_dev, run->n_max,
+                         *loss, logits_dev, dlogits_dev, samples_dev, predictions_dev);
 }
 
 enum { FEATURES = 64, CLASSES = 128 }; /* a block of the class sums: 32 KB of shared memory */
@@ -111,11 +109,8 @@ static ct_status class_sums(const cuda_run *run, const cuda_loss *loss, const fl
                             size_t sums_stride, bool by_job) {
     unsigned columns = (unsigned)(loss->channels * loss->pixels + 1);
     dim3 grid((columns + FEATURES - 1) / FEATURES, (unsigned)run->n_jobs);
-    class_kernel<<<grid, FEATURES, 0, run->stream>>>(run->jobs_dev, run->n_max, *loss, z_dev,
-                                                     features_dev, features_stride, sums_dev,
-                                                     sums_stride, by_job);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, class_kernel, grid, FEATURES, 0, run->jobs_dev, run->n_max, *loss,
+                         z_dev, features_dev, features_stride, sums_dev, sums_stride, by_job);
 }
 
 ct_status ct_cuda_take_features(const cuda_run *run, const cuda_loss *loss, const float *z_dev,
@@ -214,10 +209,8 @@ ct_status ct_cuda_own_sums(const cuda_run *run, const cuda_loss *loss,
 ct_status ct_cuda_contrast(const cuda_run *run, const cuda_loss *loss,
                            const cuda_contrast *contrast, const float *z_dev, double *samples_dev,
                            float *dz_dev) {
-    contrast_kernel<<<grid_of(run), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *loss, *contrast, z_dev, samples_dev, dz_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, contrast_kernel, grid_of(run), THREADS, 0, run->jobs_dev, run->n_max,
+                         *loss, *contrast, z_dev, samples_dev, dz_dev);
 }
 
 /* One warp a job; lanes take samples in turn. */
@@ -242,8 +235,6 @@ static __global__ void sums_kernel(const cuda_job *jobs, int n_max, const double
 
 ct_status ct_cuda_loss_sums(const cuda_run *run, const double *samples_dev, float *losses_dev,
                             size_t losses_stride, const size_t *column_dev, double *scores_dev) {
-    sums_kernel<<<(unsigned)run->n_jobs, 32, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, samples_dev, losses_dev, losses_stride, column_dev, scores_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, sums_kernel, (unsigned)run->n_jobs, 32, 0, run->jobs_dev, run->n_max,
+                         samples_dev, losses_dev, losses_stride, column_dev, scores_dev);
 }

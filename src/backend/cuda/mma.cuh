@@ -49,6 +49,13 @@ static __device__ __forceinline__ void mma(bf16, float c[4], const uint32_t a[4]
     mma_bf16(c, a, b);
 }
 
+/* Four neighbouring channels of sums of two column tiles, upper or lower half of 16 rows: weights
+ * are packed so. */
+static __device__ __forceinline__ float4 quad_of(const float pair[2][4], int half) {
+    return make_float4(pair[0][2 * half], pair[0][2 * half + 1], pair[1][2 * half],
+                       pair[1][2 * half + 1]);
+}
+
 /* ---- a unit ---- */
 
 static __device__ __forceinline__ void open_unit(float, uint4 u, float v[4]) {
@@ -86,6 +93,12 @@ static __device__ __forceinline__ uint32_t factor_of(bf16, uint32_t bits) {
 /* Its numerator x s(x). */
 static __device__ __forceinline__ float gate_numerator(float x) {
     return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
+}
+
+/* That one's derivative. */
+static __device__ __forceinline__ float gate_slope(float x) {
+    float s = __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
+    return fabsf(x) < 3.0f ? fmaf(x, 1.0f / 3.0f, 0.5f) : s;
 }
 
 static __device__ __forceinline__ float gate_one(float x, float scale, float bias) {

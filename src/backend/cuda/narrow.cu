@@ -93,7 +93,7 @@ template <int WIDE> static __global__ void __launch_bounds__(THREADS) conv_kerne
     }
 }
 
-bool ct_cuda_narrow_fits(const cuda_tile_conv *v, int taps) {
+static bool has_conv(const cuda_tile_conv *v, int taps) {
     return v->co <= MAX_WIDE && taps > 1 && v->step <= 2 &&
            taps * v->ci * MAX_WIDE <= SHARED_FLOATS;
 }
@@ -114,18 +114,6 @@ static __device__ void load_weights(const narrow_call &c, const float *packed, f
         bool is_there = k >= row && k < n - row && o < c.v.co;
         if (c.v.sign < 0) tap = K * K - 1 - tap;
         weights[k] = is_there ? packed[(tap * c.v.ci + i) * c.v.co + o] : 0.0f;
-    }
-}
-
-template <int N> static __device__ __forceinline__ void load_values(const float *from, float x[N]) {
-    if (N == 4) {
-        float4 v = *(const float4 *)from;
-        x[0] = v.x, x[1] = v.y, x[2 % N] = v.z, x[3 % N] = v.w;
-    } else if (N == 2) {
-        float2 v = *(const float2 *)from;
-        x[0] = v.x, x[1 % N] = v.y;
-    } else {
-        x[0] = *from;
     }
 }
 
@@ -271,53 +259,53 @@ static bool has_windows(const cuda_tile_conv *v, int kh, int kw) {
            window_floats(v, kh, 8) <= SHARED_FLOATS;
 }
 
-bool ct_cuda_narrow_pools(const cuda_tile_conv *v, int kh, int kw) {
-    return ct_cuda_narrow_fits(v, kh * kw) && has_windows(v, kh, kw);
+typedef void window_kernel_type(narrow_call, int);
+
+template <int WIDE, int K> static window_kernel_type *window_of(int ci) {
+    if (ci % 4 == 0) return window_kernel<WIDE, K, 4>;
+    return ci % 2 == 0 ? window_kernel<WIDE, K, 2> : window_kernel<WIDE, K, 1>;
 }
 
-template <int WIDE, int K> static void launch_windows(const cuda_run *run, const narrow_call *c) {
-    int n = block_samples(&c->v), ci = c->v.ci;
+static ct_status launch_windows(const cuda_run *run, const narrow_call *c) {
+    const cuda_tile_conv *v = &c->v;
+    /* few windows: fewer channels of each a thread, so that there are threads enough */
+    bool few = run->n_jobs * run->n_max * (v->ho / 2) * (v->wo / 2) < 64 * 1024;
+    int n = block_samples(v), wide = few ? 4 : 8;
+    window_kernel_type *kernel = c->kh == 3
+                                     ? (few ? window_of<4, 3>(v->ci) : window_of<8, 3>(v->ci))
+                                     : (few ? window_of<4, 5>(v->ci) : window_of<8, 5>(v->ci));
     dim3 grid((unsigned)((run->n_max + n - 1) / n), (unsigned)run->n_jobs,
-              (unsigned)((c->v.co + WIDE - 1) / WIDE));
-    unsigned threads = (unsigned)(n * (c->v.ho / 2) * (c->v.wo / 2) + 31) / 32 * 32;
-    size_t bytes = window_floats(&c->v, K, WIDE) * sizeof(float);
-    if (ci % 4 == 0)
-        window_kernel<WIDE, K, 4><<<grid, threads, bytes, run->stream>>>(*c, n);
-    else if (ci % 2 == 0)
-        window_kernel<WIDE, K, 2><<<grid, threads, bytes, run->stream>>>(*c, n);
-    else
-        window_kernel<WIDE, K, 1><<<grid, threads, bytes, run->stream>>>(*c, n);
+              (unsigned)((v->co + wide - 1) / wide));
+    unsigned threads = (unsigned)(n * (v->ho / 2) * (v->wo / 2) + 31) / 32 * 32;
+    return launch_kernel(run, kernel, grid, threads, window_floats(v, c->kh, wide) * sizeof(float),
+                         *c, n);
 }
 
-ct_status ct_cuda_narrow_conv(const cuda_run *run, const cuda_tile_conv *conv, int kh, int kw,
-                              const float *x_dev, const float *values_dev, size_t packed,
-                              size_t bias, bool relu, bool accumulate, float *y_dev,
-                              float *pooled_dev) {
-    narrow_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.kh = kh, c.kw = kw;
-    c.x = x_dev, c.packed = run->packed_dev + packed, c.packed_stride = run->packed_stride;
-    c.bias = bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias;
-    c.bias_stride = run->params_stride, c.relu = relu, c.accumulate = accumulate, c.y = y_dev;
-    c.pooled = pooled_dev, c.values = values_dev;
-    if (has_windows(conv, kh, kw)) {
-        /* few windows: fewer channels of each a thread, so that there are threads enough */
-        bool few = run->n_jobs * run->n_max * (conv->ho / 2) * (conv->wo / 2) < 64 * 1024;
-        if (kh == 3 && few) launch_windows<4, 3>(run, &c);
-        if (kh == 3 && !few) launch_windows<8, 3>(run, &c);
-        if (kh == 5 && few) launch_windows<4, 5>(run, &c);
-        if (kh == 5 && !few) launch_windows<8, 5>(run, &c);
-        CT_CUDA_LAUNCHED();
-        return CT_OK;
-    }
-    int n = run->n_max * conv->ho * conv->wo;
+/* What both directions share: `direction` reads x and writes y. */
+static ct_status convolve(const cuda_run *run, const cuda_conv_call *call, cuda_direction direction,
+                          const void *x_dev, void *y_dev, narrow_call c) {
+    c.v = ct_cuda_tile_of(call->conv, direction), c.kh = call->conv->kh, c.kw = call->conv->kw;
+    c.jobs = run->jobs_dev, c.n_max = run->n_max;
+    c.x = (const float *)x_dev, c.y = (float *)y_dev, c.bias_stride = run->params_stride;
+    c.packed = run->packed_dev + call->packed, c.packed_stride = run->packed_stride;
+    if (has_windows(&c.v, c.kh, c.kw)) return launch_windows(run, &c);
+    int n = run->n_max * c.v.ho * c.v.wo;
     dim3 grid((unsigned)(n + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
-    size_t bytes = (size_t)(kh * kw * conv->ci * (conv->co <= 8 ? 8 : 16)) * sizeof(float);
-    if (conv->co <= 8)
-        conv_kernel<8><<<grid, THREADS, bytes, run->stream>>>(c);
-    else
-        conv_kernel<16><<<grid, THREADS, bytes, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    size_t bytes = (size_t)(c.kh * c.kw * c.v.ci * (c.v.co <= 8 ? 8 : 16)) * sizeof(float);
+    return launch_kernel(run, c.v.co <= 8 ? conv_kernel<8> : conv_kernel<16>, grid, THREADS, bytes,
+                         c);
+}
+
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
+    narrow_call c = {};
+    c.bias = params_at(run, call->bias), c.relu = call->relu, c.pooled = call->pooled;
+    return convolve(run, call, CUDA_FORWARD, call->x, call->y, c);
+}
+
+static ct_status dgrad(const cuda_run *run, const cuda_conv_call *call) {
+    narrow_call c = {};
+    c.values = call->unpooled, c.accumulate = call->accumulate;
+    return convolve(run, call, CUDA_DGRAD, call->d, call->dx, c);
 }
 
 typedef struct wgrad_call {
@@ -413,7 +401,7 @@ static size_t wgrad_floats(const cuda_conv *v) {
     return tiles > sums ? tiles : sums;
 }
 
-bool ct_cuda_narrow_wgrad_fits(const cuda_conv *v) {
+static bool has_wgrad(const cuda_conv *v) {
     return v->groups == 1 && v->co <= MAX_WIDE && v->kh * v->kw > 1 &&
            v->kh * v->kw * v->ci < THREADS && wgrad_floats(v) <= SHARED_FLOATS + SHARED_FLOATS / 2;
 }
@@ -423,34 +411,46 @@ static int n_splits(int n_max) {
     return n_max < 32 ? n_max : 32;
 }
 
-size_t ct_cuda_narrow_wgrad_floats(const cuda_conv *v, int n_max) {
+static size_t partial(const cuda_conv *v, int n_max, int) {
     return (size_t)n_splits(n_max) * (size_t)(v->co * (v->kh * v->kw * v->ci + 1));
 }
 
-template <int WIDE>
-static ct_status launch_wgrad(const cuda_run *run, const wgrad_call *c, size_t bytes) {
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<WIDE>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
-    wgrad_kernel<WIDE><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    wgrad_call c = {};
+    c.v = *v, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_splits = n_splits(run->n_max);
+    c.x = (const float *)call->x, c.d = (const float *)call->d, c.values = call->unpooled;
+    c.partial = run->partial_dev, c.stride = run->grads_stride;
+    c.weights = run->grads_dev + call->weight;
+    c.bias = call->bias == CUDA_NO_PARAM ? NULL : run->grads_dev + call->bias;
+    CT_TRY(launch_kernel(run, v->co <= 8 ? wgrad_kernel<8> : wgrad_kernel<16>,
+                         dim3((unsigned)c.n_splits, (unsigned)run->n_jobs), THREADS,
+                         wgrad_floats(v) * sizeof(float), c));
+    int count = v->co * (v->kh * v->kw * v->ci + 1);
+    dim3 grid((unsigned)(count + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
+    return launch_kernel(run, join_kernel, grid, THREADS, 0, c);
 }
 
-ct_status ct_cuda_narrow_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               const float *d_dev, const float *values_dev, size_t weight,
-                               size_t bias) {
-    wgrad_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.n_splits = n_splits(run->n_max);
-    c.x = x_dev, c.d = d_dev, c.partial = run->partial_dev, c.stride = run->grads_stride;
-    c.values = values_dev;
-    c.weights = run->grads_dev + weight;
-    c.bias = bias == CUDA_NO_PARAM ? NULL : run->grads_dev + bias;
-    size_t bytes = wgrad_floats(conv) * sizeof(float);
-    CT_TRY(conv->co <= 8 ? launch_wgrad<8>(run, &c, bytes) : launch_wgrad<16>(run, &c, bytes));
-    int count = conv->co * (conv->kh * conv->kw * conv->ci + 1);
-    dim3 grid((unsigned)(count + THREADS - 1) / THREADS, (unsigned)run->n_jobs);
-    join_kernel<<<grid, THREADS, 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static bool has_direction(const cuda_conv *v, cuda_direction direction) {
+    if (direction == CUDA_WGRAD) return has_wgrad(v);
+    cuda_tile_conv tile = ct_cuda_tile_of(v, direction);
+    return has_conv(&tile, v->kh * v->kw);
 }
+
+static bool fits(const cuda_problem *p, cuda_direction direction) {
+    return has_direction(&p->conv, direction);
+}
+
+static bool pools(const cuda_conv *v, cuda_direction direction) {
+    cuda_tile_conv tile = ct_cuda_tile_of(v, direction);
+    return has_direction(v, direction) &&
+           (direction == CUDA_WGRAD || has_windows(&tile, v->kh, v->kw));
+}
+
+const cuda_family ct_cuda_narrow = {.name = "narrow",
+                                    .fits = fits,
+                                    .packing = {CUDA_PACK_FORWARD, CUDA_PACK_BACKWARD},
+                                    .launch = {forward, dgrad, wgrad},
+                                    .partial = partial,
+                                    .sums_bias = true,
+                                    .pools = pools};

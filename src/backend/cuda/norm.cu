@@ -4,20 +4,10 @@
  * Grid: x = sample, y = job. Forward reads x three times (twice from the caches) and writes y;
  * backward reads x and dy twice and writes dx: 8 and 12 bytes a value from memory. A thread keeps
  * to one channel, so that sums over pixels need one reduction over the rows of threads. */
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/evonorm.cuh"
 
-enum { THREADS = 256, EVONORM = 0, EVONORM_S0 = 1, GROUPNORM = 2 };
-
-typedef struct norm_call {
-    const cuda_job *jobs;
-    int n_max;
-    cuda_norm norm;
-    const float *params;
-    size_t stride;
-    const float *x, *residual, *dy;
-    float *stats, *y; /* y: the output, or dx */
-    float *sums;      /* backward: per-sample sums */
-} norm_call;
+enum { THREADS = 256 };
+enum { EVONORM = CUDA_EVONORM, EVONORM_S0 = CUDA_EVONORM_S0, GROUPNORM = CUDA_GROUPNORM };
 
 /* This thread's place among the channels. */
 typedef struct lanes {
@@ -104,7 +94,9 @@ template <int KIND> static __global__ void __launch_bounds__(THREADS) forward_ke
     if ((int)blockIdx.x >= job.n) return;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x, size = (size_t)n.channels * n.pixels;
     float *stats = shared + THREADS, *channel = stats + 2 * n.groups;
-    const float *x = c.x + sample * size, *row = c.params + job.model * c.stride;
+    const float *x = (const float *)c.x + sample * size, *row = c.params + job.model * c.stride;
+    const float *residual = (const float *)c.residual;
+    float *y = (float *)c.y + sample * size;
     lanes l = lanes_of(n.channels);
     measure(c, x, l, shared, channel, stats);
     if (c.stats != NULL && (int)threadIdx.x < 2 * n.groups)
@@ -118,8 +110,8 @@ template <int KIND> static __global__ void __launch_bounds__(THREADS) forward_ke
         for (int p = l.row; p < n.pixels; p += l.n_rows) {
             size_t at = (size_t)p * n.channels + ch;
             float value = fmaf(gated<KIND>(x[at], v, mean, inv, &dx, &dv), w, bias);
-            if (c.residual != NULL) value += c.residual[sample * size + at];
-            c.y[sample * size + at] = value;
+            if (residual != NULL) value += residual[sample * size + at];
+            y[at] = value;
         }
     }
 }
@@ -184,7 +176,7 @@ template <int KIND> static __global__ void __launch_bounds__(THREADS) backward_k
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x, size = (size_t)n.channels * n.pixels;
     float *stats = shared + THREADS, *group_sums = stats + 2 * n.groups;
     float *sums = group_sums + 2 * n.groups;
-    const float *x = c.x + sample * size, *dy = c.dy + sample * size;
+    const float *x = (const float *)c.x + sample * size, *dy = (const float *)c.dy + sample * size;
     const float *row = c.params + job.model * c.stride;
     lanes l = lanes_of(n.channels);
     if ((int)threadIdx.x < 2 * n.groups)
@@ -205,69 +197,34 @@ template <int KIND> static __global__ void __launch_bounds__(THREADS) backward_k
         out[k] = sums[k] * inv;
     }
     __syncthreads();
-    write_dx<KIND>(c, x, dy, row, stats, group_sums, l, c.y + sample * size);
+    write_dx<KIND>(c, x, dy, row, stats, group_sums, l, (float *)c.y + sample * size);
 }
 
-static norm_call call_of(const cuda_run *run, const cuda_norm *norm, const float *x_dev) {
-    norm_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.norm = *norm;
-    c.params = run->params_dev, c.stride = run->params_stride, c.x = x_dev;
-    return c;
+typedef void norm_kernel(norm_call);
+
+/* `floats` of shared memory beside the scratch. */
+static ct_status launch(const cuda_run *run, norm_kernel *const kernels[], cuda_norm_kind kind,
+                        int floats, const norm_call &c) {
+    return launch_kernel(run, kernels[kind], dim3((unsigned)run->n_max, (unsigned)run->n_jobs),
+                         THREADS, (size_t)(THREADS + floats) * sizeof(float), c);
 }
 
-static ct_status forward(const cuda_run *run, const norm_call *c, int kind) {
-    dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
-    size_t bytes = (size_t)(THREADS + 2 * c->norm.groups + c->norm.channels) * sizeof(float);
-    if (kind == EVONORM) forward_kernel<EVONORM><<<grid, THREADS, bytes, run->stream>>>(*c);
-    if (kind == EVONORM_S0) forward_kernel<EVONORM_S0><<<grid, THREADS, bytes, run->stream>>>(*c);
-    if (kind == GROUPNORM) forward_kernel<GROUPNORM><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status forward(const cuda_run *run, const cuda_norm_call *call) {
+    static norm_kernel *const kernels[] = {forward_kernel<EVONORM>, forward_kernel<EVONORM_S0>,
+                                           forward_kernel<GROUPNORM>};
+    norm_call c = forward_call(run, call);
+    return launch(run, kernels, call->kind, 2 * c.norm.groups + c.norm.channels, c);
 }
 
-static ct_status backward(const cuda_run *run, const norm_call *c, int kind) {
-    dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
-    size_t bytes = (size_t)(THREADS + 4 * c->norm.groups + 3 * c->norm.channels) * sizeof(float);
-    if (kind == EVONORM) backward_kernel<EVONORM><<<grid, THREADS, bytes, run->stream>>>(*c);
-    if (kind == EVONORM_S0) backward_kernel<EVONORM_S0><<<grid, THREADS, bytes, run->stream>>>(*c);
-    if (kind == GROUPNORM) backward_kernel<GROUPNORM><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status backward(const cuda_run *run, const cuda_norm_call *call) {
+    static norm_kernel *const kernels[] = {backward_kernel<EVONORM>, backward_kernel<EVONORM_S0>,
+                                           backward_kernel<GROUPNORM>};
+    norm_call c = back_call(run, call);
+    return launch(run, kernels, call->kind, 4 * c.norm.groups + 3 * c.norm.channels, c);
 }
 
-ct_status ct_cuda_evonorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                  const float *residual_dev, float *stats_dev, float *y_dev) {
-    norm_call c = call_of(run, norm, x_dev);
-    c.residual = residual_dev, c.stats = stats_dev, c.y = y_dev;
-    return forward(run, &c, norm->slope == CUDA_NO_PARAM ? EVONORM : EVONORM_S0);
+static bool fits(const cuda_norm_call *, bool) {
+    return true;
 }
 
-ct_status ct_cuda_groupnorm_forward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                    const float *residual_dev, float *stats_dev, float *y_dev) {
-    norm_call c = call_of(run, norm, x_dev);
-    c.residual = residual_dev, c.stats = stats_dev, c.y = y_dev;
-    return forward(run, &c, GROUPNORM);
-}
-
-static norm_call back_call(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                           const float *stats_dev, const float *dy_dev, size_t from,
-                           float *dx_dev) {
-    norm_call c = call_of(run, norm, x_dev);
-    c.stats = (float *)stats_dev, c.dy = dy_dev, c.y = dx_dev;
-    c.sums = run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
-    return c;
-}
-
-ct_status ct_cuda_evonorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                   const float *stats_dev, const float *dy_dev, size_t from,
-                                   float *dx_dev) {
-    norm_call c = back_call(run, norm, x_dev, stats_dev, dy_dev, from, dx_dev);
-    return backward(run, &c, norm->slope == CUDA_NO_PARAM ? EVONORM : EVONORM_S0);
-}
-
-ct_status ct_cuda_groupnorm_backward(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                                     const float *stats_dev, const float *dy_dev, size_t from,
-                                     float *dx_dev) {
-    norm_call c = back_call(run, norm, x_dev, stats_dev, dy_dev, from, dx_dev);
-    return backward(run, &c, GROUPNORM);
-}
+const cuda_norm_kernels ct_cuda_norm_general = {fits, forward, backward};

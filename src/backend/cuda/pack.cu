@@ -185,17 +185,13 @@ ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows,
     if (n_quads > 0) {
         dim3 grid((unsigned)((n_quads + THREADS - 1) / THREADS),
                   (unsigned)(n_rows + ROWS - 1) / ROWS);
-        pack_kernel<<<grid, THREADS, 0, run->stream>>>((const int4 *)packs->table_dev, n_quads,
-                                                       n_rows, run->params_dev, run->params_stride,
-                                                       packed_dev, run->packed_stride);
-        CT_CUDA_LAUNCHED();
+        CT_TRY(launch_kernel(run, pack_kernel, grid, THREADS, 0, (const int4 *)packs->table_dev,
+                             n_quads, n_rows, run->params_dev, run->params_stride, packed_dev,
+                             run->packed_stride));
     }
-    if (packs->n_tiles > 0) {
-        dim3 grid((unsigned)packs->n_tiles, (unsigned)n_rows);
-        fragments_kernel<<<grid, THREADS, 0, run->stream>>>(packs->fragments_dev, packs->tiles_dev,
-                                                            run->params_dev, run->params_stride,
-                                                            packed_dev, run->packed_stride);
-        CT_CUDA_LAUNCHED();
-    }
-    return CT_OK;
+    if (packs->n_tiles == 0) return CT_OK;
+    dim3 grid((unsigned)packs->n_tiles, (unsigned)n_rows);
+    return launch_kernel(run, fragments_kernel, grid, THREADS, 0, packs->fragments_dev,
+                         packs->tiles_dev, run->params_dev, run->params_stride, packed_dev,
+                         run->packed_stride);
 }

@@ -7,16 +7,10 @@
 #define ALIGN 256 /* bytes */
 #define MIB   (1024.0 * 1024.0)
 
-static bool is_dense(const cuda_step *step) {
-    return step->op == CT_OP_CONV && step->conv.groups == 1;
-}
-
-static bool is_fragments(cuda_kernel kernel) {
-    return kernel == CUDA_TILE || kernel == CUDA_MMA;
-}
-
-static cuda_packing backward_packing(const cuda_step *step) {
-    return step->node->op == CT_OP_LINEAR ? CUDA_PACK_LINEAR : CUDA_PACK_BACKWARD;
+/* How a step's weights are packed for a direction, which a picture's convolution needs one of. */
+static cuda_packing packing_of(const cuda_step *step, cuda_direction direction) {
+    if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && step->in == 0)) return CUDA_PACK_NONE;
+    return step->family[direction]->packing[direction];
 }
 
 /* Room for n floats of a packed row. */
@@ -26,29 +20,23 @@ static size_t reserve_packed(cuda_plan *plan, size_t n) {
     return at;
 }
 
-static void add_pack(cuda_plan *plan, cuda_pack *packs, int *n_packs, const cuda_step *step,
-                     cuda_packing kind, size_t *to) {
-    const cuda_conv *c = &step->conv;
-    *to = reserve_packed(plan, (size_t)c->weight_taps * (size_t)c->weight_ci * (size_t)c->co);
-    packs[(*n_packs)++] = (cuda_pack){.from = plan->base.graph->params[step->node->weight].offset,
-                                      .to = *to,
-                                      .co = c->co,
-                                      .ci = c->weight_ci,
-                                      .taps = c->weight_taps,
-                                      .kind = kind};
-}
-
 /* What is packed by the table: the first floats of a packed row. */
 static int add_packs(cuda_plan *plan, cuda_pack *packs) {
     int n_packs = 0;
-    for (int s = 0; s < plan->n_steps; s++) {
-        cuda_step *step = &plan->steps[s];
-        if (!is_dense(step)) continue;
-        if (!is_fragments(step->forward_kernel))
-            add_pack(plan, packs, &n_packs, step, CUDA_PACK_FORWARD, &step->forward);
-        if (step->in > 0 && !is_fragments(step->dgrad_kernel))
-            add_pack(plan, packs, &n_packs, step, backward_packing(step), &step->backward);
-    }
+    for (int s = 0; s < plan->n_steps; s++)
+        for (int d = CUDA_FORWARD; d <= CUDA_DGRAD; d++) {
+            cuda_step *step = &plan->steps[s];
+            const cuda_conv *c = &step->conv;
+            cuda_packing kind = packing_of(step, (cuda_direction)d);
+            if (kind == CUDA_PACK_NONE || kind == CUDA_PACK_FRAGMENTS) continue;
+            step->packed[d] = reserve_packed(plan, ct_cuda_split_floats(c, 1));
+            packs[n_packs++] = (cuda_pack){.from = cuda_param(plan, step->node->weight),
+                                           .to = step->packed[d],
+                                           .co = c->co,
+                                           .ci = c->weight_ci,
+                                           .taps = c->weight_taps,
+                                           .kind = kind};
+        }
     plan->packs.n_plain = plan->packed_floats;
     return n_packs;
 }
@@ -65,19 +53,20 @@ static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int de
 static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element,
                           cuda_fragments *f) {
     const cuda_conv *c = &step->conv;
-    bool forward = is_fragments(step->forward_kernel) && step->forward_element == element;
+    bool forward =
+        packing_of(step, CUDA_FORWARD) == CUDA_PACK_FRAGMENTS && step->forward_element == element;
     bool backward =
-        step->in > 0 && is_fragments(step->dgrad_kernel) && step->backward_element == element;
-    if (!is_dense(step) || (!forward && !backward)) return false;
-    *f = (cuda_fragments){.from = plan->base.graph->params[step->node->weight].offset,
+        packing_of(step, CUDA_DGRAD) == CUDA_PACK_FRAGMENTS && step->backward_element == element;
+    if (!forward && !backward) return false;
+    *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
                           .forward = CUDA_NO_PARAM,
                           .backward = CUDA_NO_PARAM,
                           .co = c->co,
                           .ci = c->weight_ci,
                           .taps = c->weight_taps,
                           .element = element};
-    if (forward) step->forward = f->forward = reserve_fragments(plan, f, f->ci, f->co);
-    if (backward) step->backward = f->backward = reserve_fragments(plan, f, f->co, f->ci);
+    if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
+    if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
     return true;
 }
 
@@ -162,10 +151,9 @@ static void add_sum(cuda_plan *plan, cuda_sum *sums, size_t from, int width, int
 
 /* The sums over samples of a step's parameters: a norm's, or a convolution's bias. */
 static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
-    const ct_graph *g = plan->base.graph;
     step->sums = plan->sum_floats;
-    if (step->norm != NULL || step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
-        step->op == CT_OP_GROUPNORM) {
+    bool is_norm = ct_op_is_norm(step->op) && step->op != CT_OP_BATCHNORM; /* which sums itself */
+    if (step->norm != NULL || is_norm) {
         const cuda_norm *n = &step->norm_shape;
         int width = n->channels * (n->slope == CUDA_NO_PARAM ? 2 : 3);
         add_sum(plan, sums, step->sums, width, 0, n->channels, n->weight);
@@ -173,10 +161,9 @@ static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
         if (n->slope != CUDA_NO_PARAM)
             add_sum(plan, sums, step->sums, width, 2 * n->channels, n->channels, n->slope);
         plan->sum_floats += (size_t)width;
-    } else if (step->op == CT_OP_CONV && step->node->bias != CT_NO_PARAM &&
-               !cuda_wgrad_has_bias(step)) {
+    } else if (cuda_sums_bias(step)) {
         int co = step->conv.co;
-        add_sum(plan, sums, step->sums, co, 0, co, g->params[step->node->bias].offset);
+        add_sum(plan, sums, step->sums, co, 0, co, cuda_param(plan, step->node->bias));
         plan->sum_floats += (size_t)co;
     }
 }
@@ -192,39 +179,21 @@ static ct_status plan_sums(cuda_plan *plan) {
     return status;
 }
 
-/* Floats of partial sums of the weight gradients, at most, of one step at a time. */
+/* Floats of partial sums of the weight gradients, at most, of one unit at a time. */
 static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
     size_t most = 0;
     int n_most = plan->base.max_batch; /* see cuda_run */
-    for (int s = 0; s < plan->n_steps; s++) {
+    for (int s = 0; s < plan->n_steps; s += plan->steps[s].n_unit) {
         const cuda_step *step = &plan->steps[s];
-        if (step->op != CT_OP_CONV || step->wgrad_kernel == CUDA_LINEAR) continue;
-        const cuda_conv *c = &step->conv;
-        if (step->is_strided) { /* with its twin */
-            size_t count = 10 * (size_t)c->ci * (size_t)c->co * (size_t)n_jobs;
-            size_t n = count * (size_t)ct_cuda_strided_wgrad_splits(c->ci, n_most);
-            if (n > most) most = n;
-            s++;
-            continue;
-        }
-        int splits = n_max;
-        int n_layers = step->chain > 0 && step->in > 0 ? step->chain : 1;
-        if (s > 0 && step[-1].chain > 0 && step[-1].in == 0) n_layers = step[-1].chain - 1;
-        if (step->wgrad_kernel == CUDA_TILE)
-            splits = n_layers * (step->forward_element == CUDA_BF16
-                                     ? ct_cuda_bf16_wgrad_splits(c, n_layers, n_most)
-                                     : ct_cuda_tile_wgrad_splits(c, n_layers, n_most));
-        if (step->wgrad_kernel == CUDA_MMA) splits = ct_cuda_mma_wgrad_splits(c, n_max);
-        if (step->wgrad_kernel == CUDA_DEPTHWISE) splits = ct_cuda_depthwise_splits(c, n_max);
-        if (step->wgrad_kernel == CUDA_STEM) splits = ct_cuda_stem_splits(n_most);
-        if (step->wgrad_kernel == CUDA_GENERAL) splits = ct_cuda_wgrad_splits(c, n_max);
-        size_t n =
-            plan->base.graph->params[step->node->weight].count * (size_t)splits * (size_t)n_jobs;
-        if (step->wgrad_kernel == CUDA_NARROW)
-            n = ct_cuda_narrow_wgrad_floats(c, n_max) * (size_t)n_jobs;
+        const cuda_family *family = step->family[CUDA_WGRAD];
+        size_t n = 0;
+        if (step->together != NULL)
+            n = step->together->partial(step, n_most);
+        else if (step->op == CT_OP_CONV && family->partial != NULL)
+            n = family->partial(&step->conv, n_max, n_most);
         if (n > most) most = n;
     }
-    return most;
+    return most * (size_t)n_jobs;
 }
 
 static void *piece(char *base, size_t n_bytes, size_t *end) {
@@ -278,24 +247,31 @@ cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n
     return w;
 }
 
-ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there) {
+/* Device memory of n bytes instead of what was there. */
+static ct_status retake(cuda_plan *plan, size_t n_bytes, const char *what, char **dev,
+                        size_t *size) {
     cuda_backend *backend = (cuda_backend *)plan->base.backend;
+    void *taken = NULL;
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    ct_cuda_forget_graphs(backend);
+    cudaFree(*dev);
+    *dev = NULL;
+    *size = 0;
+    CT_TRY(ct_cuda_alloc(n_bytes, what, &taken));
+    *dev = taken;
+    *size = n_bytes;
+    plan->base.workspace_bytes = plan->workspace_size + plan->beside_size;
+    return CT_OK;
+}
+
+ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there) {
     size_t n_bytes = 0, n_free = 0, total = 0;
     pieces(plan, call->n_jobs, call->n_max, false, plan->beside_dev, &n_bytes);
     *is_there = n_bytes <= plan->beside_size;
     if (*is_there) return CT_OK;
     CT_TRY(ct_cuda_memory(&n_free, &total));
     if (n_bytes > n_free / 4) return CT_OK; /* nobody shall miss it */
-    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
-    ct_cuda_forget_graphs(backend);
-    cudaFree(plan->beside_dev);
-    plan->beside_dev = NULL;
-    plan->beside_size = 0;
-    void *dev = NULL;
-    CT_TRY(ct_cuda_alloc(n_bytes, "a forward pass", &dev));
-    plan->beside_dev = dev;
-    plan->beside_size = n_bytes;
-    plan->base.workspace_bytes = plan->workspace_size + n_bytes;
+    CT_TRY(retake(plan, n_bytes, "a forward pass", &plan->beside_dev, &plan->beside_size));
     *is_there = true;
     return CT_OK;
 }
@@ -344,22 +320,12 @@ ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, 
 }
 
 ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train) {
-    cuda_backend *backend = (cuda_backend *)plan->base.backend;
     size_t n_bytes = bytes_of(plan, n_jobs, n_max, n_models, train), room = 0, total = 0;
     if (n_bytes <= plan->workspace_size) return CT_OK;
     CT_TRY(room_of(plan, &room, &total));
     if (n_bytes > room) return too_large(plan, n_jobs, n_max, n_models, train, room, total);
-    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
-    ct_cuda_forget_graphs(backend);
-    cudaFree(plan->workspace_dev);
-    plan->workspace_dev = NULL;
-    plan->workspace_size = 0;
-    void *dev = NULL;
-    CT_TRY(ct_cuda_alloc(n_bytes, train ? "a training step" : "a forward pass", &dev));
-    plan->workspace_dev = dev;
-    plan->workspace_size = n_bytes;
-    plan->base.workspace_bytes = n_bytes + plan->beside_size;
-    return CT_OK;
+    return retake(plan, n_bytes, train ? "a training step" : "a forward pass", &plan->workspace_dev,
+                  &plan->workspace_size);
 }
 
 static ct_status build(cuda_plan *plan) {

@@ -264,16 +264,12 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <class T>
 static ct_status spread(const cuda_run *run, int channels, int pixels, const float *dy_dev,
-                        bool accumulate, T *dx_dev) {
+                        bool accumulate, void *dx_dev) {
     size_t size = (size_t)channels * pixels;
-    if (channels % 8 == 0)
-        avgpool_spread_kernel<T><<<grid_of(run, size / 8), THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, dx_dev);
-    else
-        avgpool_backward_kernel<T><<<grid_of(run, size), THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, channels, pixels, dy_dev, accumulate, dx_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    bool in_units = channels % 8 == 0;
+    return launch_kernel(run, in_units ? avgpool_spread_kernel<T> : avgpool_backward_kernel<T>,
+                         grid_of(run, in_units ? size / 8 : size), THREADS, 0, run->jobs_dev,
+                         run->n_max, channels, pixels, dy_dev, accumulate, (T *)dx_dev);
 }
 
 bool ct_cuda_has_kernels(void) {
@@ -284,45 +280,35 @@ bool ct_cuda_has_kernels(void) {
 }
 
 ct_status ct_cuda_relu(const cuda_run *run, size_t size, const float *x_dev, float *y_dev) {
-    relu_kernel<<<grid_of(run, size), THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, size,
-                                                                 x_dev, y_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, relu_kernel, grid_of(run, size), THREADS, 0, run->jobs_dev,
+                         run->n_max, size, x_dev, y_dev);
 }
 
 ct_status ct_cuda_relu_backward(const cuda_run *run, size_t size, const float *y_dev,
                                 const float *dy_dev, bool accumulate, float *dx_dev) {
-    relu_backward_kernel<<<grid_of(run, size), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, size, y_dev, dy_dev, accumulate, dx_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, relu_backward_kernel, grid_of(run, size), THREADS, 0, run->jobs_dev,
+                         run->n_max, size, y_dev, dy_dev, accumulate, dx_dev);
 }
 
 ct_status ct_cuda_add(const cuda_run *run, size_t size, const float *a_dev, const float *b_dev,
                       float *y_dev) {
-    add_kernel<<<grid_of(run, size), THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, size,
-                                                                a_dev, b_dev, y_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, add_kernel, grid_of(run, size), THREADS, 0, run->jobs_dev, run->n_max,
+                         size, a_dev, b_dev, y_dev);
 }
 
 template <class T>
 static ct_status pool_quads(const cuda_run *run, const cuda_window *w, const void *x, void *y) {
-    maxpool_quads_kernel<T>
-        <<<grid_of(run, (size_t)w->ho * w->wo * w->c / 4), THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, *w, (const T *)x, (T *)y);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, maxpool_quads_kernel<T>,
+                         grid_of(run, (size_t)w->ho * w->wo * w->c / 4), THREADS, 0, run->jobs_dev,
+                         run->n_max, *w, (const T *)x, (T *)y);
 }
 
 ct_status ct_cuda_maxpool(const cuda_run *run, cuda_element element, const cuda_window *w,
                           const void *x_dev, void *y_dev) {
     if (element == CUDA_BF16) return pool_quads<bf16>(run, w, x_dev, y_dev);
     if (w->c % 4 == 0) return pool_quads<float>(run, w, x_dev, y_dev);
-    maxpool_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *w, (const float *)x_dev, (float *)y_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, maxpool_kernel, grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS,
+                         0, run->jobs_dev, run->n_max, *w, (const float *)x_dev, (float *)y_dev);
 }
 
 static bool are_thirds(const cuda_window *w) {
@@ -333,10 +319,8 @@ template <class T>
 static ct_status thirds_backward(const cuda_run *run, const cuda_window *w, const void *x,
                                  const void *dy, bool accumulate, bool masked, void *dx) {
     size_t n = (size_t)((w->hi + 1) / 2) * (size_t)((w->wi + 1) / 2) * (size_t)(w->c / 4);
-    thirds_backward_kernel<T><<<grid_of(run, n), THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->n_max, *w, (const T *)x, (const T *)dy, accumulate, masked, (T *)dx);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, thirds_backward_kernel<T>, grid_of(run, n), THREADS, 0, run->jobs_dev,
+                         run->n_max, *w, (const T *)x, (const T *)dy, accumulate, masked, (T *)dx);
 }
 
 ct_status ct_cuda_maxpool_backward(const cuda_run *run, cuda_element element, const cuda_window *w,
@@ -351,32 +335,29 @@ ct_status ct_cuda_maxpool_backward(const cuda_run *run, cuda_element element, co
     bool are_halves =
         w->kernel == 2 && w->stride == 2 && w->pad == 0 && w->hi == 2 * w->ho && w->wi == 2 * w->wo;
     if (are_halves && !accumulate)
-        halves_backward_kernel<<<grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0,
-                                 run->stream>>>(run->jobs_dev, run->n_max, *w, x, dy, masked, dx);
-    else
-        maxpool_backward_kernel<<<grid_of(run, (size_t)w->hi * w->wi * w->c), THREADS, 0,
-                                  run->stream>>>(run->jobs_dev, run->n_max, *w, x, dy, accumulate,
-                                                 masked, dx);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+        return launch_kernel(run, halves_backward_kernel,
+                             grid_of(run, (size_t)w->ho * w->wo * w->c), THREADS, 0, run->jobs_dev,
+                             run->n_max, *w, x, dy, masked, dx);
+    return launch_kernel(run, maxpool_backward_kernel, grid_of(run, (size_t)w->hi * w->wi * w->c),
+                         THREADS, 0, run->jobs_dev, run->n_max, *w, x, dy, accumulate, masked, dx);
+}
+
+template <class T>
+static ct_status average(const cuda_run *run, int channels, int pixels, const void *x_dev,
+                         float *y_dev) {
+    dim3 grid((unsigned)(channels + 63) / 64, (unsigned)run->n_max, (unsigned)run->n_jobs);
+    return launch_kernel(run, avgpool_kernel<T>, grid, THREADS, 0, run->jobs_dev, run->n_max,
+                         channels, pixels, (const T *)x_dev, y_dev);
 }
 
 ct_status ct_cuda_avgpool(const cuda_run *run, cuda_element element, int channels, int pixels,
                           const void *x_dev, float *y_dev) {
-    dim3 grid((unsigned)(channels + 63) / 64, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    if (element == CUDA_BF16)
-        avgpool_kernel<bf16><<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, channels,
-                                                                pixels, (const bf16 *)x_dev, y_dev);
-    else
-        avgpool_kernel<float><<<grid, THREADS, 0, run->stream>>>(
-            run->jobs_dev, run->n_max, channels, pixels, (const float *)x_dev, y_dev);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return element == CUDA_BF16 ? average<bf16>(run, channels, pixels, x_dev, y_dev)
+                                : average<float>(run, channels, pixels, x_dev, y_dev);
 }
 
 ct_status ct_cuda_avgpool_backward(const cuda_run *run, cuda_element element, int channels,
                                    int pixels, const float *dy_dev, bool accumulate, void *dx_dev) {
-    if (element == CUDA_BF16)
-        return spread(run, channels, pixels, dy_dev, accumulate, (bf16 *)dx_dev);
-    return spread(run, channels, pixels, dy_dev, accumulate, (float *)dx_dev);
+    return element == CUDA_BF16 ? spread<bf16>(run, channels, pixels, dy_dev, accumulate, dx_dev)
+                                : spread<float>(run, channels, pixels, dy_dev, accumulate, dx_dev);
 }

@@ -244,9 +244,9 @@ static int run_of(const cuda_conv *v) {
     return (v->kw * v->ci + 7) / 8 * 8;
 }
 
-static stem_call call_of(const cuda_run *run, const cuda_conv *v, const float *x_dev) {
+static stem_call call_of(const cuda_run *run, const cuda_conv *v, const void *x_dev) {
     stem_call c = {};
-    c.v = *v, c.x = x_dev, c.n_across = (v->wo + 15) / 16;
+    c.v = *v, c.x = (const float *)x_dev, c.n_across = (v->wo + 15) / 16;
     c.rows = c.n_across < 16 ? 16 / c.n_across : 1; /* two tiles a warp */
     if (c.rows > v->ho) c.rows = v->ho;
     /* whatever a tile of pixels reads, and the border */
@@ -271,66 +271,59 @@ static size_t wgrad_bytes(const stem_call *c) {
     return (tiles > sums ? tiles : sums) * sizeof(float);
 }
 
-bool ct_cuda_stem_fits(const cuda_conv *v, size_t shared_limit) {
+static bool fits(const cuda_problem *p, cuda_direction direction) {
+    const cuda_conv *v = &p->conv;
     stem_call c = call_of(NULL, v, NULL);
-    return v->groups == 1 && v->ci <= 4 && v->kh <= WARPS && v->kw > 1 &&
-           v->kw * v->ci <= MAX_RUN && (v->co == 32 || v->co == 64) &&
-           forward_bytes(&c) <= shared_limit && wgrad_bytes(&c) <= shared_limit;
+    return direction != CUDA_DGRAD && p->rounds && v->groups == 1 && v->ci <= 4 && v->kh <= WARPS &&
+           v->kw > 1 && v->kw * v->ci <= MAX_RUN && (v->co == 32 || v->co == 64) &&
+           forward_bytes(&c) <= p->shared_limit && wgrad_bytes(&c) <= p->shared_limit;
 }
 
 /* Shares of a job's samples: the same for any number of jobs and whatever their batches, so that
  * its sums do not depend on its company. */
-int ct_cuda_stem_splits(int n_most) {
+static int splits_of(int n_most) {
     return 2 * n_most < SPLITS ? 2 * n_most : SPLITS;
 }
 
-template <int CO, int RUN> static ct_status launch(const cuda_run *run, const stem_call *c) {
-    size_t bytes = forward_bytes(c);
-    int items = run->n_max * ((c->v.ho + c->rows - 1) / c->rows);
+typedef void stem_kernel_type(stem_call);
+
+template <int CO> static stem_kernel_type *forward_kernel(int n) {
+    return n == 8 ? stem_kernel<CO, 8> : n == 16 ? stem_kernel<CO, 16> : stem_kernel<CO, 24>;
+}
+
+template <int CO> static stem_kernel_type *wgrad_kernel(int n) {
+    return n == 8    ? stem_wgrad_kernel<CO, 8>
+           : n == 16 ? stem_wgrad_kernel<CO, 16>
+                     : stem_wgrad_kernel<CO, 24>;
+}
+
+static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    stem_call c = call_of(run, v, call->x);
+    c.weights = run->params_dev + call->weight, c.bias = params_at(run, call->bias);
+    c.relu = call->relu, c.y = (float *)call->y;
+    int items = run->n_max * ((v->ho + c.rows - 1) / c.rows);
     int share = (4 * 132 + run->n_jobs - 1) / run->n_jobs; /* an H200 about once, and less a tail */
-    CT_CUDA_TRY(cudaFuncSetAttribute(stem_kernel<CO, RUN>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)(items < share ? items : share), (unsigned)run->n_jobs);
-    stem_kernel<CO, RUN><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(
+        run, v->co == 32 ? forward_kernel<32>(run_of(v)) : forward_kernel<64>(run_of(v)), grid,
+        THREADS, forward_bytes(&c), c);
 }
 
-template <int CO, int RUN> static ct_status launch_wgrad(const cuda_run *run, const stem_call *c) {
-    size_t bytes = wgrad_bytes(c);
-    CT_CUDA_TRY(cudaFuncSetAttribute(stem_wgrad_kernel<CO, RUN>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    dim3 grid((unsigned)ct_cuda_stem_splits(run->n_most), (unsigned)run->n_jobs);
-    stem_wgrad_kernel<CO, RUN><<<grid, THREADS, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
+    stem_call c = call_of(run, v, call->x);
+    c.d = (const float *)call->d, c.partial = run->partial_dev;
+    int n_splits = splits_of(run->n_most);
+    CT_TRY(launch_kernel(
+        run, v->co == 32 ? wgrad_kernel<32>(run_of(v)) : wgrad_kernel<64>(run_of(v)),
+        dim3((unsigned)n_splits, (unsigned)run->n_jobs), THREADS, wgrad_bytes(&c), c));
+    return ct_cuda_sum_wgrad(run, n_splits, v, false, call->weight);
 }
 
-template <int CO> static ct_status launch_run(const cuda_run *run, const stem_call *c) {
-    int n = run_of(&c->v);
-    if (n == 8) return launch<CO, 8>(run, c);
-    return n == 16 ? launch<CO, 16>(run, c) : launch<CO, 24>(run, c);
+static size_t partial(const cuda_conv *v, int, int n_most) {
+    return ct_cuda_split_floats(v, splits_of(n_most));
 }
 
-template <int CO> static ct_status launch_wgrad_run(const cuda_run *run, const stem_call *c) {
-    int n = run_of(&c->v);
-    if (n == 8) return launch_wgrad<CO, 8>(run, c);
-    return n == 16 ? launch_wgrad<CO, 16>(run, c) : launch_wgrad<CO, 24>(run, c);
-}
-
-ct_status ct_cuda_stem_forward(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                               size_t weight, size_t bias, bool relu, float *y_dev) {
-    stem_call c = call_of(run, conv, x_dev);
-    c.weights = run->params_dev + weight, c.relu = relu, c.y = y_dev;
-    c.bias = bias == CUDA_NO_PARAM ? NULL : run->params_dev + bias;
-    return conv->co == 32 ? launch_run<32>(run, &c) : launch_run<64>(run, &c);
-}
-
-ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv *conv, const float *x_dev,
-                             const float *d_dev, size_t weight) {
-    stem_call c = call_of(run, conv, x_dev);
-    c.d = d_dev, c.partial = run->partial_dev;
-    CT_TRY(conv->co == 32 ? launch_wgrad_run<32>(run, &c) : launch_wgrad_run<64>(run, &c));
-    return ct_cuda_sum_wgrad(run, ct_cuda_stem_splits(run->n_most), conv->co, conv->ci,
-                             conv->kh * conv->kw, false, weight);
-}
+const cuda_family ct_cuda_stem = {
+    .name = "stem", .fits = fits, .launch = {forward, NULL, wgrad}, .partial = partial};

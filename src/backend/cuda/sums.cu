@@ -19,15 +19,14 @@ static __global__ void wgrad_kernel(const cuda_job *jobs, const float *partial, 
     grads[jobs[blockIdx.y].out * stride + (size_t)(o * ci + i) * taps + t] = sum;
 }
 
-ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, int co, int ci, int taps,
-                            bool by_tap, size_t weight) {
+ct_status ct_cuda_sum_wgrad(const cuda_run *run, int n_splits, const cuda_conv *conv, bool by_tap,
+                            size_t weight) {
+    int co = conv->co, ci = conv->weight_ci, taps = conv->weight_taps;
     size_t count = (size_t)co * ci * taps;
     dim3 grid((unsigned)((count + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
-    wgrad_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->partial_dev, n_splits, co,
-                                                    ci, taps, by_tap, run->grads_dev + weight,
-                                                    run->grads_stride);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, wgrad_kernel, grid, THREADS, 0, run->jobs_dev, run->partial_dev,
+                         n_splits, co, ci, taps, by_tap, run->grads_dev + weight,
+                         run->grads_stride);
 }
 
 enum { SIDE = 16, MAX_TAPS = 9 };
@@ -37,7 +36,7 @@ typedef struct layers_call {
     const float *partial;
     int n_splits, co, ci, taps;
     float *grads;
-    size_t stride, weights[CUDA_MAX_CHAIN];
+    size_t stride, weights[CUDA_MAX_LAYERS];
 } layers_call;
 
 /* A block has 16 outputs of 16 inputs and turns them round in shared memory, so that reads and
@@ -71,9 +70,7 @@ static __global__ void __launch_bounds__(THREADS)
 ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv *conv,
                              const cuda_wgrad *layers, int n_layers) {
     /* one layer has too few tiles: 7 us against 18 with 16 x 16 channels, 16 jobs on an H200 */
-    if (n_layers == 1)
-        return ct_cuda_sum_wgrad(run, n_splits, conv->co, conv->ci, conv->kh * conv->kw, true,
-                                 layers[0].weight);
+    if (n_layers == 1) return ct_cuda_sum_wgrad(run, n_splits, conv, true, layers[0].weight);
     layers_call c = {};
     c.jobs = run->jobs_dev, c.partial = run->partial_dev, c.n_splits = n_splits;
     c.co = conv->co, c.ci = conv->ci, c.taps = conv->kh * conv->kw;
@@ -81,35 +78,7 @@ ct_status ct_cuda_sum_layers(const cuda_run *run, int n_splits, const cuda_conv 
     for (int k = 0; k < n_layers; k++) c.weights[k] = layers[k].weight;
     dim3 grid((unsigned)(conv->co / SIDE * ((conv->ci + SIDE - 1) / SIDE)), (unsigned)run->n_jobs,
               (unsigned)n_layers);
-    layers_kernel<<<grid, THREADS, 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
-}
-
-static __global__ void strided_sums_kernel(const cuda_job *jobs, const float *partial, int n_splits,
-                                           int ci, float *weights, float *shortcut, size_t stride) {
-    int e = (int)(blockIdx.x * THREADS + threadIdx.x), co = 2 * ci, count = 10 * ci * co;
-    if (e >= count) return;
-    int o = e % co, i = e / co % ci, t = e / co / ci;
-    const float *p = partial + (size_t)blockIdx.y * n_splits * count + e;
-    float sum = 0.0f;
-#pragma unroll 16
-    for (int s = 0; s < n_splits; s++) sum += p[(size_t)s * count];
-    size_t row = jobs[blockIdx.y].out * stride;
-    if (t < 9)
-        weights[row + (o * ci + i) * 9 + t] = sum;
-    else
-        shortcut[row + o * ci + i] = sum;
-}
-
-ct_status ct_cuda_sum_strided(const cuda_run *run, int n_splits, int ci, size_t weight,
-                              size_t shortcut) {
-    dim3 grid((unsigned)((20 * ci * ci + THREADS - 1) / THREADS), (unsigned)run->n_jobs);
-    strided_sums_kernel<<<grid, THREADS, 0, run->stream>>>(
-        run->jobs_dev, run->partial_dev, n_splits, ci, run->grads_dev + weight,
-        run->grads_dev + shortcut, run->grads_stride);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, layers_kernel, grid, THREADS, 0, c);
 }
 
 static __global__ void samples_kernel(const cuda_job *jobs, int n_max, const cuda_sum *sums,
@@ -138,11 +107,8 @@ ct_status ct_cuda_sum_samples(const cuda_run *run, const cuda_sum *sums_dev, int
                               int n_blocks) {
     if (n_blocks == 0) return CT_OK;
     dim3 grid((unsigned)n_blocks, (unsigned)run->n_jobs);
-    samples_kernel<<<grid, CUDA_SUM_BLOCK, 0, run->stream>>>(run->jobs_dev, run->n_max, sums_dev,
-                                                             n_sums, run->sums_dev, run->grads_dev,
-                                                             run->grads_stride);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, samples_kernel, grid, CUDA_SUM_BLOCK, 0, run->jobs_dev, run->n_max,
+                         sums_dev, n_sums, run->sums_dev, run->grads_dev, run->grads_stride);
 }
 
 /* Sums over the pixels of one sample. Grid: x = sample, y = job. */
@@ -171,10 +137,7 @@ static __global__ void bias_kernel(const cuda_job *jobs, int n_max, int channels
 
 ct_status ct_cuda_bias_sums(const cuda_run *run, int channels, int pixels, const float *d_dev,
                             size_t from) {
-    float *out = run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
     dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
-    bias_kernel<<<grid, THREADS, 0, run->stream>>>(run->jobs_dev, run->n_max, channels, pixels,
-                                                   d_dev, out);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, bias_kernel, grid, THREADS, 0, run->jobs_dev, run->n_max, channels,
+                         pixels, d_dev, sums_at(run, from));
 }

@@ -337,7 +337,7 @@ static __global__ void __launch_bounds__(THREADS, 2) wgrad_kernel(wgrad_call c) 
     if (share == 0) write_sums<T, TILES>(c, b, split, row0, col0, sums);
 }
 
-bool ct_cuda_mma_wgrad_fits(const cuda_conv *v) {
+static bool has_wgrad(const cuda_conv *v) {
     return v->groups == 1 && v->ci % 4 == 0 && v->co % 4 == 0 && v->ci >= 8;
 }
 
@@ -366,20 +366,20 @@ static int part_pixels(const cuda_conv *v) {
     return n < 256 ? 256 : (int)((n + ROUND - 1) / ROUND * ROUND);
 }
 
-int ct_cuda_mma_wgrad_splits(const cuda_conv *v, int n_max) {
+static int splits_of(const cuda_conv *v, int n_max) {
     long n_pixels = (long)n_max * v->ho * v->wo;
     return (int)((n_pixels + part_pixels(v) - 1) / part_pixels(v));
 }
 
+static size_t partial(const cuda_conv *v, int n_max, int) {
+    return ct_cuda_split_floats(v, splits_of(v, n_max));
+}
+
 template <class T, int TALL, int WIDE, bool GATED>
 static ct_status launch(const cuda_run *run, const wgrad_call *c) {
-    constexpr int BYTES = blocks<T, TALL, WIDE, GATED>::END;
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<T, TALL, WIDE, GATED>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)(n_blocks(&c->v) * c->n_splits), (unsigned)run->n_jobs);
-    wgrad_kernel<T, TALL, WIDE, GATED><<<grid, THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, wgrad_kernel<T, TALL, WIDE, GATED>, grid, THREADS,
+                         blocks<T, TALL, WIDE, GATED>::END, *c);
 }
 
 template <class T, int TALL, int WIDE>
@@ -402,16 +402,67 @@ template <class T> static ct_status launch_tall(const cuda_run *run, const wgrad
     }
 }
 
-ct_status ct_cuda_mma_wgrad(const cuda_run *run, cuda_element element, const cuda_conv *conv,
-                            const cuda_gate *gate, const void *x_dev, const void *d_dev,
-                            size_t weight) {
+static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
+    const cuda_conv *v = call->conv;
     wgrad_call c = {};
-    c.v = *conv, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = x_dev, c.d = d_dev;
-    c.n_splits = ct_cuda_mma_wgrad_splits(conv, run->n_max), c.per = part_pixels(conv);
-    c.is_point = conv->kh * conv->kw == 1 && conv->stride == 1 && conv->pad == 0;
+    c.v = *v, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.x = call->x, c.d = call->d;
+    c.n_splits = splits_of(v, run->n_max), c.per = part_pixels(v);
+    c.is_point = ct_cuda_is_pointwise(v);
     c.params = run->params_dev, c.params_stride = run->params_stride;
-    c.scale = gate->scale_dev, c.gate_bias = gate->bias, c.partial = run->partial_dev;
-    CT_TRY((element == CUDA_BF16 ? launch_tall<bf16>(run, &c) : launch_tall<float>(run, &c)));
-    return ct_cuda_sum_wgrad(run, c.n_splits, conv->co, conv->ci, conv->kh * conv->kw, false,
-                             weight);
+    c.scale = call->gate.scale_dev, c.gate_bias = call->gate.bias, c.partial = run->partial_dev;
+    CT_TRY(call->element == CUDA_BF16 ? launch_tall<bf16>(run, &c) : launch_tall<float>(run, &c));
+    return ct_cuda_sum_wgrad(run, c.n_splits, v, false, call->weight);
 }
+
+/* ---- the families, with conv_mma.cu ---- */
+
+static bool fits(const cuda_problem *p, cuda_direction direction) {
+    const cuda_conv *v = &p->conv;
+    if (!p->rounds || v->kh != v->kw) return false;
+    if (direction == CUDA_WGRAD) return has_wgrad(v);
+    int step = ct_cuda_tile_of(v, direction).step;
+    return v->ci % 8 == 0 && v->co % 8 == 0 && (step == 1 || step == 2);
+}
+
+static bool fits_point(const cuda_problem *p, cuda_direction direction) {
+    return ct_cuda_is_pointwise(&p->conv) && fits(p, CUDA_FORWARD) && fits(p, direction);
+}
+
+static int segments_of(const cuda_conv *v, cuda_direction direction) {
+    cuda_tile_conv tile = ct_cuda_tile_of(v, direction);
+    int segment = ct_cuda_mma_segment(&tile);
+    return segment > 0 ? tile.ho * tile.wo / segment : 0;
+}
+
+static int segments(const cuda_conv *v) {
+    return segments_of(v, CUDA_FORWARD);
+}
+
+static int parts(const cuda_conv *v, bool, bool) {
+    return segments_of(v, CUDA_DGRAD);
+}
+
+/* A norm is not applied where there are several taps, since that would be done for each of them,
+ * nor where 16 rows of pixels are not of one sample. */
+static bool applies_gates(const cuda_conv *v) {
+    return v->ho * v->wo % 16 == 0;
+}
+
+const cuda_family ct_cuda_point = {.name = "point",
+                                   .fits = fits_point,
+                                   .packing = {CUDA_PACK_FRAGMENTS, CUDA_PACK_FRAGMENTS},
+                                   .launch = {ct_cuda_mma_forward, ct_cuda_mma_dgrad, wgrad},
+                                   .partial = partial,
+                                   .has_bf16 = true,
+                                   .gates = applies_gates,
+                                   .segments = segments,
+                                   .parts = parts};
+
+const cuda_family ct_cuda_mma = {.name = "mma",
+                                 .fits = fits,
+                                 .packing = {CUDA_PACK_FRAGMENTS, CUDA_PACK_FRAGMENTS},
+                                 .launch = {ct_cuda_mma_forward, ct_cuda_mma_dgrad, wgrad},
+                                 .partial = partial,
+                                 .has_bf16 = true,
+                                 .segments = segments,
+                                 .parts = parts};

@@ -13,7 +13,7 @@ typedef struct wgrad_call {
     cuda_conv v;
     const cuda_job *jobs;
     int n_max, n_splits;
-    cuda_wgrad layers[CUDA_MAX_CHAIN];
+    cuda_wgrad layers[CUDA_MAX_LAYERS];
     float *partial; /* [layer][job][split][tap][i][o] */
 } wgrad_call;
 
@@ -269,14 +269,9 @@ int ct_cuda_tile_wgrad_splits(const cuda_conv *v, int n_layers, int n_most) {
 
 template <int CI, int CO, int KERNEL, int SLICES, int ROWS, int DEEP>
 static ct_status launch(const cuda_run *run, const wgrad_call *c, int n_layers) {
-    size_t bytes = shared_bytes(&c->v);
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs, (unsigned)n_layers);
-    wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>
-        <<<grid, CI * CO / 8 * SLICES, bytes, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, wgrad_kernel<CI, CO, KERNEL, SLICES, ROWS, DEEP>, grid,
+                         CI * CO / 8 * SLICES, shared_bytes(&c->v), *c);
 }
 
 static ct_status launch_known(const cuda_run *run, const wgrad_call *c, int n) {

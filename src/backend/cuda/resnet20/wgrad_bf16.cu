@@ -8,14 +8,15 @@
  * and pixels. Reads x and d once (4 bytes a pixel and channel; pictures 4 a colour), 2 flops a
  * product; the splits are added up by sums.cu in a fixed order. Limits: 16, 32 or 64 channels of
  * 32, 16 or 8 squared pixels; pictures of up to 8 colours for 16. */
-#include "backend/cuda/planes.cuh"
+#include "backend/cuda/resnet20/planes.cuh"
+#include "backend/cuda/resnet20/resnet20.h"
 
 enum { STRIP = 8, DEEP = 4 }; /* rows of a strip, and of those that are multiplied together */
 
 typedef struct wgrad_call {
     const cuda_job *jobs;
     int n_max, n_splits, n_colours;
-    cuda_wgrad layers[CUDA_MAX_CHAIN];
+    cuda_wgrad layers[CUDA_MAX_LAYERS];
     float *partial; /* [layer][job][split][tap][i][o] */
 } wgrad_call;
 
@@ -50,7 +51,7 @@ static __device__ __forceinline__ void load_picture(const bf16 *x, int strip, bo
         if (k + r >= STRIP + 2) break;
         bool is_inside = is_there && row + k >= 1 && row + k <= S::W;
         const bf16 *from = x + ((is_inside ? row + k - 1 : 0) * LINE + unit) * 8;
-        copy_sixteen(to + k * S::P::PITCH, from, is_inside);
+        copy_quad(to + k * S::P::PITCH, from, is_inside);
     }
 }
 
@@ -63,7 +64,7 @@ static __device__ __forceinline__ void load_gradient(const bf16 *d, int strip, b
 #pragma unroll
     for (int k = 0; k < STRIP; k += AT_ONCE) {
         const bf16 *from = d + ((strip * STRIP + r + k) * LINE + unit) * 8;
-        copy_sixteen(to + k * S::ROW_BYTES, from, is_there);
+        copy_quad(to + k * S::ROW_BYTES, from, is_there);
     }
 }
 
@@ -228,12 +229,8 @@ int ct_cuda_bf16_wgrad_splits(const cuda_conv *v, int n_layers, int n_most) {
 template <int C, bool IMAGE>
 static ct_status launch(const cuda_run *run, const wgrad_call *c, int n_layers) {
     typedef wgrad_shape<C> S;
-    CT_CUDA_TRY(cudaFuncSetAttribute(wgrad_kernel<C, IMAGE>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::BYTES));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs, (unsigned)n_layers);
-    wgrad_kernel<C, IMAGE><<<grid, S::THREADS, S::BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, wgrad_kernel<C, IMAGE>, grid, S::THREADS, S::BYTES, *c);
 }
 
 ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,

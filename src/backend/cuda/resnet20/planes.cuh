@@ -4,10 +4,27 @@
  * their line, by their column alone, so that 8 neighbouring pixels' units, and what a quarter or
  * half of a warp writes of 2 or 4 neighbouring pixels, lie in different banks, and rows are always
  * PITCH bytes apart. */
-#ifndef CT_BACKEND_CUDA_PLANES_CUH
-#define CT_BACKEND_CUDA_PLANES_CUH
+#ifndef CT_BACKEND_CUDA_RESNET20_PLANES_CUH
+#define CT_BACKEND_CUDA_RESNET20_PLANES_CUH
 
-#include "backend/cuda/element.cuh"
+#include "backend/cuda/mma.cuh"
+
+/* What kernels of chains and pairs are called with: v says which layers. */
+template <typename V> struct unit_call {
+    const cuda_job *jobs;
+    int n_max;
+    const float *packed, *params;
+    size_t packed_stride, params_stride;
+    V v;
+};
+
+template <typename V> static unit_call<V> call_of(const cuda_run *run, const V *v) {
+    unit_call<V> c = {};
+    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *v;
+    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
+    c.params = run->params_dev, c.params_stride = run->params_stride;
+    return c;
+}
 
 template <typename E, int C> struct planes {
     static constexpr int PIXEL = C * (int)sizeof(E), UNITS = PIXEL / 16;
@@ -26,13 +43,6 @@ template <typename E, int C> struct planes {
         return unit_at(column, quad >> 1) + (uint32_t)(quad & 1) * 8;
     }
 };
-
-/* 16 bytes to shared memory in the background, or zeros if there is nothing to copy. */
-static __device__ __forceinline__ void copy_sixteen(void *to, const void *from, bool is_there) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    int n = is_there ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n));
-}
 
 /* 8 bytes in the background. */
 static __device__ __forceinline__ void copy_eight(void *to, const void *from) {

@@ -2,11 +2,11 @@
  * (3x3, two pixels apart) and its shortcut (1x1, the same), from C to 2 C channels, in bf16.
  * A block has 1 sample of 16 x 32 x 32 or 2 of 32 x 16 x 16. A tile of a product is 16 pixels of
  * one row of the smaller picture (a row, or the same row of two samples) and 16 channels. */
-#ifndef CT_BACKEND_CUDA_STRIDED_CUH
-#define CT_BACKEND_CUDA_STRIDED_CUH
+#ifndef CT_BACKEND_CUDA_RESNET20_STRIDED_CUH
+#define CT_BACKEND_CUDA_RESNET20_STRIDED_CUH
 
-#include "backend/cuda/device.cuh"
-#include "backend/cuda/planes.cuh"
+#include "backend/cuda/resnet20/planes.cuh"
+#include "backend/cuda/resnet20/resnet20.h"
 
 enum { GROUPS = 8, THREADS = 256, WARPS = THREADS / 32 };
 
@@ -33,10 +33,5 @@ template <int CHANNELS> struct strided_shape {
                                : X::unit_at(column / 2 + 1, unit);
     }
 };
-
-static __device__ __forceinline__ float4 quad_of(const float sums[2][4], int half) {
-    return make_float4(sums[0][2 * half], sums[0][2 * half + 1], sums[1][2 * half],
-                       sums[1][2 * half + 1]);
-}
 
 #endif

@@ -7,8 +7,8 @@
  * samples, y = job. A block takes its halves one after the other through shared memory
  * (strided.cuh), the next one on its way while this one is multiplied, and keeps the sums in
  * registers; warps share out channels and rows. Reads x and both d once (2 bytes a value), 2 flops
- * a product; the splits are added up by sums.cu in a fixed order. Limits: those of strided.cu. */
-#include "backend/cuda/strided.cuh"
+ * a product; the splits are added up in a fixed order. Limits: those of strided.cu. */
+#include "backend/cuda/resnet20/strided.cuh"
 
 enum { TAPS = 10, DEEP = 2, BLOCKS = 2, HALVES = 2 };
 
@@ -45,8 +45,8 @@ static __device__ __forceinline__ void load_picture(const bf16 *x, int half, boo
         int row = first + r + k;
         if (r + k >= S::PICTURE_ROWS) break;
         bool is_inside = is_there && row >= 0; /* the last one is never below the picture */
-        copy_sixteen(to + (r + k) * S::PITCH, x + (is_inside ? (row * S::LINE + unit) * 8 : 0),
-                     is_inside);
+        copy_quad(to + (r + k) * S::PITCH, x + (is_inside ? (row * S::LINE + unit) * 8 : 0),
+                  is_inside);
     }
 }
 
@@ -56,8 +56,8 @@ static __device__ __forceinline__ void load_gradient(const bf16 *d, int half, bo
 #pragma unroll
     for (int i = (int)threadIdx.x; i < S::ROWS * S::D_LINE; i += THREADS) {
         int row = i / S::D_LINE, unit = i % S::D_LINE;
-        copy_sixteen(to + row * S::D_ROW + S::Y::unit_at(unit / (S::CO / 8), unit % (S::CO / 8)),
-                     d + (is_there ? (half * S::ROWS * S::D_LINE + i) * 8 : 0), is_there);
+        copy_quad(to + row * S::D_ROW + S::Y::unit_at(unit / (S::CO / 8), unit % (S::CO / 8)),
+                  d + (is_there ? (half * S::ROWS * S::D_LINE + i) * 8 : 0), is_there);
     }
 }
 
@@ -181,20 +181,37 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     write_sums<S>(sums, (float *)shared, c.partial + part * TAPS * C * S::CO);
 }
 
-int ct_cuda_strided_wgrad_splits(int channels, int n_most) {
+static int splits_of(int channels, int n_most) {
     int n_samples = channels / 16;
     return ct_cuda_even_splits(1, (n_most + n_samples - 1) / n_samples * HALVES, BLOCKS);
+}
+
+size_t ct_cuda_strided_partial(int channels, int n_most) {
+    return 2 * TAPS * (size_t)(channels * channels) * (size_t)splits_of(channels, n_most);
 }
 
 template <int C> static ct_status launch(const cuda_run *run, const wgrad_call *c) {
     typedef wgrad_shape<C> S;
     static_assert(S::BYTES <= CUDA_STRIDED_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(strided_wgrad_kernel<C>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::BYTES));
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs);
-    strided_wgrad_kernel<C><<<grid, THREADS, S::BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, strided_wgrad_kernel<C>, grid, THREADS, S::BYTES, *c);
+}
+
+/* Adds up the splits, in order. Grid: x over values, y = job. */
+static __global__ void strided_sums_kernel(const cuda_job *jobs, const float *partial, int n_splits,
+                                           int ci, float *weights, float *shortcut, size_t stride) {
+    int e = (int)(blockIdx.x * THREADS + threadIdx.x), co = 2 * ci, count = TAPS * ci * co;
+    if (e >= count) return;
+    int o = e % co, i = e / co % ci, t = e / co / ci;
+    const float *p = partial + (size_t)blockIdx.y * n_splits * count + e;
+    float sum = 0.0f;
+#pragma unroll 16
+    for (int s = 0; s < n_splits; s++) sum += p[(size_t)s * count];
+    size_t row = jobs[blockIdx.y].out * stride;
+    if (t < 9)
+        weights[row + (o * ci + i) * 9 + t] = sum;
+    else
+        shortcut[row + o * ci + i] = sum;
 }
 
 ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wgrad layers[2]) {
@@ -202,7 +219,11 @@ ct_status ct_cuda_strided_wgrad(const cuda_run *run, int channels, const cuda_wg
     c.jobs = run->jobs_dev, c.n_max = run->n_max, c.partial = run->partial_dev;
     c.x = (const bf16 *)layers[0].x;
     c.d[0] = (const bf16 *)layers[0].d, c.d[1] = (const bf16 *)layers[1].d;
-    c.n_splits = ct_cuda_strided_wgrad_splits(channels, run->n_most);
+    c.n_splits = splits_of(channels, run->n_most);
     CT_TRY(channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c));
-    return ct_cuda_sum_strided(run, c.n_splits, channels, layers[0].weight, layers[1].weight);
+    dim3 grid((unsigned)((2 * TAPS * channels * channels + THREADS - 1) / THREADS),
+              (unsigned)run->n_jobs);
+    return launch_kernel(run, strided_sums_kernel, grid, THREADS, 0, run->jobs_dev,
+                         run->partial_dev, c.n_splits, channels, run->grads_dev + layers[0].weight,
+                         run->grads_dev + layers[1].weight, run->grads_stride);
 }

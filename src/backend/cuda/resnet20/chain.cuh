@@ -6,12 +6,11 @@
  * and 16 channels; a warp has TILES tiles below each other, so that a fragment of an input row
  * serves the three output rows around it. The sums stay in registers: thread (g = lane / 4, t =
  * lane % 4) has pixels g and g + 8 of every tile, and channels 4 t .. 4 t + 3 of the warp's 16. */
-#ifndef CT_BACKEND_CUDA_CHAIN_CUH
-#define CT_BACKEND_CUDA_CHAIN_CUH
+#ifndef CT_BACKEND_CUDA_RESNET20_CHAIN_CUH
+#define CT_BACKEND_CUDA_RESNET20_CHAIN_CUH
 
-#include "backend/cuda/device.cuh"
-#include "backend/cuda/element.cuh"
-#include "backend/cuda/planes.cuh"
+#include "backend/cuda/resnet20/planes.cuh"
+#include "backend/cuda/resnet20/resnet20.h"
 
 enum { GROUPS = 8, BLOCK_VALUES = 16384 };
 
@@ -98,7 +97,7 @@ static __device__ __forceinline__ void fetch_chunk(const float *packed, int part
             int tap = i / RUN * 3 + q;
             from = ((FLIP ? 8 - tap : tap) * STEPS + skipped) * S::COLS * 32 + i % RUN;
         }
-        if (N % S::THREADS == 0 || i < N) copy_sixteen(to + 16 * i, packed + 4 * from, true);
+        if (N % S::THREADS == 0 || i < N) copy_quad(to + 16 * i, packed + 4 * from, true);
     }
 }
 
@@ -107,20 +106,6 @@ template <typename S, int K_STEPS, bool FLIP>
 static __device__ __forceinline__ constexpr int quads_at(int u, int qq, int k) {
     int tap = S::N_CHUNKS > 1 ? u : FLIP ? 8 - (u * 3 + qq) : u * 3 + qq;
     return (tap * K_STEPS + k) * S::COLS * 32;
-}
-
-static __device__ __forceinline__ void add_product(float c[4], const uint32_t a[4], uint32_t b0,
-                                                   uint32_t b1, float) {
-    float x[4] = {__uint_as_float(a[0]), __uint_as_float(a[1]), __uint_as_float(a[2]),
-                  __uint_as_float(a[3])};
-    float y[2] = {__uint_as_float(b0), __uint_as_float(b1)};
-    mma_tf32(c, x, y);
-}
-
-static __device__ __forceinline__ void add_product(float c[4], const uint32_t a[4], uint32_t b0,
-                                                   uint32_t b1, bf16) {
-    uint32_t b[2] = {b0, b1};
-    mma_bf16(c, a, b);
 }
 
 /* Adds the products of one chunk of weights to this warp's sums[tile][column half]. Rows above and
@@ -154,18 +139,12 @@ static __device__ __forceinline__ void multiply_chunk(const spot &s, uint32_t ti
                 for (int u = 0; u < 3; u++) {
                     int i = r - u; /* input row = output row + u - 1 */
                     if (i < 0 || i >= TILES) continue;
-                    add_product(sums[i][0], a, b[u].x, b[u].y, typename S::E());
-                    add_product(sums[i][1], a, b[u].z, b[u].w, typename S::E());
+                    mma(typename S::E(), sums[i][0], a, b[u].x, b[u].y);
+                    mma(typename S::E(), sums[i][1], a, b[u].z, b[u].w);
                 }
             }
         }
     }
-}
-
-/* The quad of channels of tile i, upper or lower half. */
-static __device__ __forceinline__ float4 quad_of(const float sums[2][4], int half) {
-    return make_float4(sums[0][2 * half], sums[0][2 * half + 1], sums[1][2 * half],
-                       sums[1][2 * half + 1]);
 }
 
 static __device__ __forceinline__ float4 add_quads(float4 a, float4 b) {

@@ -8,15 +8,9 @@
  * and one more, 4 bytes or 2, a value of each of the chain's ends. The next layer's values are on
  * their way while this one is multiplied. A residual block's gradient is kept for its beginning, in
  * registers or, as bf16, in shared memory. 2 flops a product. Limits: those of chain.cu. */
-#include "backend/cuda/chain.cuh"
+#include "backend/cuda/resnet20/chain.cuh"
 
-typedef struct back_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_chain chain;
-} back_call;
+typedef unit_call<cuda_chain> back_call;
 
 /* Floats, 16 warps of 4 tiles: 172, 118 and 98 us for 512 samples of 16, 32 and 64 channels on an
  * H200. bf16, two blocks of 8 warps where there are enough blocks: 125, 77 and 63; one of 16 takes
@@ -75,7 +69,7 @@ template <typename S> static __device__ __forceinline__ typename S::E *slot_of(c
 }
 
 static __device__ __forceinline__ void copy_four(float *to, const float *from) {
-    copy_sixteen(to, from, true);
+    copy_quad(to, from, true);
 }
 
 static __device__ __forceinline__ void copy_four(bf16 *to, const bf16 *from) {
@@ -147,16 +141,6 @@ template <typename S> struct kept_quads {
     }
 };
 
-/* Numerator x s(x), and its derivative. */
-static __device__ __forceinline__ float gated(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
-static __device__ __forceinline__ float slope_of(float x) {
-    float s = __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-    return fabsf(x) < 3.0f ? fmaf(x, 1.0f / 3.0f, 0.5f) : s;
-}
-
 /* Shared memory of the sums: [half][with x, plain][channel][warp], and w times the sums with x. */
 template <typename S> struct norm_scratch {
     float warps[S::C == 64 ? 2 : 1][2][S::C][S::WARPS / S::COLS];
@@ -173,10 +157,10 @@ static __device__ __forceinline__ void sum_warps(const spot &s, const float4 d[S
     for (int k = 0; k < 2 * S::TILES; k++) {
         float4 x = load_four(slot_of<S>(pre, k)), g = d[k / 2][k % 2];
         float *with = part[k % 2 % HALVES][0], *plain = part[k % 2 % HALVES][1];
-        with[0] = fmaf(g.x, gated(x.x), with[0]), plain[0] += g.x;
-        with[1] = fmaf(g.y, gated(x.y), with[1]), plain[1] += g.y;
-        with[2] = fmaf(g.z, gated(x.z), with[2]), plain[2] += g.z;
-        with[3] = fmaf(g.w, gated(x.w), with[3]), plain[3] += g.w;
+        with[0] = fmaf(g.x, gate_numerator(x.x), with[0]), plain[0] += g.x;
+        with[1] = fmaf(g.y, gate_numerator(x.y), with[1]), plain[1] += g.y;
+        with[2] = fmaf(g.z, gate_numerator(x.z), with[2]), plain[2] += g.z;
+        with[3] = fmaf(g.w, gate_numerator(x.w), with[3]), plain[3] += g.w;
     }
     int lane = threadIdx.x & 31;
 #pragma unroll
@@ -231,7 +215,7 @@ static __device__ __forceinline__ void find_back(const spot &s, const norm_value
 
 static __device__ __forceinline__ float one_gradient(float x, float g, float scale, float back,
                                                      float shift) {
-    return fmaf(g * scale, slope_of(x), fmaf(-back, x, shift));
+    return fmaf(g * scale, gate_slope(x), fmaf(-back, x, shift));
 }
 
 /* The gradient behind the convolution, to memory and to the tile. */
@@ -294,7 +278,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     extern __shared__ __align__(256) char shared[];
     __shared__ norm_scratch<S> scratch;
     const cuda_job job = c.jobs[blockIdx.y];
-    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), last = c.chain.n_links - 1;
+    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), last = c.v.n_links - 1;
     if (n_there <= 0) return;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x * S::SAMPLES;
     size_t first = sample * S::W * S::W * C;
@@ -303,19 +287,19 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     char *chunks = shared + S::TILE_BYTES, *pre = chunks + 2 * S::CHUNK_BYTES;
     uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
     spot s = spot_of<S>();
-    fetch_quads<S>(s, (const E *)c.chain.links[last].pre + first, n_there, 0, 1, pre);
-    fetch_chunk<S, C, true>(packed + c.chain.links[last].packed, 0, chunks);
+    fetch_quads<S>(s, (const E *)c.v.links[last].pre + first, n_there, 0, 1, pre);
+    fetch_chunk<S, C, true>(packed + c.v.links[last].packed, 0, chunks);
     asm volatile("cp.async.commit_group;");
     clear_border<S>(shared);
-    norm_values v = fetch_norm<S>(s, c.chain.links[last], params, sample, n_there);
+    norm_values v = fetch_norm<S>(s, c.v.links[last], params, sample, n_there);
     float4 d[TILES][2];
     kept_quads<S> kept = {};
     kept.slots = pre + BLOCK_VALUES * sizeof(E);
-    load_quads<S>(s, c.chain.d, first, is_half<E>(c.chain.d_element), n_there, d);
+    load_quads<S>(s, c.v.d, first, is_half<E>(c.v.d_element), n_there, d);
     int n_done = 0; /* chunks */
     for (int k = last; k >= 0; k--) {
-        const cuda_link &link = c.chain.links[k];
-        const cuda_link &below = c.chain.links[k > 0 ? k - 1 : 0];
+        const cuda_link &link = c.v.links[k];
+        const cuda_link &below = c.v.links[k > 0 ? k - 1 : 0];
         float back[2];
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++)
@@ -327,7 +311,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
         __syncthreads();
         find_back<S>(s, v, scratch, back);
         write_gradient<S>(s, v, d, pre, n_there, back, (E *)link.y + first, shared);
-        if (k == 0 && c.chain.n_colours > 0) return; /* pictures need no gradient */
+        if (k == 0 && c.v.n_colours > 0) return; /* pictures need no gradient */
         if (k > 0) v = fetch_norm<S>(s, below, params, sample, n_there);
         float sums[TILES][2][4] = {};
         for (int part = 0; part < S::N_CHUNKS; part++, n_done++) {
@@ -343,7 +327,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
             multiply_chunk<S, C, true>(s, tile, part,
                                        (const uint4 *)(chunks + n_done % 2 * S::CHUNK_BYTES), sums);
         }
-        bool is_second = k == 1 && c.chain.n_colours > 0;
+        bool is_second = k == 1 && c.v.n_colours > 0;
         bool begins = k > 0 ? below.add || is_second : !link.add; /* a residual block */
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++) {
@@ -351,7 +335,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
             if (begins) d[e / 2][e % 2] = add_quads(d[e / 2][e % 2], kept.get(e));
         }
     }
-    store_ends<S>(s, c.chain, d, kept, first, n_there);
+    store_ends<S>(s, c.v, d, kept, first, n_there);
 }
 
 template <typename E, int C> static ct_status launch(const cuda_run *run, const back_call *c) {
@@ -360,12 +344,8 @@ template <typename E, int C> static ct_status launch(const cuda_run *run, const 
     constexpr int BYTES =
         S::TILE_BYTES + 2 * S::CHUNK_BYTES + BLOCK_VALUES * (int)sizeof(E) + kept_quads<S>::BYTES;
     static_assert(BYTES + sizeof(norm_scratch<S>) <= CUDA_CHAIN_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(
-        cudaFuncSetAttribute(back_kernel<B>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + S::SAMPLES - 1) / S::SAMPLES), (unsigned)run->n_jobs);
-    back_kernel<B><<<grid, S::THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, back_kernel<B>, grid, S::THREADS, BYTES, *c);
 }
 
 template <typename E>
@@ -376,10 +356,7 @@ static ct_status launch_known(const cuda_run *run, int channels, const back_call
 }
 
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain) {
-    back_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.chain = *chain;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    back_call c = call_of(run, chain);
     return chain->element == CUDA_BF16 ? launch_known<bf16>(run, channels, &c)
                                        : launch_known<float>(run, channels, &c);
 }

@@ -8,18 +8,12 @@
  * in the first, its second convolution reads the second and adds to the first. Floats have one
  * place; what is added is read from memory, where the thread itself has put it. Weights (C C 9
  * elements a layer) come from the caches once a block. 2 flops a product. Limits: C = 16, 32 or 64
- * channels of 32, 16 or 8 squared pixels, CUDA_MAX_CHAIN layers. */
-#include "backend/cuda/chain.cuh"
+ * channels of 32, 16 or 8 squared pixels, CUDA_MAX_LAYERS layers. */
+#include "backend/cuda/resnet20/chain.cuh"
 
 enum { AHEAD = 4 }; /* quads on their way at a time */
 
-typedef struct forward_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_chain chain;
-} forward_call;
+typedef unit_call<cuda_chain> forward_call;
 
 /* Floats, 8 warps of 8 tiles: 226, 147 and 134 us for 1024 samples of 16, 32 and 64 channels on an
  * H200; 16 of 4, one block at a time, took a quarter longer. 64 channels want registers more than
@@ -65,8 +59,8 @@ static __device__ __forceinline__ void load_tile(const bf16 *x, int n_there, cha
     for (int k = 0; k < BLOCK_VALUES / 8 / S::THREADS; k++) {
         int i = (int)threadIdx.x + k * S::THREADS, p = i / UNITS;
         bool there = p / (W * W) < n_there;
-        copy_sixteen(tile + p / W * S::P::PITCH + S::P::unit_at(p % W + 1, i % UNITS),
-                     x + (there ? 8 * i : 0), there);
+        copy_quad(tile + p / W * S::P::PITCH + S::P::unit_at(p % W + 1, i % UNITS),
+                  x + (there ? 8 * i : 0), there);
     }
 }
 
@@ -187,10 +181,6 @@ static __device__ __forceinline__ void measure(const spot &s, const float sums[S
     }
 }
 
-static __device__ __forceinline__ float gate(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
 /* Mean and 1/sigma to memory, by the first lanes of the first warp that has the sample. */
 template <typename S>
 static __device__ __forceinline__ void write_stats(const spot &s, const float mean[2],
@@ -254,10 +244,10 @@ static __device__ __forceinline__ void finish(const spot &s, const layer_io &io,
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             float4 x = quad_of(sums[i0 + i], h);
-            y[i].x = fmaf(gate(x.x), w.x * left, b.x);
-            y[i].y = fmaf(gate(x.y), w.y * left, b.y);
-            y[i].z = fmaf(gate(x.z), w.z * right, b.z);
-            y[i].w = fmaf(gate(x.w), w.w * right, b.w);
+            y[i].x = fmaf(gate_numerator(x.x), w.x * left, b.x);
+            y[i].y = fmaf(gate_numerator(x.y), w.y * left, b.y);
+            y[i].z = fmaf(gate_numerator(x.z), w.z * right, b.z);
+            y[i].w = fmaf(gate_numerator(x.w), w.w * right, b.w);
             if (TRAIN && there) store_four((E *)io.pre + at + i * ROW, x);
         }
         if (io.adds) add_kept<S>(io, at, own, there, y);
@@ -349,7 +339,7 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
     __shared__ float2 scratch[8][S::WARPS];
     __shared__ __align__(16) float norm[2 * C];
     const cuda_job job = c.jobs[blockIdx.y];
-    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), n_layers = c.chain.n_links;
+    int n_there = min(S::SAMPLES, job.n - (int)blockIdx.x * S::SAMPLES), n_layers = c.v.n_links;
     if (n_there <= 0) return;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x * S::SAMPLES;
     const float *packed = c.packed + job.model * c.packed_stride;
@@ -357,27 +347,26 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
     char *chunks = shared + F::PLACES * S::TILE_BYTES;
     uint32_t base = (uint32_t)__cvta_generic_to_shared(shared);
     constexpr bool IS_NARROW = F::FIRST_DEPTH != C;
-    bool is_image = IS_NARROW && c.chain.n_colours > 0;
+    bool is_image = IS_NARROW && c.v.n_colours > 0;
     if (is_image)
-        fetch_chunk<S, F::FIRST_DEPTH, false>(packed + c.chain.links[0].packed, 0, chunks);
+        fetch_chunk<S, F::FIRST_DEPTH, false>(packed + c.v.links[0].packed, 0, chunks);
     else
-        fetch_chunk<S, C, false>(packed + c.chain.links[0].packed, 0, chunks);
-    load_first<F>(c.chain, sample, n_there, shared);
+        fetch_chunk<S, C, false>(packed + c.v.links[0].packed, 0, chunks);
+    load_first<F>(c.v, sample, n_there, shared);
     asm volatile("cp.async.commit_group;");
     spot s = spot_of<S>();
-    const void *kept = c.chain.residual;
+    const void *kept = c.v.residual;
     int n_done = 0; /* chunks */
     for (int k = 0; k < n_layers; k++) {
-        const cuda_link &link = c.chain.links[k];
+        const cuda_link &link = c.v.links[k];
         float sums[S::TILES][2][4] = {}, mean[2], inv[2];
-        uint32_t tile = base + (F::PLACES > 1 && writes_first<F>(c.chain, k) ? S::TILE_BYTES : 0);
+        uint32_t tile = base + (F::PLACES > 1 && writes_first<F>(c.v, k) ? S::TILE_BYTES : 0);
         for (int part = 0; part < S::N_CHUNKS; part++, n_done++) {
             asm volatile("cp.async.wait_group 0;" ::: "memory");
             __syncthreads(); /* chunk and samples are there, the other chunk is not read any more */
             int next = part + 1 < S::N_CHUNKS ? k : k + 1;
             if (next < n_layers)
-                fetch_chunk<S, C, false>(packed + c.chain.links[next].packed,
-                                         (part + 1) % S::N_CHUNKS,
+                fetch_chunk<S, C, false>(packed + c.v.links[next].packed, (part + 1) % S::N_CHUNKS,
                                          chunks + (n_done + 1) % 2 * S::CHUNK_BYTES);
             if (part == 0) fetch_params<S>(link, params, norm);
             asm volatile("cp.async.commit_group;");
@@ -389,13 +378,13 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
         }
         measure<S>(s, sums, scratch, mean, inv);
         if (TRAIN) write_stats<S>(s, mean, inv, n_there, link.stats + sample * 2 * GROUPS);
-        layer_io io = plan_layer<F>(c.chain, k, sample * S::W * S::W * C, kept, shared);
+        layer_io io = plan_layer<F>(c.v, k, sample * S::W * S::W * C, kept, shared);
         finish<S, TRAIN>(s, io, n_there, sums, inv, norm);
-        if (link.add || (k == 0 && c.chain.n_colours > 0)) kept = link.y;
+        if (link.add || (k == 0 && c.v.n_colours > 0)) kept = link.y;
     }
     if (F::PLACES == 1) return;
     __syncthreads();
-    store_last<S>(c.chain, sample * S::W * S::W * C, n_there, shared);
+    store_last<S>(c.v, sample * S::W * S::W * C, n_there, shared);
 }
 
 bool ct_cuda_chain_fits(const cuda_conv *v, size_t shared_limit) {
@@ -417,12 +406,8 @@ static ct_status launch(const cuda_run *run, const forward_call *c) {
     typedef typename F::S S;
     constexpr int BYTES = F::PLACES * S::TILE_BYTES + 2 * S::CHUNK_BYTES;
     static_assert(BYTES + 2048 <= CUDA_CHAIN_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(forward_kernel<F, TRAIN>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + S::SAMPLES - 1) / S::SAMPLES), (unsigned)run->n_jobs);
-    forward_kernel<F, TRAIN><<<grid, S::THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, forward_kernel<F, TRAIN>, grid, S::THREADS, BYTES, *c);
 }
 
 template <typename E>
@@ -435,10 +420,7 @@ static ct_status launch_known(const cuda_run *run, int channels, bool train,
 
 ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_chain *chain,
                                 bool train) {
-    forward_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.chain = *chain;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    forward_call c = call_of(run, chain);
     return chain->element == CUDA_BF16 ? launch_known<bf16>(run, channels, train, &c)
                                        : launch_known<float>(run, channels, train, &c);
 }

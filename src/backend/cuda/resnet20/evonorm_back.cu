@@ -4,25 +4,9 @@
  * that read it would. Limits: 16 or 32 channels in 8 groups, 16 Ki or 8 Ki values. On an H200, 512
  * samples: 33 and 19 us against 61 and 27 of norm.cu; with 64 channels of 64 pixels norm.cu is
  * faster (12 us against 14). */
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/evonorm.cuh"
 
 enum { THREADS = 1024, WARPS = THREADS / 32, GROUPS = 8 };
-
-typedef struct back_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *params;
-    size_t stride, weight;
-    const float *x, *stats, *dy;
-    float *sums, *dx;
-} back_call;
-
-/* Numerator x s(x) and its derivative. */
-static __device__ __forceinline__ float gated(float x, float *slope) {
-    float u = fmaf(x, 1.0f / 6.0f, 0.5f), s = fminf(fmaxf(u, 0.0f), 1.0f);
-    *slope = u > 0.0f && u < 1.0f ? fmaf(x, 1.0f / 6.0f, s) : s;
-    return x * s;
-}
 
 /* Adds up the threads that have the same four channels; totals [2][C] are there afterwards. */
 template <int C>
@@ -52,16 +36,16 @@ static __device__ __forceinline__ void add_up(float part[2][4], float (*warps)[2
 
 /* check: long because the two passes share the registers they are about */
 template <int C, int QUADS>
-static __global__ void __launch_bounds__(THREADS) backward_kernel(back_call c) {
+static __global__ void __launch_bounds__(THREADS) backward_kernel(norm_call c) {
     constexpr int WIDE = C / GROUPS, SIZE = 4 * QUADS * THREADS;
     __shared__ float warps[WARPS][2][C], totals[2][C], stats[GROUPS][2], with_x[GROUPS];
     const cuda_job job = c.jobs[blockIdx.y];
     if ((int)blockIdx.x >= job.n) return;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x;
     int channel = (int)threadIdx.x % (C / 4) * 4;
-    const float *w = c.params + job.model * c.stride + c.weight;
-    const float4 *x4 = (const float4 *)(c.x + sample * SIZE);
-    const float4 *dy4 = (const float4 *)(c.dy + sample * SIZE);
+    const float *w = c.params + job.model * c.stride + c.norm.weight;
+    const float4 *x4 = (const float4 *)((const float *)c.x + sample * SIZE);
+    const float4 *dy4 = (const float4 *)((const float *)c.dy + sample * SIZE);
     float4 x[QUADS], dy[QUADS];
 #pragma unroll
     for (int k = 0; k < QUADS; k++) {
@@ -99,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS) backward_kernel(back_call c) {
         back[i] = inv[i] * inv[i] * inv[i] * with_x[group];
         scaled[i] = w[channel + i] * inv[i];
     }
-    float4 *out = (float4 *)(c.dx + sample * SIZE);
+    float4 *out = (float4 *)((float *)c.y + sample * SIZE);
 #pragma unroll
     for (int k = 0; k < QUADS; k++) {
         float4 d;
@@ -112,23 +96,19 @@ static __global__ void __launch_bounds__(THREADS) backward_kernel(back_call c) {
     }
 }
 
-bool ct_cuda_evonorm_back_fits(const cuda_norm *n) {
+static bool fits(const cuda_norm_call *call, bool backward) {
+    const cuda_norm *n = &call->norm;
     int size = n->channels * n->pixels;
-    return n->groups == GROUPS && n->slope == CUDA_NO_PARAM &&
+    return backward && call->is_inner && n->groups == GROUPS && n->slope == CUDA_NO_PARAM &&
            ((n->channels == 16 && size == 16384) || (n->channels == 32 && size == 8192));
 }
 
-ct_status ct_cuda_evonorm_back(const cuda_run *run, const cuda_norm *norm, const float *x_dev,
-                               const float *stats_dev, const float *dy_dev, size_t from,
-                               float *dx_dev) {
-    back_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.params = run->params_dev;
-    c.stride = run->params_stride, c.weight = norm->weight;
-    c.x = x_dev, c.stats = stats_dev, c.dy = dy_dev, c.dx = dx_dev;
-    c.sums = run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
+static ct_status backward(const cuda_run *run, const cuda_norm_call *call) {
+    norm_call c = back_call(run, call);
     dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
-    if (norm->channels == 16) backward_kernel<16, 4><<<grid, THREADS, 0, run->stream>>>(c);
-    if (norm->channels == 32) backward_kernel<32, 2><<<grid, THREADS, 0, run->stream>>>(c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(
+        run, call->norm.channels == 16 ? backward_kernel<16, 4> : backward_kernel<32, 2>, grid,
+        THREADS, 0, c);
 }
+
+const cuda_norm_kernels ct_cuda_norm_resnet20 = {fits, NULL, backward};

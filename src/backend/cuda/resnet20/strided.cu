@@ -6,17 +6,11 @@
  * Memory: 2 bytes a value of x and of both outputs, and of what is before their norms in training.
  * 2 flops a product; weights come from the caches. Limits: 16 channels of 32 x 32 pixels to 32, or
  * 32 of 16 x 16 to 64. */
-#include "backend/cuda/strided.cuh"
+#include "backend/cuda/resnet20/strided.cuh"
 
 enum { TILES = 4, BLOCKS = 3 };
 
-typedef struct forward_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_strided v;
-} forward_call;
+typedef unit_call<cuda_strided> forward_call;
 
 /* Where a thread works: pixels g and g + 8 (or pixel g of two samples) of its rows, and four
  * channels. */
@@ -55,7 +49,7 @@ static __device__ __forceinline__ void load_tile(const bf16 *x, int n_there, cha
     for (int k = 0; k < ROWS; k += AT_ONCE) {
         int row = k + first;
         bool there = row / S::WI < n_there;
-        copy_sixteen(to + row * S::PITCH, x + (there ? (row * S::LINE + unit) * 8 : 0), there);
+        copy_quad(to + row * S::PITCH, x + (there ? (row * S::LINE + unit) * 8 : 0), there);
     }
     asm volatile("cp.async.commit_group;");
     if ((int)threadIdx.x < ROWS * S::X::UNITS)
@@ -154,10 +148,6 @@ static __device__ __forceinline__ void measure(const spot &s, const float sums[T
     }
 }
 
-static __device__ __forceinline__ float gate(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
 /* Statistics of the block's samples, by the first lanes of the first warp of their channels. */
 template <typename S>
 static __device__ __forceinline__ void write_stats(const spot &s, const float2 found[2],
@@ -186,10 +176,11 @@ write_layer(const spot &s, const cuda_link &link, const float w[4], const float 
             size_t at = first + s.from + h * half_values<S>() + i * S::WO * S::CO;
             float4 x = quad_of(sums[i], h);
             if (link.pre != NULL) store_four((bf16 *)link.pre + at, x);
-            store_four((bf16 *)link.y + at, make_float4(fmaf(gate(x.x), w[0] * inv, b[0]),
-                                                        fmaf(gate(x.y), w[1] * inv, b[1]),
-                                                        fmaf(gate(x.z), w[2] * inv, b[2]),
-                                                        fmaf(gate(x.w), w[3] * inv, b[3])));
+            store_four((bf16 *)link.y + at,
+                       make_float4(fmaf(gate_numerator(x.x), w[0] * inv, b[0]),
+                                   fmaf(gate_numerator(x.y), w[1] * inv, b[1]),
+                                   fmaf(gate_numerator(x.z), w[2] * inv, b[2]),
+                                   fmaf(gate_numerator(x.w), w[3] * inv, b[3])));
         }
     }
 }
@@ -249,18 +240,11 @@ template <int C> static ct_status launch(const cuda_run *run, const forward_call
     typedef strided_shape<C> S;
     constexpr int BYTES = S::SAMPLES * S::WI * S::PITCH;
     static_assert(BYTES + 2048 <= CUDA_STRIDED_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(strided_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     BYTES));
     dim3 grid((unsigned)((run->n_max + S::SAMPLES - 1) / S::SAMPLES), (unsigned)run->n_jobs);
-    strided_kernel<C><<<grid, THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, strided_kernel<C>, grid, THREADS, BYTES, *c);
 }
 
 ct_status ct_cuda_strided_forward(const cuda_run *run, int channels, const cuda_strided *strided) {
-    forward_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *strided;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    forward_call c = call_of(run, strided);
     return channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c);
 }

@@ -8,17 +8,11 @@
  * (even and odd rows and columns, of which each meets its own taps). Memory, 2 bytes each: a value
  * and its gradient read, and a gradient written, for each output; a gradient written for each value
  * of the input. 2 flops a product. Limits: those of strided.cu. */
-#include "backend/cuda/strided.cuh"
+#include "backend/cuda/resnet20/strided.cuh"
 
 enum { TILES = 2, EACH = 4, BLOCKS = 2, SLOT_BYTES = EACH * THREADS * 16 };
 
-typedef struct back_call {
-    const cuda_job *jobs;
-    int n_max;
-    const float *packed, *params;
-    size_t packed_stride, params_stride;
-    cuda_strided v;
-} back_call;
+typedef unit_call<cuda_strided> back_call;
 
 /* Threads of a sample, its warps, and rows and bytes of the gradients in shared memory. */
 template <int C> struct back_shape : strided_shape<C> {
@@ -57,25 +51,15 @@ template <typename B>
 static __device__ __forceinline__ void load_units(const share &s, const void *from, char *slots) {
 #pragma unroll
     for (int k = 0; k < EACH; k++)
-        copy_sixteen(slot_of(slots, k),
-                     (const bf16 *)from + (s.is_there ? s.at + k * B::AT_ONCE * B::CO : 0),
-                     s.is_there);
+        copy_quad(slot_of(slots, k),
+                  (const bf16 *)from + (s.is_there ? s.at + k * B::AT_ONCE * B::CO : 0),
+                  s.is_there);
 }
 
 /* Channel i (0 .. 7) of a unit. */
 static __device__ __forceinline__ float value_of(const uint4 &u, int i) {
     uint32_t pair = i < 2 ? u.x : i < 4 ? u.y : i < 6 ? u.z : u.w;
     return __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
-}
-
-/* Numerator x s(x), and its derivative. */
-static __device__ __forceinline__ float gated(float x) {
-    return x * __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-}
-
-static __device__ __forceinline__ float slope_of(float x) {
-    float s = __saturatef(fmaf(x, 1.0f / 6.0f, 0.5f));
-    return fabsf(x) < 3.0f ? fmaf(x, 1.0f / 3.0f, 0.5f) : s;
 }
 
 /* Sums of both norms: [norm][with x, plain][channel][warp], and w times the sums with x. */
@@ -95,7 +79,7 @@ static __device__ __forceinline__ void sum_warps(const share &s, char *x, char *
         uint4 v = *slot_of(x, k), d = *slot_of(dy, k);
 #pragma unroll
         for (int i = 0; i < 8; i++) {
-            with[i] = fmaf(value_of(d, i), gated(value_of(v, i)), with[i]);
+            with[i] = fmaf(value_of(d, i), gate_numerator(value_of(v, i)), with[i]);
             plain[i] += value_of(d, i);
         }
     }
@@ -164,7 +148,7 @@ write_gradient(const share &s, const cuda_link &link, const float *params, size_
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             float v = value_of(values, i);
-            d[i] = fmaf(value_of(gradients, i) * scale[i], slope_of(v),
+            d[i] = fmaf(value_of(gradients, i) * scale[i], gate_slope(v),
                         fmaf(-back[i / WIDE], v, shift[i / WIDE]));
         }
         uint4 out = make_uint4(pack_bf16(d[0], d[1]), pack_bf16(d[2], d[3]), pack_bf16(d[4], d[5]),
@@ -321,18 +305,11 @@ template <int C> static ct_status launch(const cuda_run *run, const back_call *c
     typedef back_shape<C> B;
     constexpr int BYTES = 2 * B::TILE_BYTES + 4 * SLOT_BYTES;
     static_assert(BYTES + sizeof(norm_scratch<B>) <= CUDA_STRIDED_BYTES, "a block's shared memory");
-    CT_CUDA_TRY(cudaFuncSetAttribute(strided_back_kernel<C>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     dim3 grid((unsigned)((run->n_max + B::SAMPLES - 1) / B::SAMPLES), (unsigned)run->n_jobs);
-    strided_back_kernel<C><<<grid, THREADS, BYTES, run->stream>>>(*c);
-    CT_CUDA_LAUNCHED();
-    return CT_OK;
+    return launch_kernel(run, strided_back_kernel<C>, grid, THREADS, BYTES, *c);
 }
 
 ct_status ct_cuda_strided_backward(const cuda_run *run, int channels, const cuda_strided *strided) {
-    back_call c = {};
-    c.jobs = run->jobs_dev, c.n_max = run->n_max, c.v = *strided;
-    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
-    c.params = run->params_dev, c.params_stride = run->params_stride;
+    back_call c = call_of(run, strided);
     return channels == 16 ? launch<16>(run, &c) : launch<32>(run, &c);
 }
