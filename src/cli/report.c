@@ -91,25 +91,22 @@ static const char *page_of(const wishes *w) {
 }
 
 static ct_status write_page(const ct_report *report, const wishes *w) {
-    ct_text html = {0};
+    CT_SCOPED(ct_text) html = {0};
     const char *path = page_of(w);
-    ct_status status = ct_report_page(report, &w->page, &html);
-    if (status == CT_OK) status = ct_file_write(path, html.chars, html.n);
-    if (status == CT_OK)
-        printf("%s: %d run%s in %d group%s, %zu kB\n", path, report->n_runs,
-               report->n_runs == 1 ? "" : "s", report->n_groups, report->n_groups == 1 ? "" : "s",
-               (html.n + 999) / 1000);
-    ct_text_free(&html);
-    return status;
+    CT_TRY(ct_report_page(report, &w->page, &html));
+    CT_TRY(ct_file_write(path, html.chars, html.n));
+    printf("%s: %d run%s in %d group%s, %zu kB\n", path, report->n_runs,
+           report->n_runs == 1 ? "" : "s", report->n_groups, report->n_groups == 1 ? "" : "s",
+           (html.n + 999) / 1000);
+    return CT_OK;
 }
 
 static ct_status write_figures(const ct_report *report, const wishes *w) {
-    ct_figures figures;
+    CT_SCOPED(ct_figures) figures = {0};
     CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.all_legends = true}, &figures));
-    ct_status status = ct_figures_write(&figures, w->figures, w->svg, w->png, w->force);
-    if (status == CT_OK) printf("%s: %d figures\n", w->figures, figures.n);
-    ct_figures_free(&figures);
-    return status;
+    CT_TRY(ct_figures_write(&figures, w->figures, w->svg, w->png, w->force));
+    printf("%s: %d figures\n", w->figures, figures.n);
+    return CT_OK;
 }
 
 ct_status ct_cli_report(int n_args, char **args) {

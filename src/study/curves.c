@@ -21,7 +21,7 @@ static ct_status make_room(reader *r, long epoch) {
     if (epoch <= c->n_epochs) return CT_OK;
     ct_epoch_sum *more =
         ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
-    if (more == NULL) return ct_fail(CT_NOMEM, "no memory for %ld epochs", epoch);
+    if (more == NULL) return ct_no_memory("the epochs");
     c->sums = more;
     c->n_epochs = epoch;
     return CT_OK;
@@ -40,13 +40,10 @@ static ct_status add_epoch(reader *r, const ct_record_row *row) {
 }
 
 static ct_status read_seed(void *context, const char *dir) {
-    ct_record run;
-    ct_status status = CT_OK;
+    CT_SCOPED(ct_record) run = {0};
     CT_TRY(ct_record_open(dir, CT_READ_METRICS, &run));
-    for (int e = 0; e < run.n_epochs && status == CT_OK; e++)
-        status = add_epoch(context, &run.epochs[e]);
-    ct_record_free(&run);
-    return status;
+    for (int e = 0; e < run.n_epochs; e++) CT_TRY(add_epoch(context, &run.epochs[e]));
+    return CT_OK;
 }
 
 ct_status ct_cell_read_summary(ct_cell *cell) {
