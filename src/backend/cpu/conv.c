@@ -122,43 +122,28 @@ static void direct_forward(const cpu_call *c, const cpu_step *step) {
     }
 }
 
-static ct_winograd_geometry winograd_geometry(const cpu_step *step, int tile, int n_blocks) {
-    return (ct_winograd_geometry){tile, step->from.c, step->to.c, step->to.h, step->to.w, n_blocks};
+static ct_winograd_geometry winograd_geometry(const cpu_step *step, int n_blocks) {
+    return (ct_winograd_geometry){step->from.c, step->to.c, step->from.h, step->from.w, n_blocks};
 }
 
 /* Of the data gradient's convolution. */
 static ct_winograd_geometry turned(ct_winograd_geometry g) {
-    return (ct_winograd_geometry){g.tile, g.c_out, g.c_in, g.h, g.w, g.n_blocks};
+    return (ct_winograd_geometry){g.c_out, g.c_in, g.h, g.w, g.n_blocks};
 }
 
 /* By small tiles: a value near a kink of a relu or a norm keeps its side only if it is exact to the
  * last digits, and gradients depend on the side. They themselves may be as exact as large tiles
  * are. */
 static void winograd_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_winograd_geometry g = winograd_geometry(step, SMALL_TILE, c->n_blocks);
+    const ct_winograd *by = c->k->winograd(step->node->stride, SMALL_TILE);
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks);
     const float *bias = cpu_param(c, step->node->bias);
     float *u = c->worker->scratch, *y = cpu_value(c, step->out);
-    c->k->winograd_weights(&g, cpu_param(c, step->node->weight), false, u);
-    c->k->winograd_conv(&g, cpu_value(c, step->in), u, y,
-                        u + cpu_round(c->k->winograd_weights_size(&g)));
+    by->weights(&g, cpu_param(c, step->node->weight), false, u);
+    by->conv(&g, cpu_value(c, step->in), u, y, u + cpu_round(by->weights_size(&g)));
     if (bias == NULL && !step->relu) return;
     for (int b = 0; b < c->n_blocks; b++, y += cpu_tensor_floats(step->to))
         c->k->bias_relu(y, step->to.c, (size_t)(step->to.h * step->to.w), bias, step->relu);
-}
-
-static void winograd2_forward(const cpu_call *c, const cpu_step *step) {
-    const int c_in = step->from.c, c_out = step->to.c;
-    const float *bias = cpu_param(c, step->node->bias);
-    float *u = c->worker->scratch;
-    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_in, c_out));
-    c->k->winograd2_weights(cpu_param(c, step->node->weight), c_in, c_out, false, u);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
-        c->k->winograd2_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
-                             c_out, step->from.h, step->from.w, y, scratch);
-        if (bias != NULL || step->relu)
-            c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
-    }
 }
 
 static ct_winograd5_geometry geometry5(const cpu_step *step) {
@@ -187,8 +172,6 @@ static void rows5_forward(const cpu_call *c, const cpu_step *step) {
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
-    else if (step->winograd2)
-        winograd2_forward(c, step);
     else if (step->winograd5)
         winograd5_forward(c, step);
     else if (step->rows5)
@@ -334,31 +317,12 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
 
 /* Of the weights and of the data. */
 static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_winograd_geometry g = winograd_geometry(step, step->winograd, c->n_blocks),
-                               back = turned(g);
+    const ct_winograd *by = c->k->winograd(step->node->stride, step->winograd);
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks), back = turned(g);
     float *u = c->worker->scratch, *dx = step->in != 0 ? cpu_grad(c, step->in) : NULL;
-    if (dx != NULL) c->k->winograd_weights(&back, cpu_param(c, step->node->weight), true, u);
-    c->k->winograd_backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
-                            cpu_dparam(c, step->node->weight),
-                            u + cpu_round(c->k->winograd_weights_size(&back)));
-}
-
-static void winograd2_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const int c_in = step->from.c, c_out = step->to.c;
-    const bool wants_data = step->in != 0;
-    float *acc = c->worker->scratch;
-    float *u = acc + cpu_round(c->k->winograd2_backward_size(c_in, c_out));
-    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_out, c_in));
-    if (wants_data) c->k->winograd2_weights(cpu_param(c, step->node->weight), c_out, c_in, true, u);
-    c->k->winograd2_backward_begin(c_in, c_out, acc);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const size_t at = b * cpu_tensor_floats(step->from);
-        c->k->winograd2_backward_add(
-            cpu_value(c, step->in) + at, output_grad(c, step) + b * cpu_tensor_floats(step->to), u,
-            c_in, c_out, step->from.h, step->from.w, wants_data ? cpu_grad(c, step->in) + at : NULL,
-            accumulate, acc, scratch);
-    }
-    c->k->winograd2_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+    if (dx != NULL) by->weights(&back, cpu_param(c, step->node->weight), true, u);
+    by->backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
+                 cpu_dparam(c, step->node->weight), u + cpu_round(by->weights_size(&back)));
 }
 
 static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
@@ -398,8 +362,6 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
         winograd_gradients(c, step, *has_grad);
-    else if (step->winograd2)
-        winograd2_gradients(c, step, *has_grad);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_backward(c, step, *has_grad);
     else if (is_pointwise(step))
@@ -411,7 +373,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;
-    if (!step->winograd && !step->winograd2 && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
+    if (!step->winograd && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
         !ct_cpu_is_depthwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
@@ -425,10 +387,10 @@ static size_t larger(size_t a, size_t b) {
 
 static size_t winograd_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step,
                                int tile) {
-    const ct_winograd_geometry g = winograd_geometry(step, tile, (int)cpu_pass_blocks(plan));
+    const ct_winograd *by = k->winograd(step->node->stride, tile);
+    const ct_winograd_geometry g = winograd_geometry(step, (int)cpu_pass_blocks(plan));
     const ct_winograd_geometry back = turned(g);
-    return cpu_round(larger(k->winograd_weights_size(&g), k->winograd_weights_size(&back))) +
-           k->winograd_scratch(&g);
+    return cpu_round(larger(by->weights_size(&g), by->weights_size(&back))) + by->scratch(&g);
 }
 
 size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step) {
@@ -436,10 +398,6 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     if (step->winograd)
         return larger(winograd_scratch(plan, k, step, SMALL_TILE),
                       winograd_scratch(plan, k, step, step->winograd));
-    if (step->winograd2)
-        return cpu_round(k->winograd2_backward_size(c_in, c_out)) +
-               cpu_round(k->winograd2_weights_size(c_in, c_out)) +
-               k->winograd2_scratch(c_in, c_out, step->from.h, step->from.w);
     if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
     if (step->rows5) {
         const ct_rows5_geometry g = rows5(step);

@@ -10,27 +10,28 @@
 /* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
 #define CHUNK_BYTES (640 * 1024)
 
-ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w) {
-    ct_winograd2_plan p = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
-    p.h_out = (h + 1) / 2;
-    p.w_out = (w + 1) / 2;
+ct_winograd2_plan KERNEL(winograd2_plan)(const ct_winograd_geometry *g) {
+    ct_winograd2_plan p = {.c_in = g->c_in, .c_out = g->c_out, .h = g->h, .w = g->w};
+    p.h_out = (g->h + 1) / 2;
+    p.w_out = (g->w + 1) / 2;
     p.n_across = (p.w_out + TILE - 1) / TILE;
     p.n_tiles = p.n_across * ((p.h_out + TILE - 1) / TILE);
-    p.x_group = (size_t)(N_PHASES * c_in) * STEP2;
-    p.y_group = (size_t)c_out * STEP2;
+    p.x_group = (size_t)(N_PHASES * g->c_in) * STEP2;
+    p.y_group = (size_t)g->c_out * STEP2;
     const int n = (int)(CHUNK_BYTES / sizeof(float) / (p.x_group + p.y_group)) * GROUP;
     const int n_all = round_up(p.n_tiles, GROUP);
     p.n_chunk = n < GROUP ? GROUP : n < n_all ? n : n_all;
     return p;
 }
 
-size_t KERNEL(winograd2_scratch)(int c_in, int c_out, int h, int w) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    return (size_t)(p.n_chunk / GROUP) * (p.x_group + p.y_group);
+static size_t weights_size(const ct_winograd_geometry *g) {
+    return N_XI2 * u2_stride(g->c_in, g->c_out);
 }
 
-size_t KERNEL(winograd2_weights_size)(int c_in, int c_out) {
-    return N_XI2 * u2_stride(c_in, c_out);
+/* v and m, and the sums of the weight gradient. */
+static size_t scratch_floats(const ct_winograd_geometry *g) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
+    return weights_size(g) + (size_t)(p.n_chunk / GROUP) * (p.x_group + p.y_group);
 }
 
 /* ---- weights ---- */
@@ -81,8 +82,9 @@ static void weights_group(const float *taps, size_t stride, size_t phase_step, f
     }
 }
 
-void KERNEL(winograd2_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
+static void weights(const ct_winograd_geometry *g, const float *w, bool flip, float *u) {
     _Alignas(64) float taps[N_GATHERED][9 * CT_LANES];
+    const int c_in = g->c_in, c_out = g->c_out;
     const size_t stride = u2_stride(c_in, c_out), channels = (size_t)c_in;
     const size_t phase_step = flip ? channels * (size_t)c_out : channels * CO_TILE;
     for (int o = 0; o < c_out; o += CO_TILE) {
@@ -227,14 +229,18 @@ static void products(const ct_winograd2_plan *p, const float *u, const float *v,
         product(p, (int)xi, n_groups, u + xi * stride, v + xi * XI_STEP, &rows, m + xi * XI_STEP);
 }
 
-void KERNEL(winograd2_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
-                            float *y, float *scratch) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
+static void conv(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
+                 float *scratch) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
     float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.x_group;
-    for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
-        const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
-        input(&p, x, first, n, v);
-        products(&p, u, v, first, n, y, m);
-        output(&p, m, first, n, y);
-    }
+    for (int b = 0; b < g->n_blocks; b++, x += x_block(&p), y += y_block(&p))
+        for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
+            const int n = least(p.n_tiles - first, p.n_chunk);
+            input(&p, x, first, n, v);
+            products(&p, u, v, first, n, y, m);
+            output(&p, m, first, n, y);
+        }
 }
+
+const ct_winograd KERNEL(winograd_stride2) = {scratch_floats, weights_size, weights, conv,
+                                              KERNEL(winograd2_backward)};

@@ -6,18 +6,11 @@
  *   x, dx [c_in][h][w][16]   dy [c_out][h_out][w_out][16]   one block of 16 samples, aligned
  *   u [25][4 phases][c_in/4][c_out][4]   flipped weights
  *   acc [25][4 phases][c_in/4][c_out/CI_TILE][4][CI_TILE]   dw [c_out][c_in][3][3] */
+#include <string.h>
+
 #include "backend/cpu/kernels/winograd2_internal.h"
 #include "backend/cpu/kernels/winograd_product.h"
 #include "backend/cpu/kernels/winograd_sums.h"
-
-size_t KERNEL(winograd2_backward_size)(int c_in, int c_out) {
-    return N_XI2 * u2_stride(c_in, c_out);
-}
-
-void KERNEL(winograd2_backward_begin)(int c_in, int c_out, float *acc) {
-    const size_t n = N_XI2 * u2_stride(c_in, c_out);
-    for (size_t k = 0; k < n; k++) acc[k] = 0.0f;
-}
 
 /* Where tile t of a chunk lies in the scratch. */
 INLINE size_t place(size_t group_step, int c, int t) {
@@ -223,23 +216,22 @@ static void transform_dx(const ct_winograd2_plan *p, const float *m, int first, 
         }
 }
 
-void KERNEL(winograd2_backward_add)(const float *x, const float *dy, const float *u, int c_in,
-                                    int c_out, int h, int w, float *dx, bool accumulate, float *acc,
-                                    float *scratch) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    const size_t stride = u2_stride(c_in, c_out);
-    float *m = scratch, *v = m + (size_t)(p.n_chunk / GROUP) * p.x_group;
-    for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
-        const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
-        transform_dy(&p, dy, first, n, v);
-        transform_x(&p, x, first, n, m);
+/* One block: acc is added to. */
+static void add_block(const ct_winograd2_plan *p, const float *x, const float *dy, const float *u,
+                      float *dx, bool accumulate, float *acc, float *m) {
+    const size_t stride = u2_stride(p->c_in, p->c_out);
+    float *v = m + (size_t)(p->n_chunk / GROUP) * p->x_group;
+    for (int first = 0; first < p->n_tiles; first += p->n_chunk) {
+        const int left = p->n_tiles - first, n = left < p->n_chunk ? left : p->n_chunk;
+        transform_dy(p, dy, first, n, v);
+        transform_x(p, x, first, n, m);
         for (size_t xi = 0; xi < N_XI2; xi++)
-            weight_product(&p, (int)xi, n, m + xi * XI_STEP, v + xi * XI_STEP, acc + xi * stride);
+            weight_product(p, (int)xi, n, m + xi * XI_STEP, v + xi * XI_STEP, acc + xi * stride);
         if (dx == NULL) continue;
         for (size_t xi = 0; xi < N_XI2; xi++) /* in place of x's */
-            data_product(&p, (int)xi, round_up(n, GROUP) / GROUP, u + xi * stride, v + xi * XI_STEP,
+            data_product(p, (int)xi, round_up(n, GROUP) / GROUP, u + xi * stride, v + xi * XI_STEP,
                          m + xi * XI_STEP);
-        transform_dx(&p, m, first, n, accumulate, dx);
+        transform_dx(p, m, first, n, accumulate, dx);
     }
 }
 
@@ -272,7 +264,8 @@ INLINE void taps_phase(const float *acc, size_t stride, bool odd_rows, bool odd_
     }
 }
 
-void KERNEL(winograd2_backward_end)(const float *acc, int c_in, int c_out, float *dw) {
+static void write_taps(const ct_winograd2_plan *p, const float *acc, float *dw) {
+    const int c_in = p->c_in, c_out = p->c_out;
     const size_t stride = u2_stride(c_in, c_out), n = (size_t)c_in * (size_t)c_out;
     const int n_across = c_out / CI_TILE;
     for (size_t k = 0; k < n; k += VL) {
@@ -289,4 +282,17 @@ void KERNEL(winograd2_backward_end)(const float *acc, int c_in, int c_out, float
             for (int s = 0; s < 9; s++) g[s] = taps[s][f - k];
         }
     }
+}
+
+void KERNEL(winograd2_backward)(const ct_winograd_geometry *g, const float *x, const float *dy,
+                                const float *u, float *dx, bool accumulate, float *dw,
+                                float *scratch) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
+    const size_t n_sums = N_XI2 * u2_stride(g->c_in, g->c_out);
+    memset(scratch, 0, n_sums * sizeof *scratch);
+    for (int b = 0; b < g->n_blocks; b++, x += x_block(&p), dy += y_block(&p)) {
+        add_block(&p, x, dy, u, dx, accumulate, scratch, scratch + n_sums);
+        if (dx != NULL) dx += x_block(&p);
+    }
+    write_taps(&p, scratch, dw);
 }

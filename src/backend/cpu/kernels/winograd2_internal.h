@@ -53,8 +53,21 @@ typedef struct ct_winograd2_plan {
     size_t x_group, y_group; /* floats from group to group: four phases of x's channels, y's */
 } ct_winograd2_plan;
 
-ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w);
+ct_winograd2_plan KERNEL(winograd2_plan)(const ct_winograd_geometry *g);
+/* As ct_winograd says. */
+void KERNEL(winograd2_backward)(const ct_winograd_geometry *g, const float *x, const float *dy,
+                                const float *u, float *dx, bool accumulate, float *dw,
+                                float *scratch);
 
+/* Floats of the blocks of x and of y. */
+INLINE size_t x_block(const ct_winograd2_plan *p) {
+    return (size_t)(p->c_in * p->h * p->w) * CT_LANES;
+}
+INLINE size_t y_block(const ct_winograd2_plan *p) {
+    return (size_t)(p->c_out * p->h_out * p->w_out) * CT_LANES;
+}
+
+/* Of transformed weights, and of the sums of their gradient. */
 INLINE size_t u2_stride(int c_in, int c_out) {
     return odd_lines((size_t)(N_PHASES * c_in) * (size_t)c_out);
 }

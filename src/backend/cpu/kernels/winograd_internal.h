@@ -33,18 +33,7 @@ enum {
     CHANNEL_STEP = (N_XI + 1) * XI_STEP, /* and from channel to channel */
 };
 
-/* The kernels of one size of tiles; what they do: kernel_list.h. */
-typedef struct ct_winograd_form {
-    size_t (*scratch)(const ct_winograd_geometry *g);
-    size_t (*weights_size)(const ct_winograd_geometry *g);
-    void (*weights)(const ct_winograd_geometry *g, const float *w, bool flip, float *u);
-    void (*conv)(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
-                 float *scratch);
-    void (*backward)(const ct_winograd_geometry *g, const float *x, const float *dy, const float *u,
-                     float *dx, bool accumulate, float *dw, float *scratch);
-} ct_winograd_form;
-
-extern const ct_winograd_form KERNEL(winograd_tile4), KERNEL(winograd_tile8);
+extern const ct_winograd KERNEL(winograd_tile4), KERNEL(winograd_tile8), KERNEL(winograd_stride2);
 
 /* How a convolution is cut: tiles in row-major order, block after block, at most n_chunk of them
  * transformed at a time: some of one block or all of some blocks. */
