@@ -16,18 +16,10 @@ static int last_reader(const cpu_plan *plan, int node) {
     return -1;
 }
 
-static int n_readers(const cpu_plan *plan, int node) {
-    int n = 0;
-    for (int s = 0; s < plan->n_steps; s++)
-        n += (plan->steps[s].in == node) + (plan->steps[s].residual == node);
-    return n;
-}
-
 /* EvoNorm's backward pass may leave the input's gradient where the output's was. */
 static bool works_in_place(const cpu_plan *plan, const cpu_step *step) {
-    bool is_evonorm = step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0;
-    return is_evonorm && step->residual < 0 && step->in != 0 &&
-           step->in != plan->base.graph->features && n_readers(plan, step->in) == 1;
+    return cpu_is_evonorm(step) && step->residual < 0 && step->in != 0 &&
+           step->in != plan->base.graph->features && ct_cpu_n_readers(plan, step->in) == 1;
 }
 
 /* The gradient of what an addition reads starts as the gradient of its output: where nobody wrote
@@ -42,7 +34,7 @@ static void share_gradients(cpu_plan *plan) {
         /* of a plain addition the input can share if nobody else writes there later */
         int node = step->op == CT_OP_ADD ? step->in : step->residual;
         bool is_first = last_reader(plan, node) == s && node != step->out;
-        bool is_alone = step->op != CT_OP_ADD || n_readers(plan, node) == 1;
+        bool is_alone = step->op != CT_OP_ADD || ct_cpu_n_readers(plan, node) == 1;
         if (is_first && is_alone && node != g->features && node != 0 && step->in != step->residual)
             plan->root[node] = plan->root[step->out];
     }
@@ -140,8 +132,8 @@ static void find_spare(cpu_plan *plan) {
         const cpu_step *step = &plan->steps[s];
         bool adds_itself = step->op == CT_OP_CONV || step->op == CT_OP_LINEAR;
         if (adds_itself) continue;
-        bool is_shared = n_readers(plan, step->in) > 1 || step->in == plan->base.graph->features ||
-                         step->in == 0;
+        bool is_shared = ct_cpu_n_readers(plan, step->in) > 1 ||
+                         step->in == plan->base.graph->features || step->in == 0;
         size_t size = n_blocks * cpu_tensor_floats(step->from);
         if (is_shared && size > plan->spare_floats) plan->spare_floats = size;
     }
