@@ -58,10 +58,7 @@ typedef struct cpu_worker {
     float *spare;   /* a gradient before it is added to what is there */
     float *dparams; /* [n_weights] gradients of a pass before they are added to the others' */
     bool *has_grad; /* [n_nodes] by root */
-    int32_t *labels;
-    float *features, *dfeatures; /* [max_batch][r] */
-    float *logits, *dlogits;     /* [max_batch][n_classes] */
-    float *loss_scratch;
+    ct_host_outputs outputs;
 } cpu_worker;
 
 typedef struct cpu_plan {
@@ -74,7 +71,6 @@ typedef struct cpu_plan {
     size_t scratch_floats, spare_floats;
     cpu_worker *workers; /* [n_threads] */
     float *block;        /* what the workers' floats point into */
-    int32_t *labels;
     bool *flags;
 } cpu_plan;
 
