@@ -10,28 +10,28 @@
 KERNEL_FN(const ct_winograd *, winograd, (int stride, int tile))
 
 /* --- Winograd for 5x5, forward F(4x4,5x5), gradients F(2x2,5x5); stride 1, no border, even output,
- * with bias, relu and 2x2 max pooling: blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL)
+ * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16]; y, index (may be NULL)
  * and conv_unpool as for conv_pool ---
  */
-KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_winograd5_geometry *g)) /* floats */
+KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_conv5_geometry *g)) /* floats */
 KERNEL_FN(void, winograd5_pool,
-          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *bias,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
-KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_winograd5_geometry *g)) /* floats */
-/* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h_in-4][w_in-4][16]. */
+KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_conv5_geometry *g)) /* floats */
+/* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h-4][w-4][16]. */
 KERNEL_FN(void, winograd5_backward,
-          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *dy,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *dy,
            int n_blocks, bool accumulate, float *dx, float *dw, float *scratch))
 
 /* --- F(4,5) along rows, for few input channels, with a border of g->pad zeros; else as above ---
  */
-KERNEL_FN(size_t, rows5_scratch, (const ct_rows5_geometry *g)) /* floats */
+KERNEL_FN(size_t, rows5_scratch, (const ct_conv5_geometry *g)) /* floats */
 KERNEL_FN(void, rows5_pool,
-          (const ct_rows5_geometry *g, const float *x, const float *w, const float *bias,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
 /* dw and db (may be NULL) from dy and index of the pooled output. */
 KERNEL_FN(void, rows5_backward,
-          (const ct_rows5_geometry *g, const float *x, const float *dy, const uint8_t *index,
+          (const ct_conv5_geometry *g, const float *x, const float *dy, const uint8_t *index,
            int n_blocks, float *dw, float *db, float *scratch))
 
 /* --- direct convolution of one group, any rectangular kernel and stride --- */

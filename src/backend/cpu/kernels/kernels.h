@@ -55,15 +55,10 @@ typedef struct ct_winograd {
                      float *dx, bool accumulate, float *dw, float *scratch);
 } ct_winograd;
 
-/* A 5x5 convolution, stride 1, no border; h_in and w_in even. */
-typedef struct ct_winograd5_geometry {
-    int c_in, c_out, h_in, w_in;
-} ct_winograd5_geometry;
-
-/* The same with a border; h + 2 pad and w + 2 pad even. */
-typedef struct ct_rows5_geometry {
+/* A 5x5 convolution, stride 1; h + 2 pad and w + 2 pad even. */
+typedef struct ct_conv5_geometry {
     int c_in, c_out, h, w, pad;
-} ct_rows5_geometry;
+} ct_conv5_geometry;
 
 /* Depthwise 3x3, pad 1, stride 1 or 2. */
 typedef struct ct_depthwise_geometry {

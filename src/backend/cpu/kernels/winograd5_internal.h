@@ -35,9 +35,9 @@ typedef struct ct_winograd5_plan {
 } ct_winograd5_plan;
 
 /* As many rows of tiles at a time as max_floats hold, tile_floats for every tile. */
-INLINE ct_winograd5_plan plan_of(const ct_winograd5_geometry *g, size_t tile_floats,
+INLINE ct_winograd5_plan plan_of(const ct_conv5_geometry *g, size_t tile_floats,
                                  size_t max_floats) {
-    ct_winograd5_plan p = {.n_across = (g->w_in - 4) / 2, .n_down = (g->h_in - 4) / 2};
+    ct_winograd5_plan p = {.n_across = (g->w - 4) / 2, .n_down = (g->h - 4) / 2};
     int most = (int)(max_floats / (tile_floats * CT_LANES * (size_t)p.n_across));
     if (most < 1) most = 1;
     int n_chunks = (p.n_down + most - 1) / most;
