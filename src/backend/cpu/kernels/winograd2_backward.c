@@ -12,11 +12,6 @@
 #include "backend/cpu/kernels/winograd_product.h"
 #include "backend/cpu/kernels/winograd_sums.h"
 
-/* Where tile t of a chunk lies in the scratch. */
-INLINE size_t place(size_t group_step, int c, int t) {
-    return (size_t)(t / GROUP) * group_step + (size_t)c * STEP2 + (size_t)(t % GROUP) * CT_LANES;
-}
-
 /* ---- V = B^T dy B ---- */
 
 /* d are rows at the first column; the fifth one is black unless has_right. */
@@ -52,14 +47,9 @@ static void transform_dy(const ct_winograd2_plan *p, const float *dy, int first,
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * TILE, j = (first + t) % p->n_across * TILE;
             const float *row[N_POINTS];
-            if (j + TILE <= p->w_out) {
-                rows_of(dy, p->h_out, p->w_out, i, j, N_POINTS, zeros, row);
-                dy_tile(row, j + TILE < p->w_out, v + place(p->y_group, c, t));
-            } else {
-                copy_square(dy, p->h_out, p->w_out, i, j, N_POINTS, copy);
-                rows_of(copy, N_POINTS, N_POINTS, 0, 0, N_POINTS, zeros, row);
-                dy_tile(row, true, v + place(p->y_group, c, t));
-            }
+            const bool inside = j + TILE <= p->w_out;
+            rows_of(dy, p->h_out, p->w_out, i, j, N_POINTS, inside, zeros, copy, row);
+            dy_tile(row, !inside || j + TILE < p->w_out, v + place(p->y_group, c, t));
         }
 }
 
@@ -146,20 +136,16 @@ static void weight_product(const ct_winograd2_plan *p, int xi, int n, const floa
                      false, acc);
 }
 
-/* The sums over K_BLOCK of dy's channels at a time, which stay in the first-level cache. */
-static void data_product(const ct_winograd2_plan *p, int xi, int n_groups, const float *u,
-                         const float *v, float *m) {
-    const int first = first_phase(xi) * p->c_in, end = first + n_phases(xi) * p->c_in;
-    for (int o = 0; o < p->c_out; o += K_BLOCK) {
-        const int k = p->c_out - o < K_BLOCK ? p->c_out - o : K_BLOCK;
-        for (int i = first; i < end; i += CO_TILE) {
-            const float *u_tile = u + (size_t)i * (size_t)p->c_out + (size_t)o * CO_TILE;
-            const float *v_tile = v + (size_t)o * STEP2;
-            float *m_tile = m + (size_t)i * STEP2;
-            for (int g = 0; g < n_groups; g++, v_tile += p->y_group, m_tile += p->x_group)
-                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, 0, v_tile + t, STEP2, o > 0, m_tile + t);
-        }
+/* In place of x's, of all frequencies. */
+static void data_products(const ct_winograd2_plan *p, int n, const float *u, const float *v,
+                          float *m) {
+    const size_t stride = u2_stride(p->c_in, p->c_out);
+    ct_winograd_rows none = {0};
+    for (int xi = 0; xi < N_XI2; xi++) {
+        const size_t skipped = (size_t)(first_phase(xi) * p->c_in); /* phases without it */
+        product(p->c_out, n_phases(xi) * p->c_in, round_up(n, GROUP) / GROUP,
+                u + (size_t)xi * stride + skipped * (size_t)p->c_out, p->c_out, v + xi * XI_STEP,
+                p->y_group, STEP2, &none, m + skipped * STEP2 + xi * XI_STEP, p->x_group);
     }
 }
 
@@ -228,9 +214,7 @@ static void add_block(const ct_winograd2_plan *p, const float *x, const float *d
         for (size_t xi = 0; xi < N_XI2; xi++)
             weight_product(p, (int)xi, n, m + xi * XI_STEP, v + xi * XI_STEP, acc + xi * stride);
         if (dx == NULL) continue;
-        for (size_t xi = 0; xi < N_XI2; xi++) /* in place of x's */
-            data_product(p, (int)xi, round_up(n, GROUP) / GROUP, u + xi * stride, v + xi * XI_STEP,
-                         m + xi * XI_STEP);
+        data_products(p, n, u, v, m);
         transform_dx(p, m, first, n, accumulate, dx);
     }
 }

@@ -29,7 +29,8 @@ static size_t acc_floats(const ct_conv5_geometry *g) {
 
 static ct_winograd5_plan backward_plan(const ct_conv5_geometry *g) {
     size_t c_in = (size_t)g->c_in, c_out = (size_t)g->c_out;
-    return plan_of(g, N_XI * c_in + N_PASS * (c_in + c_out), CHUNK_FLOATS);
+    return plan_of(g, 2, N_XI * c_in + N_PASS * (c_in + c_out), CHUNK_FLOATS, round_up(g->c_in, 6),
+                   round_up(g->c_out, g->c_out % 4 == 0 ? 4 : 12));
 }
 
 static scratch5 cut(const ct_conv5_geometry *g, const ct_winograd5_plan *p, float *scratch) {
@@ -247,7 +248,8 @@ void KERNEL(winograd5_backward)(const ct_conv5_geometry *g, const float *x, cons
     const size_t dy_block = (size_t)(g->c_out * p.n_across * p.n_down * 4) * CT_LANES;
     memset(s.acc, 0, N_XI * s.acc_stride * sizeof *s.acc);
     clear_absent(g, &p, &s);
-    if (dx != NULL) KERNEL(winograd5_weights)(w, g->c_out, g->c_in, 25, 25 * (size_t)g->c_in, s.ut);
+    if (dx != NULL)
+        KERNEL(winograd5_weights)(w, g->c_out, g->c_in, 25, 25 * (size_t)g->c_in, 6, s.ut);
     if (dx != NULL && !accumulate) memset(dx, 0, (size_t)n_blocks * x_block * sizeof *dx);
     for (size_t b = 0; b < (size_t)n_blocks; b++)
         backward_block(g, &p, x + b * x_block, dy + b * dy_block,

@@ -57,15 +57,10 @@ INLINE void transform_row(const ct_conv5_geometry *g, const float *x, int r, int
 /* u[k][u] of a filter. */
 static void filter_rows(const float *w, float *u) {
     for (int row = 0; row < N_U; row++, w += 5, u++) {
-        u[0] = w[0];
-        u[N_U] = w[4];
-        for (int k = 0; k < N_PAIRS; k++) {
-            const float p = ct_points[k], f = ct_factors[k];
-            const float even = f * (w[0] + p * p * (w[2] + p * p * w[4]));
-            const float odd = f * p * (w[1] + p * p * w[3]);
-            u[(2 + 2 * k) * N_U] = even + odd;
-            u[(3 + 2 * k) * N_U] = even - odd;
-        }
+        const vf g[5] = {vset(w[0]), vset(w[1]), vset(w[2]), vset(w[3]), vset(w[4])};
+        vf t[N_K];
+        weights8(g, t);
+        for (int k = 0; k < N_K; k++) u[k * N_U] = t[k][0];
     }
 }
 

@@ -53,6 +53,17 @@ INLINE size_t odd_lines(size_t n) {
     return ((n + CT_LANES - 1) / CT_LANES | 1) * CT_LANES;
 }
 
+/* The n x n pixels of a picture from (i, j) on, black outside. */
+INLINE void copy_square(const float *x, int h, int w, int i, int j, int n, float *out) {
+    for (int r = i; r < i + n; r++)
+        for (int k = j; k < j + n; k++, out += CT_LANES) {
+            const bool inside = r >= 0 && r < h && k >= 0 && k < w;
+            const float *from = x + ((ptrdiff_t)r * w + k) * CT_LANES;
+            for (int part = 0; part < CT_LANES; part += VL)
+                vstore(out + part, inside ? vload(from + part) : vzero());
+        }
+}
+
 /* Four rows of four floats become four columns. */
 INLINE void turn_4x4(const float *const row[4], float *const column[4]) {
     typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
