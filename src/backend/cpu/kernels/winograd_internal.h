@@ -54,7 +54,8 @@ INLINE size_t odd_lines(size_t n) {
 }
 
 /* The n x n pixels of a picture from (i, j) on, black outside. */
-INLINE void copy_square(const float *x, int h, int w, int i, int j, int n, float *out) {
+static __attribute__((noinline, unused)) void copy_square(const float *x, int h, int w, int i,
+                                                          int j, int n, float *out) {
     for (int r = i; r < i + n; r++)
         for (int k = j; k < j + n; k++, out += CT_LANES) {
             const bool inside = r >= 0 && r < h && k >= 0 && k < w;
