@@ -9,26 +9,25 @@
 
 /* ---- what options are, as the schema says ---- */
 
-/* The seed itself, what makes several runs of one, and what does not change the numbers. */
-static bool never_counts(const char *name) {
+static bool has_role(const char *name, unsigned roles) {
     const ct_option *o = ct_schema_find(name);
-    const unsigned roles = CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS;
-    return strcmp(name, "seed") == 0 || (o != NULL && (o->roles & roles) != 0);
+    return o != NULL && (o->roles & roles) != 0;
 }
 
-/* What is learnt, by whom and for how long: told wherever groups differ in it. How agents average
- * (weights, gamma) follows from the graph and is a method's own. */
+/* The seed itself, what makes several runs of one, and what does not change the numbers. */
+static bool never_counts(const char *name) {
+    return has_role(name, CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS |
+                              CT_ROLE_SEED);
+}
+
+/* What is learnt, by whom and for how long: told wherever groups differ in it. */
 static bool is_of_setting(const char *name) {
-    const ct_option *o = ct_schema_find(name);
-    if (o == NULL || never_counts(name)) return false;
-    return strcmp(o->group, "data") == 0 || strcmp(o->group, "model") == 0 ||
-           strcmp(name, "agents") == 0 || strcmp(name, "topology") == 0 ||
-           strcmp(name, "epochs") == 0;
+    return has_role(name, CT_ROLE_SETTING);
 }
 
 /* What a method's name stands for. */
 static bool is_of_method(const char *name) {
-    return strcmp(name, "algorithm") == 0 || strcmp(name, "loss") == 0;
+    return has_role(name, CT_ROLE_METHOD);
 }
 
 /* ---- groups ---- */
