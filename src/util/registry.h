@@ -2,8 +2,6 @@
 #ifndef CT_UTIL_REGISTRY_H
 #define CT_UTIL_REGISTRY_H
 
-#include <stdbool.h>
-
 #include "util/status.h"
 
 /* Calls each(context, name, text) for every entry of a list, in its order. */

@@ -9,7 +9,10 @@
 #ifndef CT_UTIL_STATUS_H
 #define CT_UTIL_STATUS_H
 
+/* Every header of ours includes this one; what nearly all of them need comes with it. */
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum ct_status {
     CT_OK = 0,

@@ -122,17 +122,15 @@ bool ct_parse_bool(const char *text, bool *out) {
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context) {
     if (*skip_blanks(list) == '\0') return CT_OK;
-    char *copy = NULL;
+    CT_SCOPED_BLOCK(char) copy = NULL;
     CT_TRY(ct_make_text(&copy, list));
-    ct_status status = CT_OK;
-    for (char *field = copy; field != NULL && status == CT_OK;) {
+    for (char *field = copy; field != NULL;) {
         char *comma = strchr(field, ',');
         if (comma != NULL) *comma = '\0';
-        status = each(context, ct_trim(field));
+        CT_TRY(each(context, ct_trim(field)));
         field = comma == NULL ? NULL : comma + 1;
     }
-    ct_free(copy);
-    return status;
+    return CT_OK;
 }
 
 char *ct_lines_next(ct_lines *lines) {
