@@ -5,8 +5,6 @@
 #ifndef CT_TOPOLOGY_TOPOLOGY_H
 #define CT_TOPOLOGY_TOPOLOGY_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "util/sparse.h"
