@@ -2,6 +2,7 @@
 
 #include "data/dataset_internal.h"
 #include "data/tar.h"
+#include "util/memory.h"
 #include "util/text.h"
 
 #include <stdio.h>
@@ -77,20 +78,17 @@ static ct_status read_member(ct_tar *tar, const char *archive, const ct_tar_entr
 }
 
 static ct_status read_archive(const char *archive, files *f) {
-    ct_tar *tar = NULL;
-    bool more = true;
+    CT_SCOPED_BY(ct_tar_close, ct_tar *) tar = NULL;
     CT_TRY(ct_tar_open(archive, CT_DATA_MAX_BYTES, &tar));
-    ct_status status = CT_OK;
-    while (status == CT_OK && more) {
+    for (bool more = true; more;) {
         ct_tar_entry entry;
-        status = ct_tar_next(tar, &entry, &more);
-        if (status == CT_OK && more && !entry.is_dir) status = read_member(tar, archive, &entry, f);
+        CT_TRY(ct_tar_next(tar, &entry, &more));
+        if (more && !entry.is_dir) CT_TRY(read_member(tar, archive, &entry, f));
     }
-    ct_tar_close(&tar);
-    for (int k = 0; k <= f->n_train && status == CT_OK; k++)
+    for (int k = 0; k <= f->n_train; k++)
         if (f->paths[k].text[0] == '\0')
-            status = ct_fail(CT_IO, "%s: %s is not in the archive", archive, f->names[k]);
-    return status;
+            return ct_fail(CT_IO, "%s: %s is not in the archive", archive, f->names[k]);
+    return CT_OK;
 }
 
 /* Takes the records of files first .. last apart. */
@@ -115,26 +113,15 @@ static ct_status unpack(const files *f, int first, int last, ct_images *out) {
 
 /* The names, one a line, if there are as many as classes. */
 static void keep_names(const ct_blob *file, int n_classes, char **out) {
-    ct_lines lines = {.rest = (char *)file->bytes, .end = (char *)file->bytes + file->n};
-    ct_text names = {0};
+    ct_lines lines = ct_blob_lines(file);
+    CT_SCOPED(ct_text) names = {0};
     int n = 0;
     for (const char *line; n < n_classes && (line = ct_lines_next(&lines)) != NULL;) {
         if (line[0] == '\0') continue;
         ct_text_add(&names, "%s%c", line, '\0');
         n++;
     }
-    if (n == n_classes && !names.failed)
-        *out = names.chars;
-    else
-        ct_text_free(&names);
-}
-
-static void describe(const ct_cifar_layout *layout, const char *source, ct_dataset *out) {
-    out->n_classes = layout->n_classes;
-    ct_dataset_scale(out, layout->mean, layout->std);
-    out->crop_padding = 4;
-    out->flip = true;
-    snprintf(out->source, sizeof out->source, "%.511s", source);
+    if (n == n_classes && !names.failed) ct_move(out, &names.chars);
 }
 
 /* The archive, if the files themselves are not there: `asked` itself, or in it. */
@@ -164,17 +151,20 @@ ct_status ct_cifar_open(const ct_cifar_layout *layout, const ct_dataset_options 
                         ct_dataset *out) {
     const char *asked;
     ct_path source;
-    files f;
+    CT_SCOPED(files) f = {0};
     CT_TRY(ct_data_dir(out, options, "give its directory with @data-dir DIR", &asked));
     files_init(layout, &f);
-    ct_status status = read_files(asked, &f, &source);
-    if (status == CT_OK) status = unpack(&f, 0, f.n_train - 1, &out->train);
-    if (status == CT_OK) status = unpack(&f, f.n_train, f.n_train, &out->test);
-    if (status == CT_OK) describe(layout, source.text, out);
-    if (status == CT_OK && f.blobs[f.n_train + 1].n > 0)
+    CT_TRY(read_files(asked, &f, &source));
+    CT_TRY(unpack(&f, 0, f.n_train - 1, &out->train));
+    CT_TRY(unpack(&f, f.n_train, f.n_train, &out->test));
+    if (f.blobs[f.n_train + 1].n > 0)
         keep_names(&f.blobs[f.n_train + 1], layout->n_classes, &out->class_names);
-    files_free(&f);
-    return status;
+    out->n_classes = layout->n_classes;
+    ct_dataset_scale(out, layout->mean, layout->std);
+    out->crop_padding = 4;
+    out->flip = true;
+    snprintf(out->source, sizeof out->source, "%.511s", source.text);
+    return CT_OK;
 }
 
 bool ct_cifar_probe(const ct_cifar_layout *layout, const char *dir) {

@@ -4,10 +4,6 @@
 #ifndef CT_DATA_DATASET_H
 #define CT_DATA_DATASET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 #define CT_MAX_CHANNELS 16

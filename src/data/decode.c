@@ -1,6 +1,7 @@
 #include "data/decode.h"
 
 #include "data/decode_internal.h"
+#include "util/file.h"
 #include "util/memory.h"
 
 #include <errno.h>
@@ -107,40 +108,28 @@ ct_status ct_decode(ct_decoder *d, const uint8_t *bytes, size_t n, int side, boo
     return CT_OK;
 }
 
-/* The file into d->file; -1 with a reason. */
-static ssize_t read_file(ct_decoder *d, int fd) {
+/* The file into d->file; false with a reason. */
+static bool read_file(ct_decoder *d, const char *path, size_t *n) {
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        ct_decoder_refuse(d, "not a plain file");
-        return -1;
-    }
-    if (info.st_size > MAX_FILE_BYTES) {
-        ct_decoder_refuse(d, "larger than 512 MiB");
-        return -1;
-    }
-    size_t n = (size_t)info.st_size, at = 0;
-    uint8_t *bytes = ct_decoder_buffer(d, &d->file, n + 1);
-    if (bytes == NULL) return -1;
-    while (at < n) {
-        ssize_t got = read(fd, bytes + at, n - at);
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return ct_decoder_refuse(d, "not a plain file");
+    if (info.st_size > MAX_FILE_BYTES) return ct_decoder_refuse(d, "larger than 512 MiB");
+    size_t size = (size_t)info.st_size;
+    uint8_t *bytes = ct_decoder_buffer(d, &d->file, size + 1);
+    if (bytes == NULL) return false;
+    for (*n = 0; *n < size;) {
+        ssize_t got = read(fd, bytes + *n, size - *n);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            ct_decoder_refuse(d, "%s", strerror(errno));
-            return -1;
-        }
+        if (got < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
         if (got == 0) break; /* it became shorter */
-        at += (size_t)got;
+        *n += (size_t)got;
     }
-    return (ssize_t)at;
+    return true;
 }
 
 ct_status ct_decode_file(ct_decoder *d, const char *path, int side, bool fast, ct_picture *out) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        ct_decoder_refuse(d, "%s", strerror(errno));
-        return CT_IO;
-    }
-    ssize_t n = read_file(d, fd);
-    close(fd);
-    return n < 0 ? d->status : ct_decode(d, d->file.bytes, (size_t)n, side, fast, out);
+    size_t n = 0;
+    return read_file(d, path, &n) ? ct_decode(d, d->file.bytes, n, side, fast, out) : d->status;
 }

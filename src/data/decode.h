@@ -3,10 +3,6 @@
 #ifndef CT_DATA_DECODE_H
 #define CT_DATA_DECODE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 /* [height][width] pixels of 4 bytes: R, G, B and one that means nothing. */

@@ -3,9 +3,6 @@
 #ifndef CT_DATA_PARTITION_H
 #define CT_DATA_PARTITION_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 typedef struct ct_partition {
