@@ -4,9 +4,6 @@
 #ifndef CT_NN_GRAPH_H
 #define CT_NN_GRAPH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "util/status.h"
 
 typedef enum ct_op {
