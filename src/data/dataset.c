@@ -40,8 +40,7 @@ static const set sets[] = {
 };
 static const size_t n_sets = sizeof sets / sizeof sets[0];
 
-void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
-                     void *context) {
+void ct_dataset_each(ct_name_visit each, void *context) {
     for (size_t k = 0; k < n_sets; k++) each(context, sets[k].facts.name, sets[k].facts.text);
 }
 

@@ -4,7 +4,7 @@
 #ifndef CT_DATA_DATASET_H
 #define CT_DATA_DATASET_H
 
-#include "util/status.h"
+#include "util/registry.h"
 
 #define CT_MAX_CHANNELS 16
 #define CT_MAX_CLASSES  65536
@@ -115,7 +115,6 @@ const char *ct_dataset_model(const ct_dataset_defaults *defaults, int image_size
 const double *ct_dataset_lambdas(const ct_dataset_defaults *defaults, double alpha,
                                  bool is_large_graph);
 
-void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
-                     void *context);
+void ct_dataset_each(ct_name_visit each, void *context);
 
 #endif

@@ -6,11 +6,9 @@
 #include "util/text.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 /* Strings one after the other. */
 typedef struct strings {

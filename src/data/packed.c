@@ -7,7 +7,6 @@
 #include "util/memory.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     const char *names = ct_pack_class_names(pack);

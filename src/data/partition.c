@@ -18,8 +18,7 @@ static const kind kinds[] = {
 };
 static const size_t n_kinds = sizeof kinds / sizeof kinds[0];
 
-void ct_partition_each(void (*each)(void *context, const char *name, const char *text),
-                       void *context) {
+void ct_partition_each(ct_name_visit each, void *context) {
     for (size_t k = 0; k < n_kinds; k++) each(context, kinds[k].name, kinds[k].text);
 }
 

@@ -28,7 +28,7 @@ static const struct {
              {"batchnorm", CT_OP_BATCHNORM},
              {"none", CT_OP_INPUT}};
 
-void ct_model_each(void (*each)(void *context, const char *name, const char *text), void *context) {
+void ct_model_each(ct_name_visit each, void *context) {
     for (int i = 0; i < N_MODELS; i++) each(context, models[i].name, models[i].text);
 }
 

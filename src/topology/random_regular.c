@@ -139,21 +139,16 @@ static ct_status read_degree(const ct_topology_request *request, int *out) {
     if (request->argument != NULL && !ct_parse_i64(request->argument, &degree))
         return ct_fail(CT_INVAL, "topology 'random-regular:%s': the degree must be a number",
                        request->argument);
+    const char *why = NULL;
     if (degree < 0 || degree >= n)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents: the degree must be "
-                       "less than the number of agents",
-                       (long long)degree, request->n);
-    if (n * degree % 2 != 0)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents: agents times degree "
-                       "must be even",
-                       (long long)degree, request->n);
-    if (degree < 2 && degree != n - 1)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents is not connected: the "
-                       "degree must be at least 2",
-                       (long long)degree, request->n);
+        why = ": the degree must be less than the number of agents";
+    else if (n * degree % 2 != 0)
+        why = ": agents times degree must be even";
+    else if (degree < 2 && degree != n - 1)
+        why = " is not connected: the degree must be at least 2";
+    if (why != NULL)
+        return ct_fail(CT_INVAL, "topology 'random-regular:%lld' of %d agents%s", (long long)degree,
+                       request->n, why);
     if ((size_t)(n * degree / 2) > CT_MAX_EDGES)
         return ct_fail(CT_INVAL, "topology 'random-regular:%lld' of %d agents: more than %zu edges",
                        (long long)degree, request->n, CT_MAX_EDGES);

@@ -22,8 +22,7 @@ static const entry entries[] = {
 };
 #define N_ENTRIES (sizeof entries / sizeof *entries)
 
-void ct_schedule_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context) {
+void ct_schedule_each(ct_name_visit each, void *context) {
     for (size_t i = 0; i < N_ENTRIES; i++) each(context, entries[i].name, entries[i].text);
 }
 

@@ -22,8 +22,7 @@ static const entry entries[] = {
 
 #define N_ENTRIES (sizeof entries / sizeof *entries)
 
-void ct_topology_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context) {
+void ct_topology_each(ct_name_visit each, void *context) {
     for (size_t i = 0; i < N_ENTRIES; i++) each(context, entries[i].name, entries[i].text);
 }
 
@@ -40,8 +39,7 @@ bool ct_topology_is_denser(const char *spec) {
 }
 
 /* Graphs that change are asked for in the same place. */
-static void each_graph(void (*each)(void *context, const char *name, const char *text),
-                       void *context) {
+static void each_graph(ct_name_visit each, void *context) {
     ct_topology_each(each, context);
     ct_schedule_each(each, context);
 }

@@ -1,6 +1,5 @@
 #include "backend/cuda/cuda.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

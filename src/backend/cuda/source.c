@@ -1,5 +1,4 @@
 /* Labelled images as bytes in device memory. */
-#include <string.h>
 
 #include "backend/cuda/cuda_internal.h"
 #include "util/memory.h"
