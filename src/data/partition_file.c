@@ -17,7 +17,7 @@ typedef struct reader {
     size_t n_samples;
     ct_lines lines;
     uint32_t *index;    /* [n_samples] samples in the order of the file */
-    uint32_t *agent;    /* [n_samples] who holds them */
+    int32_t *agent;     /* [n_samples] who holds a sample */
     uint32_t *found_in; /* [n_samples] line of each sample; 0: not seen */
     size_t n;
 } reader;
@@ -45,7 +45,7 @@ static ct_status read_header(reader *r) {
 }
 
 /* The two numbers of a line, each in its range. */
-static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32_t *agent) {
+static ct_status parse_line(const reader *r, char *line, uint32_t *index, int32_t *agent) {
     int64_t i, a;
     shown whole = show(line);
     char *comma = strchr(line, ',');
@@ -63,41 +63,36 @@ static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32
         return ct_fail(CT_IO, "%s: line %u: agent %lld is not one of 0..%d", r->path,
                        r->lines.number, (long long)a, r->n_agents - 1);
     *index = (uint32_t)i;
-    *agent = (uint32_t)a;
+    *agent = (int32_t)a;
     return CT_OK;
 }
 
 static ct_status read_lines(reader *r) {
     CT_TRY(read_header(r));
     for (char *line = ct_lines_next(&r->lines); line != NULL; line = ct_lines_next(&r->lines)) {
-        uint32_t index = 0, agent = 0;
+        uint32_t index = 0;
+        int32_t agent = 0;
         CT_TRY(parse_line(r, line, &index, &agent));
         if (r->found_in[index] != 0)
             return ct_fail(CT_IO, "%s: line %u: sample %u appears twice, first in line %u", r->path,
                            r->lines.number, (unsigned)index, (unsigned)r->found_in[index]);
         r->found_in[index] = r->lines.number;
-        r->index[r->n] = index; /* none appears twice, so there is room */
-        r->agent[r->n++] = agent;
+        r->index[r->n++] = index; /* none appears twice, so there is room */
+        r->agent[index] = agent;
     }
     return CT_OK;
 }
 
 /* Sorts the samples by agent, keeping the order of the file. */
 static ct_status collect(const reader *r, ct_partition *out) {
+    ct_samples samples = {r->agent, r->n_samples, r->n_agents};
     CT_SCOPED(ct_partition) sorted = {0};
     CT_TRY(ct_partition_alloc(r->n_agents, r->n, &sorted));
-    size_t *begin = sorted.begin;
-    for (size_t i = 0; i < r->n; i++) begin[r->agent[i] + 1]++;
-    for (int a = 0; a < r->n_agents; a++) {
-        if (begin[a + 1] == 0)
+    ct_partition_sort(&samples, r->index, r->n, sorted.begin, sorted.index);
+    for (int a = 0; a < r->n_agents; a++)
+        if (ct_partition_size(&sorted, a) == 0)
             return ct_fail(CT_IO, "%s: agent %d of 0..%d has no samples", r->path, a,
                            r->n_agents - 1);
-        begin[a + 1] += begin[a];
-    }
-    /* Placing moves each agent's begin to the next agent's. */
-    for (size_t i = 0; i < r->n; i++) sorted.index[begin[r->agent[i]]++] = r->index[i];
-    for (int a = r->n_agents; a > 0; a--) begin[a] = begin[a - 1];
-    begin[0] = 0;
     ct_move(out, &sorted);
     return CT_OK;
 }
