@@ -1,6 +1,7 @@
 /* Labelled images as stored (uint8), with what it takes to turn them into tensors. Small sets lie
  * in memory; pictures that are too many, or are cut out anew at every visit, are served by a
- * loader. A data set is one file and one line in dataset_list.h. */
+ * loader. A data set is one file (or a few lines in that of its format) and one line in
+ * dataset_list.h. */
 #ifndef CT_DATA_DATASET_H
 #define CT_DATA_DATASET_H
 

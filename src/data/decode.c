@@ -42,10 +42,6 @@ uint8_t *ct_decoder_buffer(ct_decoder *d, ct_buffer *buffer, size_t n) {
     return buffer->bytes;
 }
 
-uint8_t *ct_decoder_room(ct_decoder *d, size_t n) {
-    return ct_decoder_buffer(d, &d->out, n);
-}
-
 bool ct_decoder_refuse(ct_decoder *d, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -61,14 +57,6 @@ const char *ct_picture_kind(const uint8_t *bytes, size_t n) {
     return NULL;
 }
 
-void ct_picture_size(int width, int height, int side, int *out_width, int *out_height) {
-    int shorter = width < height ? width : height, longer = width < height ? height : width;
-    int other = side == 0 ? longer : (int)((double)side * longer / shorter);
-    if (side == 0) side = shorter;
-    *out_width = width < height ? side : other;
-    *out_height = width < height ? other : side;
-}
-
 bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, int stored_height,
                       double scale) {
     int shorter = width < height ? width : height, longer = width < height ? height : width;
@@ -78,8 +66,10 @@ bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, in
                                  CT_PICTURE_MAX_SIDE);
     if (longer / shorter > MAX_ASPECT)
         return ct_decoder_refuse(d, "%dx%d pixels is too narrow", width, height);
-    int out_width, out_height;
-    ct_picture_size(width, height, d->side, &out_width, &out_height);
+    /* the shorter side is made `side` pixels, unless that is 0 */
+    int side = d->side == 0 ? shorter : d->side;
+    int other = d->side == 0 ? longer : (int)((double)side * longer / shorter);
+    int out_width = width < height ? side : other, out_height = width < height ? other : side;
     d->status = ct_resizer_begin(&d->resizer, stored_width, stored_height, width / scale,
                                  height / scale, out_width, out_height);
     if (d->status != CT_OK) return false;

@@ -29,13 +29,6 @@ ct_status ct_decode_file(ct_decoder *decoder, const char *path, int side, bool f
                          ct_picture *out);
 const char *ct_decoder_reason(const ct_decoder *decoder);
 
-/* Room for a picture of the caller's making, to be lent like one of ct_decode's; NULL: no memory.
- */
-uint8_t *ct_decoder_room(ct_decoder *decoder, size_t n);
-
-/* Width and height after making the shorter side `side`. */
-void ct_picture_size(int width, int height, int side, int *out_width, int *out_height);
-
 /* What the first bytes say: "JPEG", "PNG", or NULL for neither. */
 const char *ct_picture_kind(const uint8_t *bytes, size_t n);
 

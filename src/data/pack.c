@@ -145,7 +145,7 @@ ct_status ct_pack_read(const ct_pack *p, size_t i, ct_decoder *d, ct_picture *ou
     const ct_pack_entry *e = &p->entries[i];
     size_t n = (size_t)e->width * e->height;
     /* The stored bytes go behind the room of the picture, which is then filled from them. */
-    uint8_t *pixels = ct_decoder_room(d, n * (CT_PIXEL + 3));
+    uint8_t *pixels = ct_decoder_buffer(d, &d->out, n * (CT_PIXEL + 3));
     if (pixels == NULL) return CT_NOMEM;
     uint8_t *stored = pixels + n * CT_PIXEL;
     if (!read_at(p->fd, stored, n * 3, e->at) || ct_crc32(0, stored, n * 3) != e->crc) {
