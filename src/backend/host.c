@@ -33,8 +33,8 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
     if (images->channels > CT_MAX_CHANNELS)
         return ct_fail(CT_INVAL, "pictures of %d channels; at most %d are possible",
                        images->channels, CT_MAX_CHANNELS);
-    ct_host_source *source = ct_new(ct_host_source, 1);
-    if (source == NULL) return ct_fail(CT_NOMEM, "no memory for a data source");
+    ct_host_source *source = NULL;
+    CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     source->images = images;
     for (int c = 0; c < images->channels; c++)
