@@ -4,7 +4,6 @@
 
 #include "record/folder.h"
 #include "study/study_internal.h"
-#include "util/memory.h"
 
 enum { MAX_EPOCHS = 100000 };
 
@@ -13,53 +12,36 @@ typedef struct reader {
     ct_cell_curves *curves;
 } reader;
 
-static ct_status make_room(reader *r, long epoch) {
+static ct_status add_epoch(reader *r, const ct_record_row *row) {
     ct_cell_curves *c = r->curves;
     size_t width = (size_t)r->study->n_curves;
+    long epoch = (long)row->value[CT_METRIC_EPOCH];
     if (epoch < 1 || epoch > MAX_EPOCHS)
         return ct_fail(CT_IO, "an epoch %ld among the metrics", epoch);
-    if (epoch <= c->n_epochs) return CT_OK;
-    ct_epoch_sum *more =
-        ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
-    if (more == NULL) return ct_fail(CT_NOMEM, "no memory for %ld epochs", epoch);
-    c->sums = more;
-    c->n_epochs = epoch;
-    return CT_OK;
-}
-
-static ct_status add_epoch(reader *r, const ct_record_row *row) {
-    double epoch = row->value[CT_METRIC_EPOCH];
-    CT_TRY(make_room(r, (long)epoch));
-    for (int k = 0; k < r->study->n_curves; k++) {
+    if (epoch > c->n_epochs) {
+        ct_epoch_sum *more =
+            ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
+        if (more == NULL) return ct_no_memory("curves");
+        *c = (ct_cell_curves){more, epoch};
+    }
+    for (size_t k = 0; k < width; k++) {
         const ct_metric *metric = r->study->curves[k];
         double value = row->value[metric - ct_metrics] * metric->factor;
-        if (isnan(value)) continue;
-        ct_epoch_add(&r->curves->sums[((long)epoch - 1) * r->study->n_curves + k], value);
+        if (!isnan(value)) ct_epoch_add(&c->sums[(size_t)(epoch - 1) * width + k], value);
     }
     return CT_OK;
 }
 
 static ct_status read_seed(void *context, const char *dir) {
-    ct_record run;
-    ct_status status = CT_OK;
+    CT_SCOPED(ct_record) run = {0};
     CT_TRY(ct_record_open(dir, CT_READ_METRICS, &run));
-    for (int e = 0; e < run.n_epochs && status == CT_OK; e++)
-        status = add_epoch(context, &run.epochs[e]);
-    ct_record_free(&run);
-    return status;
-}
-
-ct_status ct_cell_read_summary(ct_cell *cell) {
-    CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
-    return ct_summary_add_late(cell->config.out, cell->summary);
+    for (int e = 0; e < run.n_epochs; e++) CT_TRY(add_epoch(context, &run.epochs[e]));
+    return CT_OK;
 }
 
 ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out) {
-    *out = (ct_cell_curves){0};
     reader r = {study, out};
-    ct_status status = ct_record_each_world(cell->config.out, read_seed, &r);
-    if (status != CT_OK) ct_cell_curves_free(out);
-    return status;
+    return ct_record_each_world(cell->config.out, read_seed, &r);
 }
 
 void ct_cell_curves_free(ct_cell_curves *curves) {
@@ -85,7 +67,7 @@ static bool is_kept(const ct_study *study, const ct_epoch_sum *epoch) {
 }
 
 static ct_status add_cell(ct_text *out, const ct_study *study, const ct_cell *cell) {
-    ct_cell_curves c;
+    CT_SCOPED(ct_cell_curves) c = {0};
     CT_TRY(ct_cell_curves_read(study, cell, &c));
     for (long e = 0; e < c.n_epochs; e++) {
         const ct_epoch_sum *epoch = &c.sums[e * study->n_curves];
@@ -97,20 +79,16 @@ static ct_status add_cell(ct_text *out, const ct_study *study, const ct_cell *ce
         for (int k = 0; k < study->n_curves; k++) add_point(out, &epoch[k]);
         ct_text_add(out, "\n");
     }
-    ct_cell_curves_free(&c);
     return CT_OK;
 }
 
 ct_status ct_study_write_curves(const ct_study *study) {
-    ct_text out = {0};
-    ct_status status = CT_OK;
+    CT_SCOPED(ct_text) out = {0};
     ct_text_add(&out, "row,column,epoch");
     for (int k = 0; k < study->n_curves; k++)
         ct_text_add(&out, ",%s,%s_std", study->curves[k]->name, study->curves[k]->name);
     ct_text_add(&out, "\n");
-    for (int k = 0; k < study->n_cells && status == CT_OK; k++)
-        if (study->cells[k].state == CT_CELL_DONE) status = add_cell(&out, study, &study->cells[k]);
-    if (status == CT_OK) status = ct_study_write_file(study, "curves.csv", &out);
-    ct_text_free(&out);
-    return status;
+    for (int k = 0; k < study->n_cells; k++)
+        if (study->cells[k].state == CT_CELL_DONE) CT_TRY(add_cell(&out, study, &study->cells[k]));
+    return ct_study_write_file(study, "curves.csv", &out);
 }
