@@ -68,7 +68,8 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
 
 /* They are a run's to refuse, but it may be the last of many. */
 static void words_that_no_run_takes_are_named_with_their_line(void) {
-    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n", "my.conf:4: no --algorithm 'ds");
+    check_refused("[row a]\n[row b]\nseed = 2\nalgorithm = dsgmd\n",
+                  "my.conf:4: no --algorithm 'ds");
     check_refused("[options]\ntopology = rign\n[row a]\n", "my.conf:2: no --topology 'rign'");
     check_refused("[options]\ngraph = torus:3x3\nagents = 8\n[row a]\n", "my.conf:2: ");
     check_refused("[row a]\nmodel = lenet6:2\n", "my.conf:2: no --model 'lenet6");
@@ -78,7 +79,8 @@ static void words_that_no_run_takes_are_named_with_their_line(void) {
     check_refused("[row a]\nfault = rain=1\n", "my.conf:2: --fault");
     check_refused("[row a]\ncheckpoint-every = 10x\n", "my.conf:2: --checkpoint-every: '10x'");
     check_refused("[row a]\nprecision = fp64\n", "my.conf:2: --precision: no 'fp64'");
-    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never", "no --algorithm 'nosu");
+    REFUSES(2, "sweep --dataset shapes --algorithm dsgdm,nosuch --out never",
+            "no --algorithm 'nosu");
     CHECK(!ct_dir_exists("never"));
 }
 

@@ -160,7 +160,7 @@ static ct_status draw_dots(const ct_study *study, ct_dots *dots) {
         has_deviation = has_deviation || !isnan(p->ours.deviation);
     }
     if (!has_value) return CT_OK;
-    ct_study_add_notes(&note, study, "", false, false);
+    ct_study_add_notes(&note, study, false, false);
     CT_TRY(ct_text_status(&note));
     dots->ours = has_deviation ? "ours, \xC2\xB1 deviation over seeds" : "ours";
     dots->note = note.n > 0 ? note.chars : "";
@@ -220,8 +220,8 @@ static void series_free(series *s) {
 }
 
 /* Room for n curves of so many points. */
-static ct_status make_series(int n, long room, series *s) {
-    s->room = (int)room;
+static ct_status make_series(int n, int room, series *s) {
+    s->room = room;
     CT_TRY(ct_make(&s->curves, (size_t)n, "a figure"));
     CT_TRY(ct_make(&s->labels, (size_t)n, "a figure"));
     return ct_make(&s->points, 4 * (size_t)n * (size_t)room, "a figure");
@@ -264,7 +264,7 @@ static ct_status draw_series(const ct_study *study, const char *name, const seri
     CT_SCOPED(ct_text) note = {0};
     if (s->n_points == 0) return CT_OK;
     if (s->has_band) ct_text_add(&note, "mean over the seeds; bands: \xC2\xB1 sample deviation\n");
-    ct_study_add_notes(&note, study, "", false, false);
+    ct_study_add_notes(&note, study, false, false);
     CT_TRY(ct_text_status(&note));
     plot->id = name;
     plot->title = study->title;
@@ -296,20 +296,8 @@ static ct_status write_lines(const ct_study *study) {
     return draw_series(study, "figure", &s, &plot);
 }
 
-/* What every cell has of all curves; of one that is not finished, none. */
-typedef struct all_curves {
-    ct_cell_curves *of_cell; /* [n] */
-    int n;
-    long n_epochs; /* of the longest */
-} all_curves;
-
-static void all_curves_free(all_curves *all) {
-    for (int k = 0; all->of_cell != NULL && k < all->n; k++) ct_cell_curves_free(&all->of_cell[k]);
-    ct_free(all->of_cell);
-}
-
 /* The k-th of the study's curves, of every finished cell. */
-static ct_status write_curve(const ct_study *study, const all_curves *all, int k) {
+static ct_status write_curve(const ct_study *study, const ct_study_curves *all, int k) {
     CT_SCOPED(series) s = {0};
     char name[CT_STUDY_LABEL];
     const ct_metric *metric = study->curves[k];
@@ -321,18 +309,18 @@ static ct_status write_curve(const ct_study *study, const all_curves *all, int k
                     .is_tight = true,
                     .starts_at_0 = true};
     CT_TRY(make_series(study->n_cells, all->n_epochs, &s));
-    for (int i = 0; i < all->n; i++) {
-        const ct_cell_curves *c = &all->of_cell[i];
-        const ct_study_line *column = &study->columns[study->cells[i].column];
-        if (c->n_epochs == 0) continue;
-        ct_curve *curve = add_curve(&s, study, study->cells[i].row, i);
+    for (int i = 0; i < study->n_cells; i++) {
+        const ct_cell *cell = &study->cells[i];
+        const ct_study_line *column = &study->columns[cell->column];
+        if (cell->state != CT_CELL_DONE) continue;
+        ct_curve *curve = add_curve(&s, study, cell->row, i);
         char *label = s.labels[s.n - 1];
         size_t n = strlen(label);
         if (column->line > 0) snprintf(label + n, sizeof *s.labels - n, ", %s", column->label);
-        for (long e = 0; e < c->n_epochs; e++) {
-            const ct_epoch_sum *sum = &c->sums[e * study->n_curves + k];
+        for (int e = 0; e < all->n_epochs; e++) {
+            const ct_epoch_sum *sum = ct_study_curve_at(all, i, e) + k;
             if (sum->n > 0)
-                add_point(&s, curve, (double)(e + 1), ct_epoch_mean(sum), ct_epoch_deviation(sum));
+                add_point(&s, curve, e + 1, ct_epoch_mean(sum), ct_epoch_deviation(sum));
         }
     }
     snprintf(name, sizeof name, "figure-%s", metric->name);
@@ -340,22 +328,16 @@ static ct_status write_curve(const ct_study *study, const all_curves *all, int k
 }
 
 static ct_status write_curves(const ct_study *study) {
-    CT_SCOPED(all_curves) all = {.n = study->n_cells};
-    CT_TRY(ct_make(&all.of_cell, (size_t)all.n, "a figure"));
-    for (int k = 0; k < all.n; k++) {
-        if (study->cells[k].state != CT_CELL_DONE) continue;
-        CT_TRY(ct_cell_curves_read(study, &study->cells[k], &all.of_cell[k]));
-        if (all.of_cell[k].n_epochs > all.n_epochs) all.n_epochs = all.of_cell[k].n_epochs;
-    }
-    for (int k = 0; k < study->n_curves; k++) CT_TRY(write_curve(study, &all, k));
+    CT_SCOPED(ct_study_curves) all = {0};
+    CT_TRY(ct_study_curves_read(study, &all));
+    CT_TRY(ct_study_write_curves(study, &all));
+    for (int k = 0; k < study->n_curves && study->figure.kind == CT_FIGURE_CURVES; k++)
+        CT_TRY(write_curve(study, &all, k));
     return CT_OK;
 }
 
 ct_status ct_study_write_figures(const ct_study *study) {
-    switch (study->figure.kind) {
-    case CT_FIGURE_DOTS: return write_dots(study);
-    case CT_FIGURE_LINES: return write_lines(study);
-    case CT_FIGURE_CURVES: return write_curves(study);
-    default: return CT_OK;
-    }
+    if (study->n_curves > 0) CT_TRY(write_curves(study));
+    if (study->figure.kind == CT_FIGURE_DOTS) return write_dots(study);
+    return study->figure.kind == CT_FIGURE_LINES ? write_lines(study) : CT_OK;
 }

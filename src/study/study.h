@@ -177,9 +177,8 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
 ct_status ct_study_print(const ct_study *study, FILE *out);
-ct_status ct_study_write_curves(const ct_study *study);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
- * Nothing where there is nothing to draw yet. */
+ * Nothing where there is nothing to draw yet. The curves also as curves.csv. */
 ct_status ct_study_write_figures(const ct_study *study);
 /* report.html: table, figures, and a report of the finished runs; nothing before one is finished.
  * Reads what ct_study_write() wrote. */

@@ -75,24 +75,30 @@ ct_status ct_figure_parse(const char *text, ct_study_figure *out);
 ct_status ct_figure_place_cells(ct_study *study);
 
 /* ---- curves (curves.c) ---- */
-typedef struct ct_cell_curves {
-    ct_epoch_sum *sums; /* [n_epochs][study->n_curves] over the seeds */
-    long n_epochs;
-} ct_cell_curves;
+/* What finished cells have of all curves. */
+typedef struct ct_study_curves {
+    int n_epochs, n_curves;
+    ct_epoch_sum
+        *sums; /* [study->n_cells][n_epochs][n_curves] over the seeds; n = 0: there is none */
+} ct_study_curves;
 
-/* Of a finished cell, into a zeroed one. */
-ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out);
-void ct_cell_curves_free(ct_cell_curves *curves);
+/* Into a zeroed one. */
+ct_status ct_study_curves_read(const ct_study *study, ct_study_curves *out);
+void ct_study_curves_free(ct_study_curves *curves);
+static inline ct_epoch_sum *ct_study_curve_at(const ct_study_curves *c, int cell, int epoch) {
+    return &c->sums[((size_t)cell * (size_t)c->n_epochs + (size_t)epoch) * (size_t)c->n_curves];
+}
+/* curves.csv */
+ct_status ct_study_write_curves(const ct_study *study, const ct_study_curves *curves);
 
 /* ---- table.c ---- */
 /* The cell that a place shows; NULL: none. One of another column is shown again (<). */
 const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column);
 /* The same, if it is of this column. */
 const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column);
-/* What a reader must know, a sentence a line, each after `before`: --quick, options, signs of the
- * table (deviations, the paper's numbers), runs that are missing, the study's note. */
-void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
-                        bool has_paper);
+/* What a reader must know, a sentence a line: --quick, options, signs of the table (deviations, the
+ * paper's numbers), runs that are missing, the study's note. */
+void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation, bool has_paper);
 /* The table and what a reader must know, as HTML. */
 ct_status ct_study_add_html(const ct_study *study, ct_text *out);
 /* `text` to --out/name. */

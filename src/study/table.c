@@ -187,7 +187,12 @@ typedef struct form {
     const char *begin, *between, *end;              /* of a line */
     const char *open[3], *close[3];                 /* of an entry: words, a heading, a number */
     const char *rule[2];                            /* a line below the headings: words, numbers */
-    const char *after_head, *after_last;
+    const char *after_head;
+    /* around the lines: what stands before them, or the title behind this sign */
+    void (*add_opening)(ct_text *out, const ct_study *study, const grid *g);
+    const char *title, *closing;
+    const char *note[2]; /* around each of what a reader must know; NULL: it is not said */
+    void (*escape_note)(ct_text *out, const char *text);
 } form;
 
 static void add_plain(ct_text *out, const char *text) {
@@ -209,12 +214,34 @@ static void add_latex(ct_text *out, const char *text) {
     }
 }
 
+static void open_latex(ct_text *out, const ct_study *study, const grid *g) {
+    ct_text_add(out, "%% needs nothing but LaTeX\n\\begin{table}[ht]\n\\caption{");
+    add_latex(out, study->title);
+    if (study->said[0] != '\0') {
+        ct_text_add(out, " (");
+        add_latex(out, study->said);
+        ct_text_add(out, ")");
+    }
+    ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
+    for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
+    ct_text_add(out, "}\n\\hline\n");
+}
+
+static void open_html(ct_text *out, const ct_study *study, const grid *g) {
+    (void)study, (void)g;
+    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
+}
+
 static const form plain = {.plus_minus = "+-",
                            .mark = " *",
                            .escape = add_plain,
                            .is_padded = true,
                            .between = "  ",
-                           .end = "\n"};
+                           .end = "\n",
+                           .title = "",
+                           .closing = "\n",
+                           .note = {"", "\n"},
+                           .escape_note = add_plain};
 static const form markdown = {.plus_minus = "\xc2\xb1",
                               .mark = " \\*",
                               .escape = add_markdown,
@@ -222,7 +249,11 @@ static const form markdown = {.plus_minus = "\xc2\xb1",
                               .end = "\n",
                               .open = {" ", " ", " "},
                               .close = {" |", " |", " |"},
-                              .rule = {"---|", "---:|"}};
+                              .rule = {"---|", "---:|"},
+                              .title = "# ",
+                              .closing = "\n",
+                              .note = {"- ", "\n"},
+                              .escape_note = add_plain};
 static const form latex = {.plus_minus = "\\pm",
                            .mark = "^{*}",
                            .dollar = "$",
@@ -230,7 +261,8 @@ static const form latex = {.plus_minus = "\\pm",
                            .between = " & ",
                            .end = " \\\\\n",
                            .after_head = "\\hline\n",
-                           .after_last = "\\hline\n"};
+                           .add_opening = open_latex,
+                           .closing = "\\hline\n\\end{tabular}\n\\end{center}\n\\end{table}\n"};
 static const form html = {.plus_minus = "\xc2\xb1",
                           .mark = " *",
                           .escape = ct_markup_text,
@@ -238,7 +270,11 @@ static const form html = {.plus_minus = "\xc2\xb1",
                           .end = "</tr>\n",
                           .open = {"<th class=\"word\">", "<th>", "<td>"},
                           .close = {"</th>", "</th>", "</td>"},
-                          .after_head = "</thead>\n<tbody>\n"};
+                          .after_head = "</thead>\n<tbody>\n",
+                          .add_opening = open_html,
+                          .closing = "</tbody></table></div>\n",
+                          .note = {"<p class=\"note\">", "</p>\n"},
+                          .escape_note = ct_markup_text};
 
 static void add_entry(ct_text *out, const entry *e, const form *f) {
     if (!e->is_number) {
@@ -291,7 +327,6 @@ static void add_grid(ct_text *out, const grid *g, const form *f) {
         }
         if (line == 0) add_plain(out, f->after_head);
     }
-    add_plain(out, f->after_last);
 }
 
 /* Rows, or runs where rows would be too wide to be read. */
@@ -304,69 +339,49 @@ static ct_status fill(const ct_study *study, grid *g) {
 
 /* ---- what stands around it ---- */
 
-void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
-                        bool has_paper_s) {
+void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation, bool has_paper_s) {
     int n_missing = 0;
     for (int k = 0; k < study->n_cells; k++) {
         ct_cell_state state = study->cells[k].state;
         n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
     }
-    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
-    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
-    if (has_deviation)
-        ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
+    if (study->said[0] != '\0') ct_text_add(out, "%s\n", study->said);
+    if (study->with[0] != '\0') ct_text_add(out, "with%s\n", study->with);
+    if (has_deviation) ct_text_add(out, "+- is the sample deviation (n - 1) over the seeds\n");
     if (has_paper_s)
-        ct_text_add(out,
-                    "%sdifference = ours - paper's; * marks what lies outside the paper's mean "
-                    "+- 2 deviations (or its digits, where it gives none)\n",
-                    before);
+        ct_text_add(out, "difference = ours - paper's; * marks what lies outside the paper's mean "
+                         "+- 2 deviations (or its digits, where it gives none)\n");
     if (n_missing > 0)
-        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
-    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
+        ct_text_add(out, "%d of %d runs are not there yet\n", n_missing, study->n_cells);
+    if (study->note[0] != '\0') ct_text_add(out, "%s\n", study->note);
 }
 
-static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) {
-    ct_text_add(out, "%% needs nothing but LaTeX\n\\begin{table}[ht]\n\\caption{");
-    add_latex(out, study->title);
-    if (study->said[0] != '\0') {
-        ct_text_add(out, " (");
-        add_latex(out, study->said);
-        ct_text_add(out, ")");
-    }
-    ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
-    for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
-    ct_text_add(out, "}\n\\hline\n");
-    add_grid(out, g, &latex);
-    ct_text_add(out, "\\end{tabular}\n\\end{center}\n\\end{table}\n");
-}
-
-ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
+static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
     CT_SCOPED(grid) g = {0};
     CT_SCOPED(ct_text) notes = {0};
     CT_TRY(fill(study, &g));
-    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
-    add_grid(out, &g, &html);
-    ct_text_add(out, "</tbody></table></div>\n");
-    ct_study_add_notes(&notes, study, "", g.has_deviation, g.has_paper);
+    if (f->add_opening != NULL) f->add_opening(out, study, &g);
+    if (f->title != NULL) ct_text_add(out, "%s%s\n\n", f->title, study->title);
+    add_grid(out, &g, f);
+    add_plain(out, f->closing);
+    if (f->note[0] != NULL) ct_study_add_notes(&notes, study, g.has_deviation, g.has_paper);
     CT_TRY(ct_text_status(&notes));
     ct_lines lines = {.rest = notes.chars, .end = notes.chars + notes.n};
     for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
-        ct_text_add(out, "<p class=\"note\">");
-        ct_markup_text(out, line);
-        ct_text_add(out, "</p>\n");
+        add_plain(out, f->note[0]);
+        f->escape_note(out, line);
+        add_plain(out, f->note[1]);
     }
     return ct_text_status(out);
 }
 
+ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
+    return add_table(out, study, &html);
+}
+
 ct_status ct_study_print(const ct_study *study, FILE *out) {
-    CT_SCOPED(grid) g = {0};
     CT_SCOPED(ct_text) text = {0};
-    CT_TRY(fill(study, &g));
-    ct_text_add(&text, "%s\n\n", study->title);
-    add_grid(&text, &g, &plain);
-    ct_text_add(&text, "\n");
-    ct_study_add_notes(&text, study, "", g.has_deviation, g.has_paper);
-    CT_TRY(ct_text_status(&text));
+    CT_TRY(add_table(&text, study, &plain));
     fputs(text.chars, out);
     return CT_OK;
 }
@@ -452,33 +467,25 @@ ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_
     return ct_file_write(ct_path_in(study->out, name).text, text->chars, text->n);
 }
 
-/* table.<ending> or compare.<ending> */
-static ct_status write_table(const ct_study *study, const char *ending, const ct_text *text) {
+/* table.<ending> or compare.<ending>; without a form, CSV. */
+static ct_status write_table(const ct_study *study, const char *ending, const form *f) {
+    CT_SCOPED(ct_text) text = {0};
     char name[32];
+    if (f != NULL)
+        CT_TRY(add_table(&text, study, f));
+    else if (study->is_comparison)
+        add_comparison_csv(&text, study);
+    else
+        add_csv(&text, study);
     snprintf(name, sizeof name, "%s.%s", study->is_comparison ? "compare" : "table", ending);
-    return ct_study_write_file(study, name, text);
+    return ct_study_write_file(study, name, &text);
 }
 
 ct_status ct_study_write(ct_study *study) {
-    CT_SCOPED(grid) g = {0};
-    CT_SCOPED(ct_text) md = {0};
-    CT_SCOPED(ct_text) tex = {0};
-    CT_SCOPED(ct_text) csv = {0};
     sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
-    CT_TRY(fill(study, &g));
-    ct_text_add(&md, "# %s\n\n", study->title);
-    add_grid(&md, &g, &markdown);
-    ct_text_add(&md, "\n");
-    ct_study_add_notes(&md, study, "- ", g.has_deviation, g.has_paper);
-    CT_TRY(write_table(study, "md", &md));
-    add_latex_table(&tex, study, &g);
-    CT_TRY(write_table(study, "tex", &tex));
-    if (study->is_comparison)
-        add_comparison_csv(&csv, study);
-    else
-        add_csv(&csv, study);
-    CT_TRY(write_table(study, "csv", &csv));
-    if (study->n_curves > 0) CT_TRY(ct_study_write_curves(study));
+    CT_TRY(write_table(study, "md", &markdown));
+    CT_TRY(write_table(study, "tex", &latex));
+    CT_TRY(write_table(study, "csv", NULL));
     return ct_study_write_figures(study);
 }
