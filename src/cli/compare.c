@@ -28,57 +28,44 @@ void ct_cli_compare_help(FILE *out) {
 }
 
 /* "option=value" of a row. */
-static ct_status add_option(ct_study *study, const char *text) {
-    ct_setting s = {.row = study->n_rows - 1, .column = CT_ANY};
-    size_t n = strcspn(text, "=");
-    if (text[n] == '\0')
+static ct_status add_option(ct_study *study, int row, char *text) {
+    char *value = strchr(text, '=');
+    if (value == NULL)
         return ct_fail(CT_INVAL, "--algorithms: '%s' is not of the form option=value", text);
-    snprintf(s.name, sizeof s.name, "%.*s", (int)n, text);
-    snprintf(s.value, sizeof s.value, "%s", text + n + 1);
-    const ct_option *o = ct_schema_find(s.name);
-    if (o != NULL) snprintf(s.name, sizeof s.name, "%s", o->name);
+    *value++ = '\0';
+    const ct_option *o = ct_schema_find(text);
     if (o != NULL && (o->roles & (CT_ROLE_WORLDS | CT_ROLE_SINGLE)) != 0)
-        return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", s.name);
-    return ct_study_set(study, s);
+        return ct_fail(CT_INVAL, "--algorithms: '%s' has no place in a method", o->name);
+    return ct_study_set(study, row, text, value);
 }
 
-/* "name+ccl:option=value" as options of the last row. */
-static ct_status add_method(ct_study *study, const char *field) {
-    char text[2 * CT_STUDY_LABEL];
-    int n_name = (int)strcspn(field, "+:"), n = (int)strcspn(field, ":");
-    bool has_ccl = n - n_name == 4 && strncmp(field + n_name, "+ccl", 4) == 0;
-    if (n > n_name && !has_ccl)
-        return ct_fail(CT_INVAL, "--algorithms: '%.*s': only +ccl may follow a name", n, field);
-    snprintf(text, sizeof text, "algorithm=%.*s", n_name, field);
-    CT_TRY(add_option(study, text));
-    if (has_ccl) CT_TRY(add_option(study, "loss=ccl"));
-    while (field[n] == ':') {
-        field += n + 1;
-        n = (int)strcspn(field, ":");
-        snprintf(text, sizeof text, "%.*s", n, field);
-        CT_TRY(add_option(study, text));
-    }
+/* "name+ccl:option=value" as options of a row; the text is taken apart. */
+static ct_status add_method(ct_study *study, int row, char *text) {
+    char *name = strsep(&text, ":"), *loss = strchr(name, '+');
+    if (loss != NULL && strcmp(loss, "+ccl") != 0)
+        return ct_fail(CT_INVAL, "--algorithms: '%s': only +ccl may follow a name", name);
+    if (loss != NULL) *loss = '\0';
+    CT_TRY(ct_study_set(study, row, "algorithm", name));
+    if (loss != NULL) CT_TRY(ct_study_set(study, row, "loss", "ccl"));
+    while (text != NULL) CT_TRY(add_option(study, row, strsep(&text, ":")));
     return CT_OK;
-}
-
-static bool has_method(const ct_study *study, const char *label) {
-    for (int k = 0; k < study->n_rows; k++)
-        if (strcmp(study->rows[k].label, label) == 0) return true;
-    return false;
 }
 
 static ct_status add_row(void *context, const char *field) {
     ct_study *study = context;
-    if (strlen(field) >= CT_STUDY_LABEL)
+    char text[CT_STUDY_LABEL];
+    size_t n = strlen(field);
+    if (n >= sizeof text)
         return ct_fail(CT_INVAL, "--algorithms: %s is longer than %d characters", field,
                        CT_STUDY_LABEL - 1);
-    if (has_method(study, field))
+    if (ct_study_find_line(study->rows, study->n_rows, field) != NULL)
         return ct_fail(CT_INVAL, "--algorithms: %s is there twice", field);
     CT_TRY(ct_study_add_line(&study->rows, &study->n_rows, field, 0));
     char *name = study->rows[study->n_rows - 1].name; /* nothing that a path would mind */
-    for (; *field != '\0'; field++)
-        *name++ = isalnum((unsigned char)*field) || strchr("+-.", *field) != NULL ? *field : '_';
-    return add_method(study, study->rows[study->n_rows - 1].label);
+    for (size_t k = 0; k < n; k++)
+        name[k] = isalnum((unsigned char)field[k]) || strchr("+-.", field[k]) ? field[k] : '_';
+    memcpy(text, field, n + 1);
+    return add_method(study, study->n_rows - 1, text);
 }
 
 static void add_name(void *context, const char *name, const char *text) {
@@ -105,7 +92,7 @@ static ct_status check_table(const ct_study *study, const char *out) {
     ct_lines lines = {.rest = (char *)csv.bytes, .end = (char *)csv.bytes + csv.n};
     for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
         line[strcspn(line, ",")] = '\0';
-        if (lines.number > 1 && !has_method(study, line))
+        if (lines.number > 1 && ct_study_find_line(study->rows, study->n_rows, line) == NULL)
             return ct_fail(CT_IO,
                            "%s has %s, which --algorithms does not name; name another --out, or "
                            "replace it with --force",

@@ -134,10 +134,7 @@ static ct_status add_row(const sweep *s, int k, ct_study *study) {
         snprintf(label + n, sizeof label - n, "%s%s", a > 0 ? " | " : "", values[a]);
         snprintf(name + m, sizeof name - m, "%s%s_%s", a > 0 ? " " : "", s->axes[a].name,
                  values[a]);
-        ct_setting setting = {.row = study->n_rows, .column = CT_ANY};
-        memcpy(setting.name, s->axes[a].name, sizeof setting.name);
-        snprintf(setting.value, sizeof setting.value, "%s", values[a]);
-        CT_TRY(ct_study_set(study, setting));
+        CT_TRY(ct_study_set(study, study->n_rows, s->axes[a].name, values[a]));
     }
     if (strlen(label) >= CT_STUDY_LABEL || strlen(name) >= CT_STUDY_LABEL)
         return ct_fail(CT_INVAL, "the values of a combination are too long: %s", label);

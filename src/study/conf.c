@@ -32,10 +32,17 @@ void ct_parts_get(const char *text, int k, int n, char *out, size_t size) {
 
 /* ---- lists that grow ---- */
 
-ct_status ct_study_set(ct_study *study, ct_setting setting) {
+static ct_status add_setting(ct_study *study, const ct_setting *setting) {
     CT_TRY(ct_extend(&study->settings, (size_t)study->n_settings, "an option"));
-    study->settings[study->n_settings++] = setting;
+    study->settings[study->n_settings++] = *setting;
     return CT_OK;
+}
+
+ct_status ct_study_set(ct_study *study, int row, const char *name, const char *value) {
+    ct_setting setting = {.row = row, .column = CT_ANY};
+    snprintf(setting.name, sizeof setting.name, "%s", name);
+    snprintf(setting.value, sizeof setting.value, "%s", value);
+    return add_setting(study, &setting);
 }
 
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line) {
@@ -44,6 +51,12 @@ ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, in
     *l = (ct_study_line){.line = line};
     snprintf(l->label, sizeof l->label, "%s", label);
     return CT_OK;
+}
+
+const ct_study_line *ct_study_find_line(const ct_study_line *lines, int n, const char *label) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(lines[k].label, label) == 0) return &lines[k];
+    return NULL;
 }
 
 typedef struct metric_list {
@@ -117,10 +130,9 @@ static ct_status add_section(reader *r, ct_study_line **lines, int *n, const cha
     if (label[0] == '\0') return ct_fail(CT_IO, "a row or column needs a label: [row CCL]");
     if (strlen(label) >= CT_STUDY_LABEL)
         return ct_fail(CT_IO, "a label has at most %d characters", CT_STUDY_LABEL - 1);
-    for (int k = 0; k < *n; k++)
-        if (strcmp((*lines)[k].label, label) == 0)
-            return ct_fail(CT_IO, "'%s' is there twice; the first is in line %d", label,
-                           (*lines)[k].line);
+    const ct_study_line *before = ct_study_find_line(*lines, *n, label);
+    if (before != NULL)
+        return ct_fail(CT_IO, "'%s' is there twice; the first is in line %d", label, before->line);
     *place = *n;
     return ct_study_add_line(lines, n, label, r->line);
 }
@@ -151,7 +163,7 @@ static ct_status set_option(ct_study *study, const ct_setting *setting) {
         return ct_fail(CT_IO, "'%s' is set twice; first in line %d", setting->name, before->line);
     if (ct_config_is_single(setting->name))
         return ct_fail(CT_IO, "'%s' has no place here", setting->name);
-    return ct_study_set(study, *setting);
+    return add_setting(study, setting);
 }
 
 const ct_setting *ct_study_setting(const ct_study *study, int row, int column, const char *name) {

@@ -146,9 +146,12 @@ ct_status ct_study_parse(const char *path, const char *text, ct_study *out);
 /* The same of a file, by path or by the name of one that came with the program. */
 ct_status ct_study_open(const char *name, ct_study *out);
 void ct_study_free(ct_study *study);
-/* A row or column more; and a setting of one, or of none. `line` is where it was written. */
+/* A row or column more; `line` is where it was written. */
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line);
-ct_status ct_study_set(ct_study *study, ct_setting setting);
+/* The one of this label; NULL: there is none. */
+const ct_study_line *ct_study_find_line(const ct_study_line *lines, int n, const char *label);
+/* An option of a row, from the command line. */
+ct_status ct_study_set(ct_study *study, int row, const char *name, const char *value);
 /* Adds the metrics of a list to one of at most CT_STUDY_SHOWN. */
 ct_status ct_study_add_metrics(const char *names, const ct_metric **list, int *n);
 /* The names of the studies that came with the program, with their titles. */

@@ -188,9 +188,8 @@ typedef struct form {
     const char *open[3], *close[3];                 /* of an entry: words, a heading, a number */
     const char *rule[2];                            /* a line below the headings: words, numbers */
     const char *after_head;
-    /* around the lines: what stands before them, or the title behind this sign */
-    void (*add_opening)(ct_text *out, const ct_study *study, const grid *g);
-    const char *title, *closing;
+    const char *title;             /* the sign before it; NULL: it is not there */
+    const char *opening, *closing; /* of the whole table */
     const char *note[2]; /* around each of what a reader must know; NULL: it is not said */
     void (*escape_note)(ct_text *out, const char *text);
 } form;
@@ -227,11 +226,6 @@ static void open_latex(ct_text *out, const ct_study *study, const grid *g) {
     ct_text_add(out, "}\n\\hline\n");
 }
 
-static void open_html(ct_text *out, const ct_study *study, const grid *g) {
-    (void)study, (void)g;
-    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
-}
-
 static const form plain = {.plus_minus = "+-",
                            .mark = " *",
                            .escape = add_plain,
@@ -261,7 +255,6 @@ static const form latex = {.plus_minus = "\\pm",
                            .between = " & ",
                            .end = " \\\\\n",
                            .after_head = "\\hline\n",
-                           .add_opening = open_latex,
                            .closing = "\\hline\n\\end{tabular}\n\\end{center}\n\\end{table}\n"};
 static const form html = {.plus_minus = "\xc2\xb1",
                           .mark = " *",
@@ -271,7 +264,8 @@ static const form html = {.plus_minus = "\xc2\xb1",
                           .open = {"<th class=\"word\">", "<th>", "<td>"},
                           .close = {"</th>", "</th>", "</td>"},
                           .after_head = "</thead>\n<tbody>\n",
-                          .add_opening = open_html,
+                          .opening =
+                              "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n",
                           .closing = "</tbody></table></div>\n",
                           .note = {"<p class=\"note\">", "</p>\n"},
                           .escape_note = ct_markup_text};
@@ -360,7 +354,8 @@ static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
     CT_SCOPED(grid) g = {0};
     CT_SCOPED(ct_text) notes = {0};
     CT_TRY(fill(study, &g));
-    if (f->add_opening != NULL) f->add_opening(out, study, &g);
+    if (f == &latex) open_latex(out, study, &g);
+    add_plain(out, f->opening);
     if (f->title != NULL) ct_text_add(out, "%s%s\n\n", f->title, study->title);
     add_grid(out, &g, f);
     add_plain(out, f->closing);
