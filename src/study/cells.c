@@ -74,8 +74,7 @@ static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
 static ct_status simplify_seeds(ct_config *config) {
     if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
     CT_TRY(ct_config_set(config, "seed", config->seeds));
-    config->seeds[0] = '\0';
-    config->given[CT_OPT_seeds] = false;
+    ct_config_unset(config, CT_OPT_seeds);
     return CT_OK;
 }
 
@@ -218,22 +217,10 @@ static ct_status configure(const ct_study *study, const ct_config *given, ct_cel
 
 /* ---- all of them ---- */
 
-typedef struct selection {
-    const ct_cell *cell;
-    bool fits;
-} selection;
-
 static ct_status try_pattern(void *context, const char *pattern) {
-    selection *s = context;
-    s->fits = s->fits || strstr(s->cell->name, pattern) != NULL ||
-              fnmatch(pattern, s->cell->name, 0) == 0;
-    return CT_OK;
-}
-
-static ct_status select_cell(ct_cell *cell, const char *only) {
-    selection s = {cell, only == NULL};
-    if (only != NULL) CT_TRY(ct_split(only, try_pattern, &s));
-    cell->is_selected = s.fits;
+    ct_cell *cell = context;
+    bool fits = strstr(cell->name, pattern) != NULL || fnmatch(pattern, cell->name, 0) == 0;
+    cell->is_selected = cell->is_selected || fits;
     return CT_OK;
 }
 
@@ -275,7 +262,8 @@ static ct_status add_cell(ct_study *study, const ct_config *given, int row, int 
     *cell = (ct_cell){.row = row, .column = column, .data = &study->data, .paper = {NAN, NAN, 0}};
     name_cell(study, is_row, cell);
     CT_TRY_AT(study, study->rows[row].line, check_name(study, cell));
-    CT_TRY(select_cell(cell, study->request.only));
+    cell->is_selected = study->request.only == NULL;
+    if (!cell->is_selected) CT_TRY(ct_split(study->request.only, try_pattern, cell));
     CT_TRY(configure(study, given, cell));
     study->n_cells++;
     return CT_OK;

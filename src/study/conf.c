@@ -92,7 +92,8 @@ static ct_status add_note(ct_study *s, const char *value) {
     size_t n = strlen(s->note);
     if (n + 1 + strlen(value) >= sizeof s->note)
         return ct_fail(CT_IO, "notes have at most %zu characters together", sizeof s->note - 2);
-    snprintf(s->note + n, sizeof s->note - n, "%s%s", n > 0 ? " " : "", value);
+    if (n > 0) s->note[n++] = ' ';
+    memcpy(s->note + n, value, strlen(value) + 1);
     return CT_OK;
 }
 

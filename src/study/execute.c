@@ -1,4 +1,5 @@
 /* Running what is missing: finished runs are kept, interrupted ones resumed, others begin. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static ct_status check_begun(const ct_cell *cell) {
     return check_run(cell, options, NULL);
 }
 
-ct_status ct_cell_finish(ct_cell *cell) {
+/* It is finished. */
+static ct_status read_summary(ct_cell *cell) {
     CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
     CT_TRY(ct_summary_add_late(cell->config.out, cell->summary));
     cell->state = CT_CELL_DONE;
@@ -81,7 +83,7 @@ ct_status ct_cell_inspect(ct_cell *cell) {
     cell->state = CT_CELL_MISSING;
     if (cell->config.force && cell->is_selected) return CT_OK;
     if (ct_record_has(dir, CT_FILE_SUMMARY)) {
-        CT_TRY(ct_cell_finish(cell));
+        CT_TRY(read_summary(cell));
         return check_run(cell, ct_json_get(cell->summary, "options"), cell->summary);
     }
     if (ct_record_has(dir, CT_FILE_DIVERGED)) {
@@ -93,6 +95,15 @@ ct_status ct_cell_inspect(ct_cell *cell) {
     if (!has_checkpoint && !ct_record_has(dir, CT_FILE_CONFIG)) return CT_OK;
     cell->state = CT_CELL_BEGUN;
     return has_checkpoint ? CT_OK : check_begun(cell);
+}
+
+ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep) {
+    const char *to = cell->config.out;
+    if (!keep) CT_TRY(ct_record_lighten(from, cell->name));
+    int reason = rename(from, to) == 0 ? 0 : errno;
+    if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
+        return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
+    return ct_cell_inspect(cell); /* ENOENT: the same study, begun twice, was faster */
 }
 
 bool ct_cell_is_free(const ct_cell *cell) {
@@ -145,7 +156,7 @@ static ct_status run_cell(ct_study *study, ct_cell *cell) {
         cell->state = CT_CELL_BEGUN;
         return CT_OK;
     } else {
-        CT_TRY(ct_cell_finish(cell));
+        CT_TRY(read_summary(cell));
     }
     return study->request.keep ? CT_OK : ct_record_lighten(cell->config.out, cell->name);
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/light.h"
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -60,14 +59,12 @@ static ct_status copy_files(const char *from, const char *to) {
 }
 
 /* Into a directory of its own, which then takes the cell's name: there is all of it, or nothing. */
-static ct_status copy_run(const ct_cell *cell, const char *part) {
+static ct_status copy_run(ct_cell *cell, const char *part) {
     ct_path seed = {""};
     while (ct_study_next_dir(cell->elsewhere, "seed-", &seed))
         CT_TRY(copy_files(seed.text, ct_path_in(part, ct_study_dir_name(&seed)).text));
     CT_TRY(copy_files(cell->elsewhere, part));
-    CT_TRY(ct_record_lighten(part, cell->name));
-    if (rename(part, cell->config.out) == 0) return CT_OK;
-    return ct_fail(CT_IO, "%s: cannot become %s", part, cell->config.out);
+    return ct_cell_take(cell, part, false);
 }
 
 ct_status ct_study_reuse(ct_study *study) {
@@ -80,7 +77,6 @@ ct_status ct_study_reuse(ct_study *study) {
         ct_status status = copy_run(cell, part.text);
         if (status != CT_OK) ct_study_remove_dir(part.text);
         CT_TRY(status);
-        CT_TRY(ct_cell_finish(cell));
         ct_note("%s: taken from %s", cell->name, cell->elsewhere);
     }
     return CT_OK;

@@ -3,12 +3,10 @@
  * run directory m<lambda-m>-d<lambda-d> for every pair; its config.txt names the pairs, so that it
  * tells itself which cells it serves, whatever became of the process that began it. Finished runs
  * are filed: moved to where each would lie if it had been run alone. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "record/folder.h"
-#include "record/light.h"
 #include "run/run.h"
 #include "study/study_internal.h"
 #include "util/file.h"
@@ -99,15 +97,6 @@ static ct_status look(launch *l, bool *is_one) {
 
 /* ---- filing ---- */
 
-static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
-    const char *to = cell->config.out;
-    if (!keep) CT_TRY(ct_record_lighten(from, cell->name));
-    int reason = rename(from, to) == 0 ? 0 : errno;
-    if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
-        return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
-    return ct_cell_inspect(cell); /* ENOENT: the same sweep, begun twice, was faster */
-}
-
 /* Finished runs to their cells; the directory goes, unless it has some that are of none. */
 static ct_status file_runs(launch *l) {
     bool is_left = false;
@@ -115,7 +104,7 @@ static ct_status file_runs(launch *l) {
         const pair *p = &l->pairs[k];
         if (p->is_finished && p->cell == NULL) is_left = true;
         if (p->is_finished && p->cell != NULL && ct_cell_is_free(p->cell))
-            CT_TRY(move_run(ct_path_in(l->dir, p->name).text, p->cell, l->study->request.keep));
+            CT_TRY(ct_cell_take(p->cell, ct_path_in(l->dir, p->name).text, l->study->request.keep));
     }
     if (is_left)
         ct_note("%s has finished runs with other options and is left alone; remove it if nobody "

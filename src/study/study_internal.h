@@ -35,8 +35,8 @@ bool ct_cell_is_free(const ct_cell *cell);
 bool ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary);
 /* Whether it was made with other data than the cell's; *source: where it had them from. */
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
-/* It is finished: reads its summary, with ct_summary_add_late(). */
-ct_status ct_cell_finish(ct_cell *cell);
+/* A finished run elsewhere becomes the cell's, made light unless all of it is to be kept. */
+ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep);
 /* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
  * says that `name` begins again. */
 bool ct_study_can_resume(const char *dir, const char *name);
