@@ -45,7 +45,7 @@ static double clock_ms(clockid_t clock) {
 }
 
 static double now_ms(void) {
-    return clock_ms(CLOCK_MONOTONIC);
+    return 1e3 * ct_seconds();
 }
 
 static int by_value(const void *a, const void *b) {

@@ -111,7 +111,7 @@ static ct_status run_words(char **words) {
     return CT_OK;
 }
 
-/* One training of a case into <dir>/<name>. extra: more options, NULL at the end. */
+/* One training of a case into <dir>/<name>. extra: more options, NULL at the end; or NULL. */
 static ct_status train(const verify *v, const char *algorithm, int n_ranks, int n_threads,
                        const char *name, const char *const *extra) {
     char count[16], threads[16], out[128], method[48];
@@ -129,7 +129,8 @@ static ct_status train(const verify *v, const char *algorithm, int n_ranks, int 
     for (int k = 0; k < 3 && n_ranks > 1; k++) words[n++] = (char *)launch[k];
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) words[n++] = (char *)fixed[k];
     for (int k = 0; k < v->n_options && n < MAX_WORDS - 8; k++) words[n++] = v->options[k];
-    for (; *extra != NULL && n < MAX_WORDS - 1; extra++) words[n++] = (char *)*extra;
+    for (; extra != NULL && *extra != NULL && n < MAX_WORDS - 1; extra++)
+        words[n++] = (char *)*extra;
     return run_words(words);
 }
 
@@ -151,8 +152,8 @@ static void forget_seconds(ct_blob *blob) {
     }
 }
 
-static ct_status same_file(const verify *v, const char *name, ct_record_file file, bool *same) {
-    ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, name);
+static ct_status same_file(const verify *v, ct_record_file file, bool *same) {
+    ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, "other");
     CT_SCOPED(ct_blob) x = {0};
     CT_SCOPED(ct_blob) y = {0};
     CT_TRY(ct_file_read(ct_record_path(one.text, file).text, SIZE_MAX / 2, &x));
@@ -165,29 +166,26 @@ static ct_status same_file(const verify *v, const char *name, ct_record_file fil
     return CT_OK;
 }
 
-static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
+/* The run in "other", which then goes, with the one in "one". */
+static ct_status compare(verify *v, const char *algorithm, const char *how) {
     static const ct_record_file files[] = {CT_FILE_CONSENSUS, CT_FILE_AGENTS, CT_FILE_METRICS,
                                            CT_FILE_EVALUATION, CT_FILE_SETTING};
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
-        bool same = false;
-        CT_TRY(same_file(v, name, files[k], &same));
-        if (same) continue;
-        printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
-        v->n_different++;
-        return CT_OK;
+    bool same = true;
+    for (size_t k = 0; k < sizeof files / sizeof *files && same; k++) {
+        CT_TRY(same_file(v, files[k], &same));
+        if (!same) printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
     }
-    v->n_same++;
+    v->n_same += same;
+    v->n_different += !same;
+    clean(v, "other");
     return CT_OK;
 }
 
 static ct_status try_spread(verify *v, const char *algorithm, int n_ranks, int n_threads) {
-    static const char *const none[] = {NULL};
     char how[64];
     snprintf(how, sizeof how, "%d ranks, %d threads", n_ranks, n_threads);
-    CT_TRY(train(v, algorithm, n_ranks, n_threads, "other", none));
-    CT_TRY(compare(v, algorithm, "other", how));
-    clean(v, "other");
-    return CT_OK;
+    CT_TRY(train(v, algorithm, n_ranks, n_threads, "other", NULL));
+    return compare(v, algorithm, how);
 }
 
 /* Stopped after some iterations on some ranks, resumed on others. */
@@ -198,15 +196,12 @@ static ct_status try_resume(verify *v, const char *algorithm, int first, int sec
     snprintf(how, sizeof how, "stopped on %d ranks, resumed on %d", first, second);
     CT_TRY(train(v, algorithm, first, 1, "other", stop));
     CT_TRY(train(v, algorithm, second, 1, "other", go_on));
-    CT_TRY(compare(v, algorithm, "other", how));
-    clean(v, "other");
-    return CT_OK;
+    return compare(v, algorithm, how);
 }
 
 static ct_status verify_case(verify *v, const char *algorithm) {
-    static const char *const none[] = {NULL};
     int n_before = v->n_different, most = 1;
-    CT_TRY(train(v, algorithm, 1, 1, "one", none));
+    CT_TRY(train(v, algorithm, 1, 1, "one", NULL));
     for (int r = 0; r < v->n_ranks; r++) {
         if (v->ranks[r] > 1 && !v->has_mpirun) continue;
         if (v->ranks[r] > most) most = v->ranks[r];
