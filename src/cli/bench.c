@@ -27,8 +27,7 @@ void ct_cli_bench_help(FILE *out) {
 
 typedef struct bench {
     int64_t n_warmup, n_repeat;
-    bool as_json;
-    double *ms; /* [n_repeat] */
+    double *ms; /* [n_repeat] lent */
     /* of the timed iterations, this rank's */
     double wall_ms, cpu_ms, waited_ms;
 } bench;
@@ -46,7 +45,7 @@ static double clock_ms(clockid_t clock) {
 }
 
 static double now_ms(void) {
-    return clock_ms(CLOCK_MONOTONIC);
+    return 1e3 * ct_seconds();
 }
 
 static int by_value(const void *a, const void *b) {
@@ -100,7 +99,7 @@ static void count_macs(const ct_run *run, double *own, double *cross) {
 
 /* The same run without the contrastive terms, to see what they cost. */
 static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms) {
-    ct_run run;
+    CT_SCOPED(ct_run) run = {0};
     ct_config plain = *config;
     double fastest;
     CT_TRY(ct_config_choose(&plain));
@@ -109,22 +108,19 @@ static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms)
     CT_TRY(ct_config_set(&plain, "lambda-m", "0"));
     CT_TRY(ct_config_set(&plain, "lambda-d", "0"));
     CT_TRY(ct_run_create(&plain, &run));
-    ct_status status = time_steps(&run, b, ms, &fastest);
-    ct_run_free(&run);
-    return status;
+    return time_steps(&run, b, ms, &fastest);
 }
 
 /* The largest value of any rank. */
 static ct_status largest(ct_run *run, double mine, double *out) {
     int n = run->agents.n, n_rows = run->agents.n_rows;
-    double *own = ct_new(double, (size_t)(n + n_rows));
-    if (own == NULL) return ct_fail(CT_NOMEM, "no memory for the ranks' times");
+    CT_SCOPED_BLOCK(double) own = NULL;
+    CT_TRY(ct_make(&own, (size_t)(n + n_rows), "the ranks' times"));
     for (int i = 0; i < n; i++) own[i] = mine;
-    ct_status status = ct_transport_gather(run->transport, own, sizeof *own, own + n);
+    CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, own + n));
     *out = mine;
-    for (int row = 0; row < n_rows && status == CT_OK; row++) *out = fmax(*out, own[n + row]);
-    ct_free(own);
-    return status;
+    for (int row = 0; row < n_rows; row++) *out = fmax(*out, own[n + row]);
+    return CT_OK;
 }
 
 static ct_status measure(const ct_config *config, bench *b, ct_run *run, result *r) {
@@ -185,7 +181,7 @@ static ct_status print_json(const ct_run *run, const result *r) {
                   {"cpu_ms_per_iteration", r->cpu_ms},
                   {"wait_share", r->wait_share},
                   {"peak_memory_bytes", (double)ct_peak_bytes()}};
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "{\"model\": ");
     ct_json_add_string(&text, run->config.model);
     ct_text_add(&text, ", \"device\": ");
@@ -196,38 +192,30 @@ static ct_status print_json(const ct_run *run, const result *r) {
         ct_text_add(&text, ", \"%s\": ", fields[i].name);
         ct_json_add_number(&text, fields[i].value);
     }
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) printf("%s}\n", text.chars);
-    ct_text_free(&text);
-    return status;
+    CT_TRY(ct_text_status(&text));
+    printf("%s}\n", text.chars);
+    return CT_OK;
 }
 
 ct_status ct_cli_bench(int n_args, char **args) {
+    CT_SCOPED(ct_run) run = {0};
+    CT_SCOPED_BLOCK(double) ms = NULL;
     ct_own own;
     ct_config config;
-    ct_run run;
     result r = {0};
-    int n_words;
     ct_config_init(&config);
     ct_config_set(&config, "partition", "iid");
     CT_TRY(ct_own_take("bench", &n_args, args, &own));
-    bench b = {.n_warmup = ct_own_whole(&own, "warmup"),
-               .n_repeat = ct_own_whole(&own, "repeat"),
-               .as_json = ct_own_is_given(&own, "json")};
-    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
-    ct_cli_quiet(config.quiet || b.as_json);
-    b.ms = ct_new(double, (size_t)b.n_repeat);
-    if (b.ms == NULL) return ct_fail(CT_NOMEM, "no memory for %lld times", (long long)b.n_repeat);
-    ct_status status = ct_run_create(&config, &run);
-    if (status == CT_OK) {
-        status = measure(&config, &b, &run, &r);
-        bool tells = status == CT_OK && ct_run_leads(&run);
-        if (tells && b.as_json)
-            status = print_json(&run, &r);
-        else if (tells)
-            print(&run, &r);
-        ct_run_free(&run);
-    }
-    ct_free(b.ms);
-    return status;
+    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0));
+    bench b = {.n_warmup = ct_own_whole(&own, "warmup"), .n_repeat = ct_own_whole(&own, "repeat")};
+    bool as_json = ct_own_is_given(&own, "json");
+    ct_cli_quiet(config.quiet || as_json);
+    CT_TRY(ct_make(&ms, (size_t)b.n_repeat, "the times"));
+    b.ms = ms;
+    CT_TRY(ct_run_create(&config, &run));
+    CT_TRY(measure(&config, &b, &run, &r));
+    if (!ct_run_leads(&run)) return CT_OK;
+    if (as_json) return print_json(&run, &r);
+    print(&run, &r);
+    return CT_OK;
 }

@@ -14,10 +14,10 @@
 #undef COMMAND
 
 /* Options of an argument list into a config: --name value, --name=value, switches, aliases and
- * --config FILE. Arguments that are no options go to `words` (at most max_words), or are refused.
- */
+ * --config FILE. Arguments that are no options go to `words` (at most max_words; the others stay
+ * as they were), or are refused. */
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
-                         int max_words, int *n_words);
+                         int max_words);
 
 /* Every option of a run, for help texts. */
 void ct_cli_options_help(FILE *out);
@@ -38,7 +38,6 @@ bool ct_own_is_given(const ct_own *own, const char *name);
 const char *ct_own_text(const ct_own *own, const char *name);
 int64_t ct_own_whole(const ct_own *own, const char *name);
 void ct_own_help(const char *command, FILE *out);
-ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name, const char **value);
 
 /* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */
 void ct_cli_quiet(bool quiet);

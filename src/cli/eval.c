@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "record/file.h"
 #include "run/run.h"
-#include "util/log.h"
+#include "util/memory.h"
 
 void ct_cli_eval_help(FILE *out) {
     fputs("usage: crosstalk eval RUN [--option value ...]\n"
@@ -23,22 +23,19 @@ static ct_status read_run(ct_config *config, const char *dir) {
 
 ct_status ct_cli_eval(int n_args, char **args) {
     ct_config config;
-    ct_run run;
+    CT_SCOPED(ct_run) run = {0};
     const char *dir = NULL;
     double accuracy, loss;
-    int n_words;
     ct_config_init(&config);
-    CT_TRY(ct_cli_options(n_args, args, &config, &dir, 1, &n_words));
+    CT_TRY(ct_cli_options(n_args, args, &config, &dir, 1));
     ct_cli_quiet(config.quiet);
     if (dir != NULL) CT_TRY(read_run(&config, dir));
     if (config.init[0] == '\0')
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
     ct_config_only_test(&config);
     CT_TRY(ct_run_create(&config, &run));
-    ct_status status = ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss);
-    if (status == CT_OK)
-        printf("%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy,
-               loss, run.dataset.test.n, config.dataset);
-    ct_run_free(&run);
-    return status;
+    CT_TRY(ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss));
+    printf("%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy, loss,
+           run.dataset.test.n, config.dataset);
+    return CT_OK;
 }

@@ -6,7 +6,7 @@
 #include "data/dataset.h"
 #include "data/partition.h"
 #include "topology/schedule.h"
-#include "util/text.h"
+#include "util/memory.h"
 
 typedef void (*each_function)(void (*each)(void *context, const char *name, const char *text),
                               void *context);
@@ -43,7 +43,7 @@ typedef struct model_table {
 static void print_model(void *context, const char *name, const char *text) {
     const model_table *table = context;
     ct_model_spec spec = {.name = name, .n_classes = table->n_classes, .norm = table->norm};
-    ct_graph g;
+    CT_SCOPED(ct_graph) g = {0};
     ct_model_usual_input(name, &spec.input);
     if (table->side > 0) spec.input.h = spec.input.w = table->side;
     if (CT_CATCH(NULL, ct_graph_create(&spec, &g)) != CT_OK) { /* these images do not fit */
@@ -55,7 +55,6 @@ static void print_model(void *context, const char *name, const char *text) {
     snprintf(shape, sizeof shape, "%dx%dx%d", spec.input.c, spec.input.h, spec.input.w);
     printf("  %-12s %-10s %12zu %9zu %13.2f  %s\n", name, shape, g.n_weights,
            ct_graph_n_features(&g), 2e-6 * ct_graph_macs(&g, g.logits), text);
-    ct_graph_free(&g);
 }
 
 static ct_status list_models(int n_args, char **args) {
@@ -66,10 +65,9 @@ static ct_status list_models(int n_args, char **args) {
     model_table table = {.n_classes = (int)ct_own_whole(&own, "classes"),
                          .side = (int)ct_own_whole(&own, "image-size"),
                          .norm = ct_own_text(&own, "norm")};
-    ct_graph probe; /* a bad norm is the user's mistake, not every model's */
+    CT_SCOPED(ct_graph) probe = {0}; /* a bad norm is the user's mistake, not every model's */
     CT_TRY(
         ct_graph_create(&(ct_model_spec){"mlp", {1, 1, 1}, table.n_classes, table.norm}, &probe));
-    ct_graph_free(&probe);
     printf("  %-12s %-10s %12s %9s %13s\n", "model", "images", "parameters", "features",
            "MFLOP/sample");
     ct_model_each(print_model, &table);

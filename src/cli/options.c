@@ -134,9 +134,9 @@ static ct_status set_option(ct_config *config, int n_args, char **args, int *at)
 }
 
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
-                         int max_words, int *n_words) {
+                         int max_words) {
     ct_own own;
-    *n_words = 0;
+    int n_words = 0;
     CT_TRY(ct_own_take("run", &n_args, args, &own));
     if (ct_own_is_given(&own, "qgm")) CT_TRY(set_qgm(config, ct_own_text(&own, "qgm")));
     for (int at = 0; at < n_args; at++) {
@@ -144,9 +144,9 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
             CT_TRY(set_option(config, n_args, args, &at));
             continue;
         }
-        if (*n_words == max_words)
+        if (n_words == max_words)
             return ct_fail(CT_INVAL, "'%s' is no option; options begin with --", args[at]);
-        words[(*n_words)++] = args[at];
+        words[n_words++] = args[at];
     }
     const char *file = ct_own_text(&own, "config");
     return file != NULL ? ct_config_read(config, file) : CT_OK;
@@ -188,11 +188,4 @@ ct_status ct_cli_may_write(const char *path, bool force) {
 ct_status ct_cli_one_seed(const ct_config *config) {
     if (config->seeds[0] == '\0') return CT_OK;
     return ct_fail(CT_INVAL, "--seeds: this shows one of them; name it with --seed");
-}
-
-ct_status ct_cli_own_option(int n_args, char **args, int *at, const char *name,
-                            const char **value) {
-    ct_option any = {.command = "", .name = name, .kind = CT_KIND_TEXT};
-    *value = NULL;
-    return is_named(args[*at], name) ? take_value(&any, n_args, args, at, value) : CT_OK;
 }

@@ -57,18 +57,17 @@ static void name_split(const ct_config *c, char *out, size_t size) {
 
 /* Names of the classes, one after the other in the data set, as a list; NULL if there are none. */
 static ct_status list_names(const ct_dataset *d, char ***out) {
-    *out = NULL;
     if (d->class_names == NULL) return CT_OK;
-    *out = ct_new(char *, (size_t)d->n_classes);
-    if (*out == NULL) return ct_fail(CT_NOMEM, "no memory for the names");
+    CT_TRY(ct_make(out, (size_t)d->n_classes, "the names"));
     for (int k = 0; k < d->n_classes; k++) (*out)[k] = (char *)ct_dataset_class_name(d, k);
     return CT_OK;
 }
 
 static ct_status draw(const charts *to, const ct_config *c, const ct_dataset *d,
                       const uint32_t *table, int n_agents) {
-    char title[160], **names = NULL;
-    ct_text svg = {0};
+    char title[160];
+    CT_SCOPED_BLOCK(char *) names = NULL;
+    CT_SCOPED(ct_text) svg = {0};
     if (to->svg == NULL && to->png == NULL) return CT_OK;
     CT_TRY(list_names(d, &names));
     name_split(c, title, sizeof title);
@@ -80,24 +79,19 @@ static ct_status draw(const charts *to, const ct_config *c, const ct_dataset *d,
                           .n_classes = d->n_classes,
                           .names = names};
     ct_bubbles_draw(&bubbles, &svg);
-    ct_status status = ct_text_status(&svg);
-    if (status == CT_OK && to->svg != NULL) status = ct_file_write(to->svg, svg.chars, svg.n);
-    if (status == CT_OK && to->png != NULL) status = ct_raster_write(to->png, &svg, 2);
-    ct_text_free(&svg);
-    ct_free(names);
-    return status;
+    CT_TRY(ct_text_status(&svg));
+    if (to->svg != NULL) CT_TRY(ct_file_write(to->svg, svg.chars, svg.n));
+    return to->png != NULL ? ct_raster_write(to->png, &svg, 2) : CT_OK;
 }
 
 static ct_status report(const ct_config *c, const charts *to, const ct_dataset *d,
                         const ct_partition *p) {
     ct_partition_facts f;
-    uint32_t *table = ct_new(uint32_t, (size_t)p->n_agents * (size_t)d->n_classes);
-    if (table == NULL) return ct_fail(CT_NOMEM, "no memory for the table");
+    CT_SCOPED_BLOCK(uint32_t) table = NULL;
+    CT_TRY(ct_make(&table, (size_t)p->n_agents * (size_t)d->n_classes, "the table"));
     ct_partition_measure(p, d->train.labels, d->n_classes, table, &f);
     print_table(table, p->n_agents, d->n_classes);
-    ct_status status = draw(to, c, d, table, p->n_agents);
-    ct_free(table);
-    if (status != CT_OK) return status;
+    CT_TRY(draw(to, c, d, table, p->n_agents));
     printf("%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
            "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
            f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
@@ -107,12 +101,11 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
 ct_status ct_cli_partition(int n_args, char **args) {
     ct_config c;
     ct_own own;
-    int n_words;
-    ct_dataset d = {0};
-    ct_partition p = {0};
+    CT_SCOPED(ct_dataset) d = {0};
+    CT_SCOPED(ct_partition) p = {0};
     ct_config_init(&c);
     CT_TRY(ct_own_take("partition", &n_args, args, &own));
-    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0));
     charts to = {.svg = ct_own_text(&own, "svg"), .png = ct_own_text(&own, "png")};
     CT_TRY(ct_cli_one_seed(&c));
     if (to.png != NULL) CT_TRY(ct_raster_check());
@@ -120,13 +113,10 @@ ct_status ct_cli_partition(int n_args, char **args) {
     CT_TRY(ct_cli_may_write(to.png, c.force));
     CT_TRY(ct_cli_may_write(c.out, c.force));
     CT_TRY(ct_run_name_data(&c));
-    ct_status status = ct_run_open_data(&c, 0, &d);
-    if (status == CT_OK && d.train_numbers != NULL)
-        status =
-            ct_fail(CT_INVAL, "%s is a part of a data set, and only the whole is split", d.source);
-    if (status == CT_OK) status = ct_run_partition(&c, &d, (uint64_t)c.seed, &p);
-    if (status == CT_OK) status = report(&c, &to, &d, &p);
-    ct_partition_free(&p);
-    ct_dataset_free(&d);
-    return status;
+    CT_TRY(ct_run_open_data(&c, 0, &d));
+    if (d.train_numbers != NULL)
+        return ct_fail(CT_INVAL, "%s is a part of a data set, and only the whole is split",
+                       d.source);
+    CT_TRY(ct_run_partition(&c, &d, (uint64_t)c.seed, &p));
+    return report(&c, &to, &d, &p);
 }

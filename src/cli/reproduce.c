@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/studies.h"
-#include "study/study.h"
+#include "util/memory.h"
 
 void ct_cli_reproduce_help(FILE *out) {
     fputs(
@@ -26,19 +26,16 @@ void ct_cli_reproduce_help(FILE *out) {
 ct_status ct_cli_reproduce(int n_args, char **args) {
     ct_study_request request = {0};
     ct_config given;
-    ct_study study;
+    CT_SCOPED(ct_study) study = {0};
     const char *word = NULL;
-    int n_words;
     ct_config_init(&given);
     CT_TRY(ct_cli_study_options(&n_args, args, &request));
-    CT_TRY(ct_cli_options(n_args, args, &given, &word, 1, &n_words));
-    if (n_words == 0)
+    CT_TRY(ct_cli_options(n_args, args, &given, &word, 1));
+    if (word == NULL)
         return ct_fail(CT_INVAL, "name a table or figure; crosstalk reproduce list names them");
     if (strcmp(word, "list") == 0) return ct_study_list(stdout);
     CT_TRY(ct_study_open(word, &study));
     snprintf(study.out, sizeof study.out, "results/%s%s", study.name,
              request.is_quick ? "-quick" : "");
-    ct_status status = ct_cli_study(&study, &given, &request);
-    ct_study_free(&study);
-    return status;
+    return ct_cli_study(&study, &given, &request);
 }

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "record/record.h"
 #include "util/log.h"
-#include "util/text.h"
+#include "util/memory.h"
 
 void ct_cli_show_help(FILE *out) {
     fputs("usage: crosstalk show RUN...\n\n"
@@ -103,7 +103,7 @@ ct_status ct_cli_show(int n_args, char **args) {
     int width, n_shown = 0;
     CT_TRY(check_names(n_args, args, &width));
     for (int i = 0; i < n_args; i++) {
-        ct_record run;
+        CT_SCOPED(ct_record) run = {0};
         ct_error error;
         if (CT_CATCH(&error, open_run(args[i], &run)) != CT_OK) {
             if (n_args == 1) return ct_fail_again(&error);
@@ -112,7 +112,6 @@ ct_status ct_cli_show(int n_args, char **args) {
         }
         if (n_shown++ == 0) print_heading(width);
         print_row(args[i], width, &run);
-        ct_record_free(&run);
     }
     return n_shown > 0 ? CT_OK : ct_fail(CT_IO, "none of these is a finished run");
 }

@@ -47,10 +47,10 @@ static ct_status show(ct_study *study) {
     return ct_study_print(study, stdout);
 }
 
-static ct_status run(ct_study *study, const ct_study_request *request, bool is_forced) {
+static ct_status run(ct_study *study, bool is_forced) {
     int n_left = 0;
     ct_error error;
-    ct_status status = CT_CATCH(&error, ct_study_run(study, request, &n_left));
+    ct_status status = CT_CATCH(&error, ct_study_run(study, &n_left));
     if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
     CT_TRY(show(study));
     return say_left(status, n_left, is_forced);
@@ -73,5 +73,5 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
     if (request->reuse) CT_TRY(ct_study_reuse(study));
-    return request->table_only ? show(study) : run(study, request, given->force);
+    return request->table_only ? show(study) : run(study, given->force);
 }

@@ -35,7 +35,6 @@ typedef struct axis {
 typedef struct sweep {
     axis axes[MAX_AXES];
     int n_axes;
-    ct_study study;
 } sweep;
 
 /* ---- axes ---- */
@@ -64,12 +63,9 @@ static ct_status add_field(void *context, const char *field) {
 }
 
 static ct_status add_axis(sweep *s, const char *given, const char *list) {
-    const char *name = ct_config_name(given);
-    if (name == NULL) {
-        ct_config any;
-        ct_config_init(&any);
-        return ct_config_set(&any, given, "");
-    }
+    const ct_option *option;
+    CT_TRY(ct_schema_look_up(given, &option));
+    const char *name = option->name;
     if (ct_config_is_single(name))
         return ct_fail(CT_INVAL, "--grid: '%s' cannot be swept over", name);
     for (int k = 0; k < s->n_axes; k++)
@@ -79,88 +75,75 @@ static ct_status add_axis(sweep *s, const char *given, const char *list) {
     axis *a = &s->axes[s->n_axes++];
     snprintf(a->name, sizeof a->name, "%s", name);
     if (strchr(list, '|') == NULL) return ct_split(list, add_field, a);
-    for (const char *at = list; at != NULL;) {
+    for (const char *at = list, *bar; at != NULL; at = bar != NULL ? bar + 1 : NULL) {
         char value[CT_CONFIG_TEXT];
+        bar = strchr(at, '|');
         snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "|"), at);
         CT_TRY(add_value(a, value));
-        at = strchr(at, '|');
-        if (at != NULL) at++;
     }
     return CT_OK;
 }
 
 /* "a=1,2;b=x|y" */
 static ct_status add_grid(sweep *s, const char *grid) {
-    while (*grid != '\0') {
+    for (size_t n; *grid != '\0'; grid += n + (grid[n] == ';')) {
         char part[CT_CONFIG_TEXT];
-        size_t n = strcspn(grid, ";");
+        n = strcspn(grid, ";");
         snprintf(part, sizeof part, "%.*s", (int)n, grid + strspn(grid, " "));
         char *equals = strchr(part, '=');
         if (equals == NULL || n >= sizeof part)
             return ct_fail(CT_INVAL, "--grid: '%s' is not of the form option=value,value", part);
         *equals = '\0';
         CT_TRY(add_axis(s, part, equals + 1));
-        grid += n + (grid[n] == ';');
     }
     return CT_OK;
 }
 
-/* --name A,B or --name=A,B of an option that has single values. */
-static ct_status take_axis(sweep *s, int n_args, char **args, int *at, bool *is_ours) {
-    char name[64];
-    const char *value = NULL, *arg = args[*at];
-    *is_ours = false;
-    if (strncmp(arg, "--", 2) != 0) return CT_OK;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(arg + 2, "="), arg + 2);
-    if (!ct_config_may_be_listed(name)) return CT_OK;
-    const char *equals = strchr(arg, '=');
-    if (equals != NULL) value = equals + 1;
-    if (equals == NULL && *at + 1 < n_args) value = args[*at + 1];
-    if (value == NULL || strchr(value, ',') == NULL) return CT_OK;
-    *is_ours = true;
-    if (equals == NULL) ++*at;
-    return add_axis(s, name, value);
-}
-
-/* Takes the options that have lists of values out of the arguments. */
+/* Takes the options that have lists of values out of the arguments: --name A,B or --name=A,B of one
+ * that has single values. */
 static ct_status take_axes(sweep *s, int *n_args, char **args) {
     int n_left = 0;
     for (int at = 0; at < *n_args; at++) {
-        bool is_axis;
-        CT_TRY(take_axis(s, *n_args, args, &at, &is_axis));
-        if (!is_axis) args[n_left++] = args[at];
+        char name[64] = "";
+        const char *equals = strchr(args[at], '=');
+        const char *value = equals != NULL ? equals + 1 : at + 1 < *n_args ? args[at + 1] : "";
+        if (strncmp(args[at], "--", 2) == 0)
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(args[at] + 2, "="), args[at] + 2);
+        if (!ct_config_may_be_listed(name) || strchr(value, ',') == NULL) {
+            args[n_left++] = args[at];
+            continue;
+        }
+        at += equals == NULL;
+        CT_TRY(add_axis(s, name, value));
     }
     *n_args = n_left;
     if (s->n_axes > 0) return CT_OK;
     return ct_fail(CT_INVAL, "give an option several values, as in --lambda-m 1,.1,.01");
 }
 
-/* ---- the study ---- */
+/* ---- combinations ---- */
 
-/* The k-th combination; the last axis runs fastest. */
-static ct_status add_row(sweep *s, int k) {
-    char label[2 * CT_STUDY_LABEL] = "", name[2 * CT_STUDY_LABEL] = "";
-    int index[MAX_AXES];
-    for (int a = s->n_axes - 1; a >= 0; k /= s->axes[a].n, a--) index[a] = k % s->axes[a].n;
+/* The k-th one; the last axis varies fastest. */
+static ct_status add_row(const sweep *s, int k, ct_study *study) {
+    char label[CT_STUDY_LABEL * MAX_AXES] = "", name[CT_STUDY_LABEL * MAX_AXES] = "";
+    const char *values[MAX_AXES];
+    for (int a = s->n_axes - 1; a >= 0; k /= s->axes[a].n, a--)
+        values[a] = s->axes[a].values[k % s->axes[a].n];
     for (int a = 0; a < s->n_axes; a++) {
-        const char *value = s->axes[a].values[index[a]];
         size_t n = strlen(label), m = strlen(name);
-        snprintf(label + n, sizeof label - n, "%s%s", a > 0 ? " | " : "", value);
-        snprintf(name + m, sizeof name - m, "%s%s_%s", a > 0 ? " " : "", s->axes[a].name, value);
+        snprintf(label + n, sizeof label - n, "%s%s", a > 0 ? " | " : "", values[a]);
+        snprintf(name + m, sizeof name - m, "%s%s_%s", a > 0 ? " " : "", s->axes[a].name,
+                 values[a]);
+        CT_TRY(ct_study_set(study, study->n_rows, s->axes[a].name, values[a]));
     }
     if (strlen(label) >= CT_STUDY_LABEL || strlen(name) >= CT_STUDY_LABEL)
         return ct_fail(CT_INVAL, "the values of a combination are too long: %s", label);
-    ct_study *study = &s->study;
     CT_TRY(ct_study_add_line(&study->rows, &study->n_rows, label, 0));
-    ct_study_line *row = &study->rows[study->n_rows - 1];
-    memcpy(row->name, name, sizeof row->name);
-    for (int a = 0; a < s->n_axes; a++)
-        CT_TRY(ct_settings_add(&row->options, s->axes[a].name, s->axes[a].values[index[a]], 0));
+    memcpy(study->rows[study->n_rows - 1].name, name, CT_STUDY_LABEL);
     return CT_OK;
 }
 
-static ct_status build(sweep *s, const ct_config *given) {
-    ct_study *study = &s->study;
+static ct_status build(const sweep *s, const ct_config *given, ct_study *study) {
     int64_t n = 1;
     char names[CT_STUDY_LABEL] = "";
     for (int a = 0; a < s->n_axes; a++) {
@@ -177,36 +160,27 @@ static ct_status build(sweep *s, const ct_config *given) {
     snprintf(study->title, sizeof study->title, "Sweep on %.40s, %lld combinations", given->dataset,
              (long long)n);
     snprintf(study->out, sizeof study->out, "runs/sweep-%.60s-%s", given->dataset, names);
-    for (int k = 0; k < (int)n; k++) CT_TRY(add_row(s, k));
+    for (int k = 0; k < (int)n; k++) CT_TRY(add_row(s, k, study));
     return CT_OK;
 }
 
-static ct_status run(sweep *s, int n_args, char **args) {
+ct_status ct_cli_sweep(int n_args, char **args) {
+    CT_SCOPED(ct_study) study = {0};
+    sweep s = {.n_axes = 0};
     ct_study_request request = {0};
-    ct_study *study = &s->study;
     ct_config given;
     ct_own own;
-    int n_words;
     ct_config_init(&given);
     CT_TRY(ct_cli_study_options(&n_args, args, &request));
     CT_TRY(ct_own_take("sweep", &n_args, args, &own));
     request.at_once = (int)ct_own_whole(&own, "at-once");
-    CT_TRY(ct_study_add_metrics(ct_own_text(&own, "show"), study->shown, &study->n_shown));
-    study->sort_by = study->shown[0];
+    CT_TRY(ct_study_add_metrics(ct_own_text(&own, "show"), study.shown, &study.n_shown));
+    study.sort_by = study.shown[0];
     const char *grid = ct_own_text(&own, "grid"), *sort_by = ct_own_text(&own, "sort-by");
-    if (sort_by != NULL) CT_TRY(ct_metric_find(sort_by, &study->sort_by));
-    if (grid != NULL) CT_TRY(add_grid(s, grid));
-    CT_TRY(take_axes(s, &n_args, args));
-    CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0, &n_words));
-    CT_TRY(build(s, &given));
-    return ct_cli_study(&s->study, &given, &request);
-}
-
-ct_status ct_cli_sweep(int n_args, char **args) {
-    sweep *s = ct_new(sweep, 1);
-    if (s == NULL) return ct_no_memory("a sweep");
-    ct_status status = run(s, n_args, args);
-    ct_study_free(&s->study);
-    ct_free(s);
-    return status;
+    if (sort_by != NULL) CT_TRY(ct_metric_find(sort_by, &study.sort_by));
+    if (grid != NULL) CT_TRY(add_grid(&s, grid));
+    CT_TRY(take_axes(&s, &n_args, args));
+    CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0));
+    CT_TRY(build(&s, &given, &study));
+    return ct_cli_study(&study, &given, &request);
 }

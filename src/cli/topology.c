@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "schema/config.h"
 #include "topology/schedule.h"
+#include "util/memory.h"
 
 void ct_cli_topology_help(FILE *out) {
     fputs("usage: crosstalk topology [--topology NAME] [--agents N] [--weights NAME] [--seed S]\n\n"
@@ -29,23 +30,19 @@ static void print_facts(const ct_topology *t, const ct_topology_facts *f) {
 }
 
 static ct_status show_graph(const ct_config *c) {
-    ct_topology t = {0};
-    ct_sparse w = {0};
+    CT_SCOPED(ct_topology) t = {0};
+    CT_SCOPED(ct_sparse) w = {0};
     ct_topology_facts facts;
-    ct_status status = ct_topology_create(c->topology, (int)c->agents, (uint64_t)c->seed, &t);
-    if (status == CT_OK) status = ct_mixing_create(&t, c->weights, &w);
-    if (status == CT_OK) status = ct_topology_measure(&t, &w, &facts);
-    if (status == CT_OK) {
-        print_agents(&t, &w, "neighbours");
-        print_facts(&t, &facts);
-    }
-    ct_sparse_free(&w);
-    ct_topology_free(&t);
-    return status;
+    CT_TRY(ct_topology_create(c->topology, (int)c->agents, (uint64_t)c->seed, &t));
+    CT_TRY(ct_mixing_create(&t, c->weights, &w));
+    CT_TRY(ct_topology_measure(&t, &w, &facts));
+    print_agents(&t, &w, "neighbours");
+    print_facts(&t, &facts);
+    return CT_OK;
 }
 
 static ct_status show_schedule(const ct_config *c) {
-    ct_schedule s = {0};
+    CT_SCOPED(ct_schedule) s = {0};
     double left = 1;
     uint64_t seed = (uint64_t)c->seed;
     CT_TRY(ct_schedule_create(c->topology, (int)c->agents, &seed, 1, &s));
@@ -62,19 +59,17 @@ static ct_status show_schedule(const ct_config *c) {
         printf("drawn anew for every iteration");
     puts(s.is_balanced ? ", rows and columns of W sum to 1"
                        : ", columns of W sum to 1, rows do not (for sgp)");
-    ct_status status = s.is_balanced ? ct_schedule_contraction(&s, &left) : CT_OK;
-    if (status == CT_OK && s.is_balanced)
-        printf("of a disagreement, at most %.4g is left after %s\n", left,
-               s.period > 0 ? "a period" : "32 iterations");
-    ct_schedule_free(&s);
-    return status;
+    if (!s.is_balanced) return CT_OK;
+    CT_TRY(ct_schedule_contraction(&s, &left));
+    printf("of a disagreement, at most %.4g is left after %s\n", left,
+           s.period > 0 ? "a period" : "32 iterations");
+    return CT_OK;
 }
 
 ct_status ct_cli_topology(int n_args, char **args) {
     ct_config c;
-    int n_words;
     ct_config_init(&c);
-    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0, &n_words));
+    CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0));
     CT_TRY(ct_cli_one_seed(&c));
     if (c.out[0] != '\0') return ct_fail(CT_INVAL, "--out: a graph is printed, not written");
     return ct_schedule_is_known(c.topology) ? show_schedule(&c) : show_graph(&c);

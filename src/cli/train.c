@@ -19,9 +19,8 @@ void ct_cli_train_help(FILE *out) {
 
 ct_status ct_cli_train(int n_args, char **args) {
     ct_config config;
-    int n_words;
     ct_config_init(&config);
-    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0, &n_words));
+    CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0));
     ct_cli_quiet(config.quiet);
     return ct_train(&config);
 }

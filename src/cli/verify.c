@@ -64,7 +64,12 @@ static ct_status add_case(void *context, const char *field) {
     verify *v = context;
     char name[48];
     const ct_algo *algo;
-    if (strcmp(field, "ccl") == 0) field = "qg-dsgdm:ccl"; /* as train has it */
+    const ct_algo_alias *alias = ct_algo_alias_find(field); /* an algorithm with a loss */
+    if (alias != NULL && v->n_cases < MAX_CASES) {
+        snprintf(v->cases[v->n_cases++], sizeof v->cases[0], "%s:%s", alias->algorithm,
+                 alias->loss);
+        return CT_OK;
+    }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(field, ":"), field);
     const char *loss = strchr(field, ':');
     if (v->n_cases == MAX_CASES || (loss != NULL && strcmp(loss, ":ccl") != 0))
@@ -106,7 +111,7 @@ static ct_status run_words(char **words) {
     return CT_OK;
 }
 
-/* One training of a case into <dir>/<name>. extra: more options, NULL at the end. */
+/* One training of a case into <dir>/<name>. extra: more options, NULL at the end; or NULL. */
 static ct_status train(const verify *v, const char *algorithm, int n_ranks, int n_threads,
                        const char *name, const char *const *extra) {
     char count[16], threads[16], out[128], method[48];
@@ -124,7 +129,8 @@ static ct_status train(const verify *v, const char *algorithm, int n_ranks, int 
     for (int k = 0; k < 3 && n_ranks > 1; k++) words[n++] = (char *)launch[k];
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) words[n++] = (char *)fixed[k];
     for (int k = 0; k < v->n_options && n < MAX_WORDS - 8; k++) words[n++] = v->options[k];
-    for (; *extra != NULL && n < MAX_WORDS - 1; extra++) words[n++] = (char *)*extra;
+    for (; extra != NULL && *extra != NULL && n < MAX_WORDS - 1; extra++)
+        words[n++] = (char *)*extra;
     return run_words(words);
 }
 
@@ -146,47 +152,40 @@ static void forget_seconds(ct_blob *blob) {
     }
 }
 
-static ct_status same_file(const verify *v, const char *name, ct_record_file file, bool *same) {
-    ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, name);
-    ct_blob x = {0}, y = {0};
-    ct_status status = ct_file_read(ct_record_path(one.text, file).text, SIZE_MAX / 2, &x);
-    if (status == CT_OK)
-        status = ct_file_read(ct_record_path(other.text, file).text, SIZE_MAX / 2, &y);
-    if (status == CT_OK) {
-        if (file == CT_FILE_METRICS) {
-            forget_seconds(&x);
-            forget_seconds(&y);
-        }
-        *same = x.n == y.n && memcmp(x.bytes, y.bytes, x.n) == 0;
+static ct_status same_file(const verify *v, ct_record_file file, bool *same) {
+    ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, "other");
+    CT_SCOPED(ct_blob) x = {0};
+    CT_SCOPED(ct_blob) y = {0};
+    CT_TRY(ct_file_read(ct_record_path(one.text, file).text, SIZE_MAX / 2, &x));
+    CT_TRY(ct_file_read(ct_record_path(other.text, file).text, SIZE_MAX / 2, &y));
+    if (file == CT_FILE_METRICS) {
+        forget_seconds(&x);
+        forget_seconds(&y);
     }
-    ct_blob_free(&x);
-    ct_blob_free(&y);
-    return status;
+    *same = x.n == y.n && memcmp(x.bytes, y.bytes, x.n) == 0;
+    return CT_OK;
 }
 
-static ct_status compare(verify *v, const char *algorithm, const char *name, const char *how) {
+/* The run in "other", which then goes, with the one in "one". */
+static ct_status compare(verify *v, const char *algorithm, const char *how) {
     static const ct_record_file files[] = {CT_FILE_CONSENSUS, CT_FILE_AGENTS, CT_FILE_METRICS,
                                            CT_FILE_EVALUATION, CT_FILE_SETTING};
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
-        bool same = false;
-        CT_TRY(same_file(v, name, files[k], &same));
-        if (same) continue;
-        printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
-        v->n_different++;
-        return CT_OK;
+    bool same = true;
+    for (size_t k = 0; k < sizeof files / sizeof *files && same; k++) {
+        CT_TRY(same_file(v, files[k], &same));
+        if (!same) printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
     }
-    v->n_same++;
+    v->n_same += same;
+    v->n_different += !same;
+    clean(v, "other");
     return CT_OK;
 }
 
 static ct_status try_spread(verify *v, const char *algorithm, int n_ranks, int n_threads) {
-    static const char *const none[] = {NULL};
     char how[64];
     snprintf(how, sizeof how, "%d ranks, %d threads", n_ranks, n_threads);
-    CT_TRY(train(v, algorithm, n_ranks, n_threads, "other", none));
-    CT_TRY(compare(v, algorithm, "other", how));
-    clean(v, "other");
-    return CT_OK;
+    CT_TRY(train(v, algorithm, n_ranks, n_threads, "other", NULL));
+    return compare(v, algorithm, how);
 }
 
 /* Stopped after some iterations on some ranks, resumed on others. */
@@ -197,15 +196,12 @@ static ct_status try_resume(verify *v, const char *algorithm, int first, int sec
     snprintf(how, sizeof how, "stopped on %d ranks, resumed on %d", first, second);
     CT_TRY(train(v, algorithm, first, 1, "other", stop));
     CT_TRY(train(v, algorithm, second, 1, "other", go_on));
-    CT_TRY(compare(v, algorithm, "other", how));
-    clean(v, "other");
-    return CT_OK;
+    return compare(v, algorithm, how);
 }
 
 static ct_status verify_case(verify *v, const char *algorithm) {
-    static const char *const none[] = {NULL};
     int n_before = v->n_different, most = 1;
-    CT_TRY(train(v, algorithm, 1, 1, "one", none));
+    CT_TRY(train(v, algorithm, 1, 1, "one", NULL));
     for (int r = 0; r < v->n_ranks; r++) {
         if (v->ranks[r] > 1 && !v->has_mpirun) continue;
         if (v->ranks[r] > most) most = v->ranks[r];
@@ -234,21 +230,23 @@ static ct_status take_options(verify *v, int n_args, char **args) {
         CT_TRY(ct_split(ct_own_text(&own, "algorithms"), add_case, v));
     else
         ct_algo_each(add_both, v);
-    for (int at = 0; at < n_args; at++) v->options[v->n_options++] = args[at];
+    v->options = args;
+    v->n_options = n_args;
     return CT_OK;
 }
 
 /* What the launcher needs to start more ranks than there are cores, as any user. */
 static ct_status prepare(verify *v) {
-    static char small[] = "--dataset shapes --model mlp:16 --agents 6 --batch-size 16 "
-                          "--train-samples 600 --test-samples 100 --epochs 2 --lr 0.02";
+    static char *small[] = {
+        "--dataset=shapes",    "--model=mlp:16",     "--agents=6", "--batch-size=16",
+        "--train-samples=600", "--test-samples=100", "--epochs=2", "--lr=0.02"};
     ssize_t n = readlink("/proc/self/exe", v->program, sizeof v->program - 1);
     if (n <= 0) return ct_fail(CT_IO, "cannot find the name of this program");
     v->program[n] = '\0';
-    if (v->n_options == 0)
-        for (char *save, *w = strtok_r(small, " ", &save); w != NULL;
-             w = strtok_r(NULL, " ", &save))
-            v->options[v->n_options++] = w;
+    if (v->n_options == 0) {
+        v->options = small;
+        v->n_options = sizeof small / sizeof *small;
+    }
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
@@ -263,18 +261,16 @@ static ct_status prepare(verify *v) {
 
 ct_status ct_cli_verify(int n_args, char **args) {
     static verify v;
-    v.options = ct_new(char *, (size_t)n_args + 32);
-    if (v.options == NULL) return ct_fail(CT_NOMEM, "no memory for the options");
-    ct_status status = take_options(&v, n_args, args);
-    if (status == CT_OK) status = prepare(&v);
-    if (status == CT_OK && !v.has_mpirun)
+    CT_TRY(take_options(&v, n_args, args));
+    CT_TRY(prepare(&v));
+    if (!v.has_mpirun)
         printf("one process only: %s\n",
                CT_WITH_MPI ? "there is no mpirun here" : "this crosstalk was built without MPI");
+    ct_status status = CT_OK;
     for (int k = 0; k < v.n_cases && status == CT_OK; k++) status = verify_case(&v, v.cases[k]);
-    if (status == CT_OK) printf("%d the same, %d different\n", v.n_same, v.n_different);
-    if (status == CT_OK && v.n_different > 0)
-        status = ct_fail(CT_IO, "results depend on how the run is run; files are in %s", v.dir);
-    if (v.n_different == 0 && v.dir[0] != '\0') remove(v.dir);
-    ct_free(v.options);
-    return status;
+    if (v.n_different == 0) remove(v.dir);
+    CT_TRY(status);
+    printf("%d the same, %d different\n", v.n_same, v.n_different);
+    if (v.n_different == 0) return CT_OK;
+    return ct_fail(CT_IO, "results depend on how the run is run; files are in %s", v.dir);
 }

@@ -26,27 +26,10 @@ static ct_status entry_of(const ct_study *study, const ct_setting *s, int column
     return CT_OK;
 }
 
-static ct_status apply_one(const ct_study *study, const ct_setting *s, int column,
-                           ct_config *config) {
-    char value[CT_CONFIG_TEXT];
-    CT_TRY(entry_of(study, s, column, value));
-    return ct_config_set(config, s->name, value);
-}
-
-static ct_status apply(const ct_study *study, const ct_settings *settings, int column,
-                       ct_config *config) {
-    for (int k = 0; k < settings->n; k++) {
-        const ct_setting *s = &settings->items[k];
-        CT_TRY_AT(study, s->line, apply_one(study, s, column, config));
-    }
-    return CT_OK;
-}
-
 /* "86.63 +- 0.52", "0.351" or "-" */
 static ct_status read_paper(const ct_study *study, const ct_setting *paper, int column,
                             ct_estimate *out) {
     char text[CT_CONFIG_TEXT];
-    *out = (ct_estimate){.mean = NAN, .deviation = NAN};
     CT_TRY(entry_of(study, paper, column, text));
     if (text[0] == '\0' || strcmp(text, "-") == 0) return CT_OK;
     char mean[64], deviation[64] = "";
@@ -91,38 +74,30 @@ static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
 static ct_status simplify_seeds(ct_config *config) {
     if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
     CT_TRY(ct_config_set(config, "seed", config->seeds));
-    config->seeds[0] = '\0';
-    config->given[CT_OPT_seeds] = false;
+    ct_config_unset(config, CT_OPT_seeds);
     return CT_OK;
 }
 
-typedef struct search {
-    const char *dataset;
-    ct_path found; /* "": nothing yet */
-} search;
-
-/* imagenette-160 is named after imagenette. */
-static ct_status look_for_data(void *context, const char *path, const char *name) {
-    search *s = context;
-    size_t n = strlen(s->dataset);
-    bool fits = !isalnum((unsigned char)name[n]);
-    if (fits && s->found.text[0] == '\0') snprintf(s->found.text, sizeof s->found.text, "%s", path);
-    return CT_OK;
+/* The directory inside that is named after the data set, as imagenette-160 is after imagenette. */
+static bool find_data(const char *dir, const char *dataset, ct_path *out) {
+    size_t n = strlen(dataset);
+    *out = (ct_path){""};
+    while (ct_study_next_dir(dir, dataset, out))
+        if (!isalnum((unsigned char)ct_study_dir_name(out)[n])) return true;
+    return false;
 }
 
 /* A study may need several data sets: --data-dir may be the folder that holds them all. Those that
  * the system has a place for (Fashion-MNIST) are taken from there if they are not in it. */
 static void choose_data_dir(ct_config *config) {
-    search s = {.dataset = config->dataset};
+    ct_path found;
     const char *name = NULL;
     if (config->data_dir[0] == '\0') return;
-    (void)CT_CATCH(NULL, ct_study_each_dir(config->data_dir, s.dataset, look_for_data, &s));
-    size_t n = strlen(s.found.text);
     const ct_dataset_facts *facts = ct_dataset_facts_of(config->dataset);
-    bool has_place = facts != NULL && facts->place != NULL;
-    if (n > 0 && n < sizeof config->data_dir) {
-        memcpy(config->data_dir, s.found.text, n + 1);
-    } else if (has_place) {
+    if (find_data(config->data_dir, config->dataset, &found) &&
+        strlen(found.text) < sizeof config->data_dir) {
+        memcpy(config->data_dir, found.text, sizeof config->data_dir);
+    } else if (facts != NULL && facts->place != NULL) {
         ct_dataset_options options = ct_run_data_options(config);
         bool is_known = CT_CATCH(NULL, ct_dataset_recognise(&options, &name)) == CT_OK;
         bool is_it = is_known && (strcmp(name, config->dataset) == 0 || strcmp(name, "idx") == 0);
@@ -138,24 +113,58 @@ static ct_status set_dir(const ct_study *study, ct_cell *cell) {
     return ct_refuse("out", "the name is too long: %s", study->out);
 }
 
-/* Where the option's value of a cell was written; 0: on the command line, or nowhere. */
-static int line_of(const ct_study *study, const ct_config *given, const ct_cell *cell,
-                   const char *option) {
-    const ct_study_line *row = &study->rows[cell->row];
-    const ct_settings *places[] = {&row->options, &study->columns[cell->column].options,
-                                   &study->options};
-    if (option[0] == '\0') return row->line;
-    if (ct_config_is_given(given, option)) return 0;
-    for (int p = 0; p < 3; p++)
-        for (int k = 0; k < places[p]->n; k++) {
-            const char *name = ct_config_name(places[p]->items[k].name);
-            if (name != NULL && strcmp(name, option) == 0) return places[p]->items[k].line;
-        }
-    return row->line;
+/* ---- its options ---- */
+
+/* What a cell's options are made of: the command line's, and the line of the file that each was
+ * written in; the row's where none has it, 0 for the command line. */
+typedef struct sources {
+    const ct_config *given;
+    int lines[CT_N_OPTIONS];
+} sources;
+
+/* With the place where the option was written that the error is about, or else this one. */
+static ct_status fail_about(const ct_study *study, const ct_cell *cell, const sources *from,
+                            const char *option, ct_error *error) {
+    const ct_option *o = ct_schema_find(error->about[0] != '\0' ? error->about : option);
+    int line = o != NULL ? from->lines[o - ct_run_options] : study->rows[cell->row].line;
+    return ct_study_fail_at(study, line, error);
 }
 
-/* A graph is made once for all cells that have it. */
-static ct_status check_graph(const ct_study *study, const ct_config *c) {
+static ct_status apply_one(const ct_study *study, const ct_setting *s, ct_cell *cell) {
+    char value[CT_CONFIG_TEXT];
+    CT_TRY(entry_of(study, s, cell->column, value));
+    return ct_config_set(&cell->config, s->name, value);
+}
+
+/* The settings of a section. */
+static ct_status apply(const ct_study *study, int row, int column, ct_cell *cell, sources *from) {
+    for (int k = 0; k < study->n_settings; k++) {
+        const ct_setting *s = &study->settings[k];
+        bool is_of_cells = strcmp(s->name, "paper") == 0 || strcmp(s->name, "cells") == 0;
+        if (s->row != row || s->column != column || (row != CT_ANY && is_of_cells)) continue;
+        CT_TRY_AT(study, s->line, apply_one(study, s, cell));
+        from->lines[ct_schema_find(s->name) - ct_run_options] = s->line;
+    }
+    return CT_OK;
+}
+
+static ct_status apply_all(const ct_study *study, ct_cell *cell, sources *from) {
+    ct_config_init(&cell->config);
+    for (int id = 0; id < CT_N_OPTIONS; id++) from->lines[id] = study->rows[cell->row].line;
+    if (study->is_comparison) ct_config_override(&cell->config, from->given);
+    CT_TRY(apply(study, CT_ANY, CT_ANY, cell, from));
+    CT_TRY(apply(study, CT_ANY, cell->column, cell, from));
+    CT_TRY(apply(study, cell->row, CT_ANY, cell, from));
+    if (study->is_comparison) return CT_OK;
+    ct_config_override(&cell->config, from->given);
+    for (int id = 0; id < CT_N_OPTIONS; id++)
+        if (from->given->given[id]) from->lines[id] = 0;
+    return CT_OK;
+}
+
+/* The words of a run. A graph is made once for all cells that have it. */
+static ct_status check_options(const ct_study *study, const ct_config *c) {
+    CT_TRY(ct_config_check(c));
     for (int k = 0; k < study->n_cells; k++) {
         const ct_config *before = &study->cells[k].config;
         if (!study->cells[k].is_selected) continue;
@@ -164,80 +173,54 @@ static ct_status check_graph(const ct_study *study, const ct_config *c) {
     return ct_config_check_graph(c);
 }
 
-static ct_status check_options(const ct_study *study, const ct_config *c, const char **option) {
-    CT_TRY(ct_config_check(c, option));
-    *option = "topology";
-    return check_graph(study, c);
-}
-
 /* A typing error costs no time: it is found before the first run begins. Tables of what is there
  * need none of it. */
-static ct_status check_words(const ct_study *study, const ct_config *given,
-                             const ct_study_request *request, const ct_cell *cell) {
+static ct_status check_words(const ct_study *study, const ct_cell *cell, const sources *from) {
     const ct_config *c = &cell->resolved;
-    const char *option = "";
-    bool is_done = !c->force && ct_record_has(c->out, CT_FILE_SUMMARY);
-    if (request->table_only || !cell->is_selected || is_done) return CT_OK;
     ct_error error;
-    if (CT_CATCH(&error, check_options(study, c, &option)) == CT_OK) return CT_OK;
-    if (error.about[0] != '\0') option = error.about;
-    return ct_study_fail_at(study, line_of(study, given, cell, option), &error);
+    bool is_done = !c->force && ct_record_has(c->out, CT_FILE_SUMMARY);
+    if (study->request.table_only || !cell->is_selected || is_done) return CT_OK;
+    if (CT_CATCH(&error, check_options(study, c)) == CT_OK) return CT_OK;
+    return fail_about(study, cell, from, "topology", &error);
 }
 
 /* The only place where a cell's options are resolved. --quick takes fewer epochs than they say. */
-static ct_status resolve(const ct_study *study, const ct_config *given,
-                         const ct_study_request *request, ct_cell *cell) {
+static ct_status resolve(const ct_study *study, ct_cell *cell, const sources *from) {
+    const ct_study_request *r = &study->request;
     char text[32];
     ct_error error;
     cell->resolved = cell->config;
     if (CT_CATCH(&error, ct_config_choose(&cell->resolved)) != CT_OK)
-        return ct_study_fail_at(study, line_of(study, given, cell, error.about), &error);
+        return fail_about(study, cell, from, "", &error);
     int64_t all = cell->resolved.epochs;
-    int64_t n = request->quick_epochs > 0 ? request->quick_epochs : all / QUICK_PART;
-    if (!request->is_quick || n >= all) return CT_OK;
+    int64_t n = r->quick_epochs > 0 ? r->quick_epochs : all / QUICK_PART;
+    if (!r->is_quick || n >= all) return CT_OK;
     snprintf(text, sizeof text, "%lld", (long long)(n > 1 ? n : 1));
     CT_TRY(ct_config_set(&cell->config, "epochs", text));
     return ct_config_set(&cell->resolved, "epochs", text);
 }
 
-static ct_status configure(const ct_study *study, const ct_config *given,
-                           const ct_study_request *request, ct_cell *cell) {
-    const ct_study_line *row = &study->rows[cell->row];
-    ct_config *c = &cell->config;
-    ct_config_init(c);
-    if (study->is_comparison) ct_config_override(c, given);
-    CT_TRY(apply(study, &study->options, cell->column, c));
-    CT_TRY(apply(study, &study->columns[cell->column].options, cell->column, c));
-    CT_TRY(apply(study, &row->options, cell->column, c));
-    if (!study->is_comparison) ct_config_override(c, given);
-    CT_TRY(simplify_seeds(c));
-    choose_data_dir(c);
-    CT_TRY(ct_run_name_data(c));
+static ct_status configure(const ct_study *study, const ct_config *given, ct_cell *cell) {
+    sources from = {.given = given};
+    const ct_setting *paper = ct_study_setting(study, cell->row, CT_ANY, "paper");
+    CT_TRY(apply_all(study, cell, &from));
+    CT_TRY(simplify_seeds(&cell->config));
+    choose_data_dir(&cell->config);
+    CT_TRY(ct_run_name_data(&cell->config));
     CT_TRY(set_dir(study, cell));
-    CT_TRY(resolve(study, given, request, cell));
-    CT_TRY(check_words(study, given, request, cell));
-    CT_TRY_AT(study, row->paper.line, read_paper(study, &row->paper, cell->column, &cell->paper));
+    CT_TRY(resolve(study, cell, &from));
+    CT_TRY(check_words(study, cell, &from));
+    if (paper != NULL)
+        CT_TRY_AT(study, paper->line, read_paper(study, paper, cell->column, &cell->paper));
     return CT_OK;
 }
 
 /* ---- all of them ---- */
 
-typedef struct selection {
-    const ct_cell *cell;
-    bool fits;
-} selection;
-
 static ct_status try_pattern(void *context, const char *pattern) {
-    selection *s = context;
-    s->fits = s->fits || strstr(s->cell->name, pattern) != NULL ||
-              fnmatch(pattern, s->cell->name, 0) == 0;
-    return CT_OK;
-}
-
-static ct_status select_cell(ct_cell *cell, const char *only) {
-    selection s = {cell, only == NULL};
-    if (only != NULL) CT_TRY(ct_split(only, try_pattern, &s));
-    cell->is_selected = s.fits;
+    ct_cell *cell = context;
+    bool fits = strstr(cell->name, pattern) != NULL || fnmatch(pattern, cell->name, 0) == 0;
+    cell->is_selected = cell->is_selected || fits;
     return CT_OK;
 }
 
@@ -273,26 +256,26 @@ static ct_status kind_of(const ct_study *study, const ct_setting *cells, int col
     return CT_OK;
 }
 
-static ct_status add_cell(ct_study *study, const ct_config *given, const ct_study_request *request,
-                          int row, int column, bool is_row) {
+static ct_status add_cell(ct_study *study, const ct_config *given, int row, int column,
+                          bool is_row) {
     ct_cell *cell = &study->cells[study->n_cells];
-    *cell = (ct_cell){.row = row, .column = column, .data = &study->data};
+    *cell = (ct_cell){.row = row, .column = column, .data = &study->data, .paper = {NAN, NAN, 0}};
     name_cell(study, is_row, cell);
     CT_TRY_AT(study, study->rows[row].line, check_name(study, cell));
-    CT_TRY(select_cell(cell, request->only));
-    CT_TRY(configure(study, given, request, cell));
+    cell->is_selected = study->request.only == NULL;
+    if (!cell->is_selected) CT_TRY(ct_split(study->request.only, try_pattern, cell));
+    CT_TRY(configure(study, given, cell));
     study->n_cells++;
     return CT_OK;
 }
 
-static ct_status add_row(ct_study *study, const ct_config *given, const ct_study_request *request,
-                         int row) {
-    const ct_setting *cells = &study->rows[row].cells;
+static ct_status add_row(ct_study *study, const ct_config *given, int row) {
+    const ct_setting *cells = ct_study_setting(study, row, CT_ANY, "cells");
     int *at = &study->at[row * study->n_columns]; /* the kinds first, then the cells */
     bool is_row = true;                           /* one cell is all of it */
     for (int k = 0; k < study->n_columns; k++) {
         at[k] = '+';
-        if (cells->line > 0) CT_TRY_AT(study, cells->line, kind_of(study, cells, k, &at[k]));
+        if (cells != NULL) CT_TRY_AT(study, cells->line, kind_of(study, cells, k, &at[k]));
         is_row = is_row && at[k] == (k == 0 ? '+' : '<');
     }
     for (int k = 0; k < study->n_columns; k++) {
@@ -300,21 +283,24 @@ static ct_status add_row(ct_study *study, const ct_config *given, const ct_study
         at[k] = kind == '<' ? at[k - 1] : -1;
         if (kind != '+') continue;
         at[k] = study->n_cells;
-        CT_TRY(add_cell(study, given, request, row, k, is_row));
+        CT_TRY(add_cell(study, given, row, k, is_row));
     }
     return CT_OK;
 }
 
-static ct_status take_memory(ct_study *study) {
-    size_t n = (size_t)study->n_rows * (size_t)study->n_columns;
+/* What nobody has said of the table, and room for its cells. */
+static ct_status complete(ct_study *s) {
+    if (s->n_shown == 0) CT_TRY(ct_study_add_metrics("consensus", s->shown, &s->n_shown));
+    if (s->n_columns == 0)
+        CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));
+    if (s->n_heads == 0) s->n_heads = 1;
+    size_t n = (size_t)s->n_rows * (size_t)s->n_columns;
     if (n > CT_STUDY_CELLS)
         return ct_fail(CT_INVAL, "%zu runs; a study has at most %d", n, CT_STUDY_CELLS);
-    study->cells = ct_new(ct_cell, n);
-    study->at = ct_new(int, n);
-    study->order = ct_new(int, (size_t)study->n_rows);
-    if (study->cells == NULL || study->at == NULL || study->order == NULL)
-        return ct_no_memory("the runs of a study");
-    for (int k = 0; k < study->n_rows; k++) study->order[k] = k;
+    CT_TRY(ct_make(&s->cells, n, "the runs of a study"));
+    CT_TRY(ct_make(&s->at, n, "the runs of a study"));
+    CT_TRY(ct_make(&s->order, (size_t)s->n_rows, "the rows of a study"));
+    for (int k = 0; k < s->n_rows; k++) s->order[k] = k;
     return CT_OK;
 }
 
@@ -332,35 +318,23 @@ static void say_quick(ct_study *study) {
 }
 
 static ct_status say_options(ct_study *study, const ct_config *given) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_config numbers = *given;
     ct_config_forget_local(&numbers);
     ct_config_print_command(&numbers, &text);
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK && text.n > 0) snprintf(study->with, sizeof study->with, "%s", text.chars);
-    ct_text_free(&text);
-    return status;
-}
-
-/* What nobody has said of the table. */
-static ct_status complete(ct_study *s) {
-    if (s->n_shown == 0) CT_TRY(ct_study_add_metrics("consensus", s->shown, &s->n_shown));
-    if (s->n_columns == 0)
-        CT_TRY(ct_study_add_line(&s->columns, &s->n_columns, s->shown[0]->title, 0));
-    if (s->n_heads == 0) s->n_heads = 1;
-    return CT_OK;
+    if (text.n > 0) snprintf(study->with, sizeof study->with, "%s", text.chars);
+    return ct_text_status(&text);
 }
 
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request) {
-    bool is_any = false;
+    study->request = *request;
     CT_TRY(complete(study));
-    CT_TRY(take_memory(study));
-    for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, request, row));
+    for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, row));
     if (request->is_quick) say_quick(study);
     CT_TRY(say_options(study, given));
     CT_TRY(ct_figure_place_cells(study));
-    for (int k = 0; k < study->n_cells; k++) is_any = is_any || study->cells[k].is_selected;
-    if (is_any) return CT_OK;
+    for (int k = 0; k < study->n_cells; k++)
+        if (study->cells[k].is_selected) return CT_OK;
     return ct_refuse("only", "@only '%s' fits none of the runs; @dry-run names them",
                      request->only != NULL ? request->only : "");
 }

@@ -32,29 +32,31 @@ void ct_parts_get(const char *text, int k, int n, char *out, size_t size) {
 
 /* ---- lists that grow ---- */
 
-static void set(ct_setting *s, const char *name, const char *value, int line) {
-    s->line = line;
-    snprintf(s->name, sizeof s->name, "%s", name);
-    snprintf(s->value, sizeof s->value, "%s", value);
+static ct_status add_setting(ct_study *study, const ct_setting *setting) {
+    CT_TRY(ct_extend(&study->settings, (size_t)study->n_settings, "an option"));
+    study->settings[study->n_settings++] = *setting;
+    return CT_OK;
 }
 
-ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line) {
-    ct_setting *more = ct_grow(settings->items, (size_t)settings->n, (size_t)settings->n + 1,
-                               sizeof *settings->items);
-    if (more == NULL) return ct_no_memory("an option");
-    settings->items = more;
-    set(&more[settings->n++], name, value, line);
-    return CT_OK;
+ct_status ct_study_set(ct_study *study, int row, const char *name, const char *value) {
+    ct_setting setting = {.row = row, .column = CT_ANY};
+    snprintf(setting.name, sizeof setting.name, "%s", name);
+    snprintf(setting.value, sizeof setting.value, "%s", value);
+    return add_setting(study, &setting);
 }
 
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line) {
-    ct_study_line *more = ct_grow(*lines, (size_t)*n, (size_t)*n + 1, sizeof **lines);
-    if (more == NULL) return ct_no_memory("a row");
-    *lines = more;
-    ct_study_line *l = &more[(*n)++];
+    CT_TRY(ct_extend(lines, (size_t)*n, "a row"));
+    ct_study_line *l = &(*lines)[(*n)++];
+    *l = (ct_study_line){.line = line};
     snprintf(l->label, sizeof l->label, "%s", label);
-    l->line = line;
     return CT_OK;
+}
+
+const ct_study_line *ct_study_find_line(const ct_study_line *lines, int n, const char *label) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(lines[k].label, label) == 0) return &lines[k];
+    return NULL;
 }
 
 typedef struct metric_list {
@@ -77,13 +79,6 @@ ct_status ct_study_add_metrics(const char *names, const ct_metric **list, int *n
 
 /* ---- above the sections ---- */
 
-typedef struct reader {
-    ct_study *study;
-    int line;
-    ct_settings *options; /* of the section; NULL above them */
-    ct_study_line *row;   /* the section, if it is one */
-} reader;
-
 static ct_status set_heads(ct_study *study, const char *value) {
     int n = ct_parts_count(value);
     if (n > CT_STUDY_HEADS) return ct_fail(CT_INVAL, "at most %d headings", CT_STUDY_HEADS);
@@ -97,14 +92,15 @@ static ct_status add_note(ct_study *s, const char *value) {
     size_t n = strlen(s->note);
     if (n + 1 + strlen(value) >= sizeof s->note)
         return ct_fail(CT_IO, "notes have at most %zu characters together", sizeof s->note - 2);
-    snprintf(s->note + n, sizeof s->note - n, "%s%s", n > 0 ? " " : "", value);
+    if (n > 0) s->note[n++] = ' ';
+    memcpy(s->note + n, value, strlen(value) + 1);
     return CT_OK;
 }
 
-static ct_status set_property(reader *r, const char *name, const char *value) {
-    ct_study *s = r->study;
+static ct_status set_property(ct_study *s, const ct_setting *line) {
+    const char *name = line->name, *value = line->value;
     if (strcmp(name, "title") == 0) {
-        snprintf(s->title, sizeof s->title, "%s", value);
+        memcpy(s->title, value, sizeof s->title);
         return CT_OK;
     }
     if (strcmp(name, "note") == 0) return add_note(s, value);
@@ -112,7 +108,7 @@ static ct_status set_property(reader *r, const char *name, const char *value) {
     if (strcmp(name, "show") == 0) return ct_study_add_metrics(value, s->shown, &s->n_shown);
     if (strcmp(name, "curves") == 0) return ct_study_add_metrics(value, s->curves, &s->n_curves);
     if (strcmp(name, "figure") == 0) {
-        s->figure.line = r->line;
+        s->figure.line = line->line;
         return ct_figure_parse(value, &s->figure);
     }
     return ct_fail(CT_IO,
@@ -123,17 +119,23 @@ static ct_status set_property(reader *r, const char *name, const char *value) {
 
 /* ---- sections ---- */
 
-static ct_status add_section(reader *r, ct_study_line **lines, int *n, const char *label) {
+typedef struct reader {
+    ct_study *study;
+    int line;
+    bool is_inside;  /* a section */
+    int row, column; /* which it is; CT_ANY: [options] */
+} reader;
+
+static ct_status add_section(reader *r, ct_study_line **lines, int *n, const char *label,
+                             int *place) {
     if (label[0] == '\0') return ct_fail(CT_IO, "a row or column needs a label: [row CCL]");
     if (strlen(label) >= CT_STUDY_LABEL)
         return ct_fail(CT_IO, "a label has at most %d characters", CT_STUDY_LABEL - 1);
-    for (int k = 0; k < *n; k++)
-        if (strcmp((*lines)[k].label, label) == 0)
-            return ct_fail(CT_IO, "'%s' is there twice; the first is in line %d", label,
-                           (*lines)[k].line);
-    CT_TRY(ct_study_add_line(lines, n, label, r->line));
-    r->options = &(*lines)[*n - 1].options;
-    return CT_OK;
+    const ct_study_line *before = ct_study_find_line(*lines, *n, label);
+    if (before != NULL)
+        return ct_fail(CT_IO, "'%s' is there twice; the first is in line %d", label, before->line);
+    *place = *n;
+    return ct_study_add_line(lines, n, label, r->line);
 }
 
 static ct_status begin_section(reader *r, char *text) {
@@ -145,33 +147,32 @@ static ct_status begin_section(reader *r, char *text) {
     size_t length = strcspn(kind, " \t");
     char *label = ct_trim(kind + length);
     kind[length] = '\0';
-    r->row = NULL;
-    r->options = &s->options;
+    r->is_inside = true;
+    r->row = r->column = CT_ANY;
     if (strcmp(kind, "options") == 0)
         return label[0] == '\0' ? CT_OK : ct_fail(CT_IO, "[options] has no label");
-    if (strcmp(kind, "column") == 0) return add_section(r, &s->columns, &s->n_columns, label);
-    if (strcmp(kind, "row") != 0)
-        return ct_fail(CT_IO, "'[%s]' is none of [options], [column LABEL], [row LABEL]", kind);
-    CT_TRY(add_section(r, &s->rows, &s->n_rows, label));
-    r->row = &s->rows[s->n_rows - 1];
-    return CT_OK;
+    if (strcmp(kind, "column") == 0)
+        return add_section(r, &s->columns, &s->n_columns, label, &r->column);
+    if (strcmp(kind, "row") == 0) return add_section(r, &s->rows, &s->n_rows, label, &r->row);
+    return ct_fail(CT_IO, "'[%s]' is none of [options], [column LABEL], [row LABEL]", kind);
 }
 
-static ct_status set_option(reader *r, const char *name, const char *value) {
-    ct_setting *of_row = NULL;
-    if (r->row != NULL && strcmp(name, "paper") == 0) of_row = &r->row->paper;
-    if (r->row != NULL && strcmp(name, "cells") == 0) of_row = &r->row->cells;
-    const ct_setting *before = of_row != NULL && of_row->line > 0 ? of_row : NULL;
-    for (int k = 0; k < r->options->n; k++)
-        if (strcmp(r->options->items[k].name, name) == 0) before = &r->options->items[k];
+static ct_status set_option(ct_study *study, const ct_setting *setting) {
+    const ct_setting *before =
+        ct_study_setting(study, setting->row, setting->column, setting->name);
     if (before != NULL)
-        return ct_fail(CT_IO, "'%s' is set twice; first in line %d", name, before->line);
-    if (of_row != NULL) {
-        set(of_row, name, value, r->line);
-        return CT_OK;
+        return ct_fail(CT_IO, "'%s' is set twice; first in line %d", setting->name, before->line);
+    if (ct_config_is_single(setting->name))
+        return ct_fail(CT_IO, "'%s' has no place here", setting->name);
+    return add_setting(study, setting);
+}
+
+const ct_setting *ct_study_setting(const ct_study *study, int row, int column, const char *name) {
+    for (int k = 0; k < study->n_settings; k++) {
+        const ct_setting *s = &study->settings[k];
+        if (s->row == row && s->column == column && strcmp(s->name, name) == 0) return s;
     }
-    if (ct_config_is_single(name)) return ct_fail(CT_IO, "'%s' has no place here", name);
-    return ct_settings_add(r->options, name, value, r->line);
+    return NULL;
 }
 
 /* ---- lines ---- */
@@ -188,6 +189,7 @@ static void cut_comment(char *line) {
 }
 
 static ct_status read_line(reader *r, char *line) {
+    ct_setting setting = {.row = r->row, .column = r->column, .line = r->line};
     cut_comment(line);
     char *text = ct_trim(line);
     if (text[0] == '\0' || text[0] == '#') return CT_OK;
@@ -196,11 +198,13 @@ static ct_status read_line(reader *r, char *line) {
     if (equals == NULL) return ct_fail(CT_IO, "'%s' is not of the form name = value", text);
     *equals = '\0';
     char *name = ct_trim(text), *value = ct_trim(equals + 1);
-    if (name[0] == '\0' || strlen(name) >= sizeof((ct_setting *)0)->name)
+    if (name[0] == '\0' || strlen(name) >= sizeof setting.name)
         return ct_fail(CT_IO, "'%s' is no name of an option", name);
-    if (strlen(value) >= CT_CONFIG_TEXT)
+    if (strlen(value) >= sizeof setting.value)
         return ct_fail(CT_IO, "a value has at most %d characters", CT_CONFIG_TEXT - 1);
-    return r->options == NULL ? set_property(r, name, value) : set_option(r, name, value);
+    snprintf(setting.name, sizeof setting.name, "%s", name);
+    snprintf(setting.value, sizeof setting.value, "%s", value);
+    return r->is_inside ? set_option(r->study, &setting) : set_property(r->study, &setting);
 }
 
 /* NAME of a path .../NAME.conf */
@@ -213,43 +217,37 @@ static void name_study(const char *path, char *name, size_t size) {
 
 static ct_status complete(reader *r) {
     ct_study *s = r->study;
+    r->line++;
     if (s->n_rows == 0) return ct_fail(CT_IO, "the study has no [row]");
     if (s->title[0] == '\0') snprintf(s->title, sizeof s->title, "%s", s->name);
     if (s->figure.line == 0) s->figure.kind = CT_FIGURE_DOTS;
-    if (s->figure.kind == CT_FIGURE_CURVES && s->n_curves == 0) {
-        r->line = s->figure.line;
-        return ct_fail(CT_IO, "figure = curves draws what a line 'curves = ce, mv' names; there is "
-                              "none");
+    if (s->figure.kind != CT_FIGURE_CURVES || s->n_curves > 0) return CT_OK;
+    r->line = s->figure.line;
+    return ct_fail(CT_IO,
+                   "figure = curves draws what a line 'curves = ce, mv' names; there is none");
+}
+
+static ct_status read_lines(reader *r, char *text) {
+    ct_lines lines = {.rest = text, .end = text + strlen(text)};
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
+        r->line = (int)lines.number;
+        CT_TRY(read_line(r, line));
     }
-    return CT_OK;
+    return complete(r);
 }
 
 ct_status ct_study_parse(const char *path, const char *text, ct_study *out) {
-    memset(out, 0, sizeof *out);
+    CT_SCOPED_BLOCK(char) copy = NULL;
     reader r = {.study = out};
-    ct_error error = {.status = CT_OK};
-    char *copy = ct_strdup(text), *line = copy;
-    if (copy == NULL) return ct_no_memory(path);
+    ct_error error;
+    memset(out, 0, sizeof *out);
+    CT_TRY(ct_make_text(&copy, text));
     snprintf(out->path, sizeof out->path, "%s", path);
     name_study(path, out->name, sizeof out->name);
-    while (line != NULL && error.status == CT_OK) {
-        char *end = strchr(line, '\n');
-        if (end != NULL) *end = '\0';
-        r.line++;
-        (void)CT_CATCH(&error, read_line(&r, line));
-        line = end != NULL ? end + 1 : NULL;
-    }
-    if (error.status == CT_OK) (void)CT_CATCH(&error, complete(&r));
-    ct_free(copy);
-    if (error.status == CT_OK) return CT_OK;
+    if (CT_CATCH(&error, read_lines(&r, copy)) == CT_OK) return CT_OK;
     ct_status status = ct_study_fail_at(out, r.line, &error);
     ct_study_free(out);
     return status;
-}
-
-static void free_lines(ct_study_line *lines, int n) {
-    for (int k = 0; k < n; k++) ct_free(lines[k].options.items);
-    ct_free(lines);
 }
 
 void ct_study_free(ct_study *study) {
@@ -260,8 +258,8 @@ void ct_study_free(ct_study *study) {
     ct_free(study->cells);
     ct_free(study->at);
     ct_free(study->order);
-    free_lines(study->rows, study->n_rows);
-    free_lines(study->columns, study->n_columns);
-    ct_free(study->options.items);
+    ct_free(study->rows);
+    ct_free(study->columns);
+    ct_free(study->settings);
     memset(study, 0, sizeof *study);
 }

@@ -4,37 +4,25 @@
 
 #include "record/folder.h"
 #include "study/study_internal.h"
-#include "util/memory.h"
 
 enum { MAX_EPOCHS = 100000 };
 
 typedef struct reader {
     const ct_study *study;
-    ct_cell_curves *curves;
+    ct_study_curves *curves;
+    int cell;
 } reader;
 
-static ct_status make_room(reader *r, long epoch) {
-    ct_cell_curves *c = r->curves;
-    size_t width = (size_t)r->study->n_curves;
-    if (epoch < 1 || epoch > MAX_EPOCHS)
-        return ct_fail(CT_IO, "an epoch %ld among the metrics", epoch);
-    if (epoch <= c->n_epochs) return CT_OK;
-    ct_epoch_sum *more =
-        ct_grow(c->sums, (size_t)c->n_epochs * width, (size_t)epoch * width, sizeof *more);
-    if (more == NULL) return ct_no_memory("the epochs");
-    c->sums = more;
-    c->n_epochs = epoch;
-    return CT_OK;
-}
-
-static ct_status add_epoch(reader *r, const ct_record_row *row) {
-    double epoch = row->value[CT_METRIC_EPOCH];
-    CT_TRY(make_room(r, (long)epoch));
-    for (int k = 0; k < r->study->n_curves; k++) {
+static ct_status add_epoch(const reader *r, const ct_record_row *row) {
+    ct_study_curves *c = r->curves;
+    int epoch = (int)row->value[CT_METRIC_EPOCH];
+    if (epoch < 1 || epoch > c->n_epochs)
+        return ct_fail(CT_IO, "%s: an epoch %d among the metrics",
+                       r->study->cells[r->cell].config.out, epoch);
+    for (int k = 0; k < c->n_curves; k++) {
         const ct_metric *metric = r->study->curves[k];
         double value = row->value[metric - ct_metrics] * metric->factor;
-        if (isnan(value)) continue;
-        ct_epoch_add(&r->curves->sums[((long)epoch - 1) * r->study->n_curves + k], value);
+        if (!isnan(value)) ct_epoch_add(ct_study_curve_at(c, r->cell, epoch - 1) + k, value);
     }
     return CT_OK;
 }
@@ -46,22 +34,27 @@ static ct_status read_seed(void *context, const char *dir) {
     return CT_OK;
 }
 
-ct_status ct_cell_read_summary(ct_cell *cell) {
-    CT_TRY(ct_summary_read(cell->config.out, &cell->summary));
-    return ct_summary_add_late(cell->config.out, cell->summary);
+ct_status ct_study_curves_read(const ct_study *study, ct_study_curves *out) {
+    out->n_curves = study->n_curves;
+    for (int k = 0; k < study->n_cells; k++) {
+        double n = ct_json_number(study->cells[k].summary, "epoch");
+        if (n > out->n_epochs && n <= MAX_EPOCHS) out->n_epochs = (int)n;
+    }
+    CT_TRY(ct_make(&out->sums,
+                   (size_t)study->n_cells * (size_t)out->n_epochs * (size_t)out->n_curves,
+                   "curves"));
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        reader r = {study, out, k};
+        if (cell->state == CT_CELL_DONE)
+            CT_TRY(ct_record_each_world(cell->config.out, read_seed, &r));
+    }
+    return CT_OK;
 }
 
-ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out) {
-    *out = (ct_cell_curves){0};
-    reader r = {study, out};
-    ct_status status = ct_record_each_world(cell->config.out, read_seed, &r);
-    if (status != CT_OK) ct_cell_curves_free(out);
-    return status;
-}
-
-void ct_cell_curves_free(ct_cell_curves *curves) {
+void ct_study_curves_free(ct_study_curves *curves) {
     ct_free(curves->sums);
-    *curves = (ct_cell_curves){0};
+    *curves = (ct_study_curves){0};
 }
 
 /* ---- as CSV ---- */
@@ -74,40 +67,28 @@ static void add_point(ct_text *out, const ct_epoch_sum *s) {
     if (s->n > 1) ct_text_add(out, "%.6g", ct_epoch_deviation(s));
 }
 
-/* Of a finished run not every epoch is kept. */
-static bool is_kept(const ct_study *study, const ct_epoch_sum *epoch) {
-    for (int k = 0; k < study->n_curves; k++)
-        if (epoch[k].n > 0) return true;
-    return false;
+/* Nothing of an epoch that has no number: of a finished run not every one is kept. */
+static void add_line(ct_text *out, const ct_study *study, const ct_cell *cell, int epoch,
+                     const ct_epoch_sum *sums) {
+    bool is_kept = false;
+    for (int k = 0; k < study->n_curves; k++) is_kept = is_kept || sums[k].n > 0;
+    if (!is_kept) return;
+    ct_csv_add(out, study->rows[cell->row].label);
+    ct_text_add(out, ",");
+    ct_csv_add(out, study->columns[cell->column].label);
+    ct_text_add(out, ",%d", epoch);
+    for (int k = 0; k < study->n_curves; k++) add_point(out, &sums[k]);
+    ct_text_add(out, "\n");
 }
 
-static ct_status add_cell(ct_text *out, const ct_study *study, const ct_cell *cell) {
-    ct_cell_curves c;
-    CT_TRY(ct_cell_curves_read(study, cell, &c));
-    for (long e = 0; e < c.n_epochs; e++) {
-        const ct_epoch_sum *epoch = &c.sums[e * study->n_curves];
-        if (!is_kept(study, epoch)) continue;
-        ct_csv_add(out, study->rows[cell->row].label);
-        ct_text_add(out, ",");
-        ct_csv_add(out, study->columns[cell->column].label);
-        ct_text_add(out, ",%ld", e + 1);
-        for (int k = 0; k < study->n_curves; k++) add_point(out, &epoch[k]);
-        ct_text_add(out, "\n");
-    }
-    ct_cell_curves_free(&c);
-    return CT_OK;
-}
-
-ct_status ct_study_write_curves(const ct_study *study) {
-    ct_text out = {0};
-    ct_status status = CT_OK;
+ct_status ct_study_write_curves(const ct_study *study, const ct_study_curves *curves) {
+    CT_SCOPED(ct_text) out = {0};
     ct_text_add(&out, "row,column,epoch");
     for (int k = 0; k < study->n_curves; k++)
         ct_text_add(&out, ",%s,%s_std", study->curves[k]->name, study->curves[k]->name);
     ct_text_add(&out, "\n");
-    for (int k = 0; k < study->n_cells && status == CT_OK; k++)
-        if (study->cells[k].state == CT_CELL_DONE) status = add_cell(&out, study, &study->cells[k]);
-    if (status == CT_OK) status = ct_study_write_file(study, "curves.csv", &out);
-    ct_text_free(&out);
-    return status;
+    for (int k = 0; k < study->n_cells; k++)
+        for (int e = 0; e < curves->n_epochs; e++)
+            add_line(&out, study, &study->cells[k], e + 1, ct_study_curve_at(curves, k, e));
+    return ct_study_write_file(study, "curves.csv", &out);
 }

@@ -38,13 +38,10 @@ static uint64_t fingerprint_of(const ct_cell *cell) {
     snprintf(key, sizeof key, "%s %lld %lld %g %s", c->dataset, (long long)c->train_samples,
              (long long)c->test_samples, c->test_fraction, c->data_dir);
     if (strcmp(key, data->key) != 0) {
-        ct_dataset set;
+        CT_SCOPED(ct_dataset) set = {0};
+        bool is_open = CT_CATCH(NULL, ct_run_open_data(c, 0, &set)) == CT_OK;
         memcpy(data->key, key, sizeof key);
-        data->fingerprint = 0;
-        if (CT_CATCH(NULL, ct_run_open_data(c, 0, &set)) == CT_OK) {
-            data->fingerprint = ct_dataset_fingerprint(&set);
-            ct_dataset_free(&set);
-        }
+        data->fingerprint = is_open ? ct_dataset_fingerprint(&set) : 0;
     }
     return data->fingerprint;
 }

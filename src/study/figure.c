@@ -10,7 +10,6 @@
 #include "report/raster.h"
 #include "study/study_internal.h"
 #include "util/file.h"
-#include "util/memory.h"
 
 #define PNG_SCALE 2.0
 
@@ -48,33 +47,26 @@ ct_status ct_figure_parse(const char *text, ct_study_figure *out) {
                    text);
 }
 
-/* A number, or the one at the end of a word: resnet20 is 20. */
-static bool number_in(const ct_json *value, double *out) {
-    if (value == NULL) return false;
-    if (value->kind == CT_JSON_NUMBER) {
-        *out = value->number;
+/* The value that a run has of the option: a number, or the one at the end of a word (resnet20 is
+ * 20). False: there is none. */
+static bool find_x(const ct_config *config, const char *name, double *out) {
+    const ct_option *option = ct_schema_find(name);
+    if (config->is_auto[option - ct_run_options]) return false;
+    if (option->kind == CT_KIND_WHOLE || option->kind == CT_KIND_REAL) {
+        *out = ct_config_number(config, name);
         return true;
     }
-    if (value->kind != CT_JSON_STRING) return false;
-    const char *at = value->string + strlen(value->string);
-    while (at > value->string && isdigit((unsigned char)at[-1])) at--;
+    if (option->kind != CT_KIND_TEXT) return false;
+    const char *word = ct_config_word(config, name), *at = word + strlen(word);
+    while (at > word && isdigit((unsigned char)at[-1])) at--;
     *out = strtod(at, NULL);
     return *at != '\0';
 }
 
-/* The value that a cell's run has of the option. */
-static ct_status find_x(const ct_study *study, ct_cell *cell) {
-    ct_json *options = NULL;
-    CT_TRY(ct_config_to_json(&cell->resolved, &options));
-    bool is_there = number_in(ct_json_get(options, study->figure.x), &cell->x);
-    ct_json_free(&options);
-    if (is_there) return CT_OK;
-    return ct_fail(CT_IO, "figure: %s has no number as its @%s", cell->name, study->figure.x);
-}
-
 /* Two runs of a row would lie one upon the other. */
 static ct_status place_cell(const ct_study *study, ct_cell *cell) {
-    CT_TRY(find_x(study, cell));
+    if (!find_x(&cell->resolved, study->figure.x, &cell->x))
+        return ct_fail(CT_IO, "figure: %s has no number as its @%s", cell->name, study->figure.x);
     for (const ct_cell *c = study->cells; c < cell; c++)
         if (c->row == cell->row && c->x == cell->x)
             return ct_fail(CT_IO, "figure: two runs of row '%s' have @%s %g",
@@ -138,103 +130,76 @@ static bool has_groups(const ct_study *study) {
     return n_shared > 0;
 }
 
-#define ANY (-1)
-
 /* Whether a run is there in a row and column. It is of the column where it is named, not of one
  * that shows it again (<). */
 static bool has_run(const ct_study *study, int row, int column) {
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *c = &study->cells[k];
         bool is_there = c->state == CT_CELL_DONE || c->state == CT_CELL_DIVERGED;
-        if (is_there && (row == ANY || c->row == row) && (column == ANY || c->column == column))
+        if (is_there && (row == CT_ANY || c->row == row) &&
+            (column == CT_ANY || c->column == column))
             return true;
     }
     return false;
 }
 
-/* What a chart of dots is made of. Of a study of which a part has been run it has that part; of one
- * that has not begun, the paper's numbers. */
-typedef struct dot_table {
-    ct_dot_row *rows;
-    ct_dot_place *places; /* [n_rows][n_panels] */
-    const char **panels;
-    int *columns; /* [n_panels] of the study */
-    int n_rows, n_panels;
-} dot_table;
-
-static void choose_panels(const ct_study *study, bool is_whole, dot_table *t) {
-    for (int column = 0; column < study->n_columns; column++) {
-        if (!is_whole && !has_run(study, ANY, column)) continue;
-        const ct_study_line *c = &study->columns[column];
-        t->panels[t->n_panels] = c->line > 0 ? c->label : "";
-        t->columns[t->n_panels++] = column;
-    }
+/* Of a study of which a part has been run the chart has that part; of one that has not begun, the
+ * paper's numbers. */
+static bool is_drawn(const ct_study *study, int row, int column) {
+    return has_run(study, row, column) || !has_run(study, CT_ANY, CT_ANY);
 }
 
-static void fill_dots(const ct_study *study, dot_table *t) {
-    bool is_grouped = has_groups(study), is_whole = !has_run(study, ANY, ANY);
-    ct_dot_place *place = t->places;
-    choose_panels(study, is_whole, t);
-    for (int k = 0; k < study->n_rows; k++) {
-        int row = study->order[k];
-        if (!is_whole && !has_run(study, row, ANY)) continue;
-        ct_dot_row *r = &t->rows[t->n_rows++];
-        if (is_grouped) say_label(study, row, 0, 1, r->group, sizeof r->group);
-        say_label(study, row, is_grouped, study->n_heads, r->label, sizeof r->label);
-        for (int panel = 0; panel < t->n_panels; panel++)
-            fill_place(study, ct_study_cell_at(study, row, t->columns[panel]), place++);
+/* Nothing is written where no place has a number. */
+static ct_status draw_dots(const ct_study *study, ct_dots *dots) {
+    CT_SCOPED(ct_text) svg = {0};
+    CT_SCOPED(ct_text) note = {0};
+    bool has_value = false, has_deviation = false;
+    for (const ct_dot_place *p = dots->places; p < dots->places + dots->n_rows * dots->n_panels;
+         p++) {
+        has_value = has_value || !isnan(p->ours.mean) || !isnan(p->theirs.mean);
+        has_deviation = has_deviation || !isnan(p->ours.deviation);
     }
-}
-
-static bool has_value(const ct_dot_place *places, int n, bool *has_deviation) {
-    bool has = false;
-    for (int k = 0; k < n; k++) {
-        has = has || !isnan(places[k].ours.mean) || !isnan(places[k].theirs.mean);
-        *has_deviation = *has_deviation || !isnan(places[k].ours.deviation);
-    }
-    return has;
-}
-
-static ct_status draw_dots(const ct_study *study, const dot_table *t) {
-    ct_text svg = {0}, note = {0};
-    bool has_deviation = false;
-    if (!has_value(t->places, t->n_rows * t->n_panels, &has_deviation)) return CT_OK;
-    ct_study_add_notes(&note, study, "", false, false);
-    ct_dots dots = {.id = "figure",
-                    .title = study->title,
-                    .axis_name = study->shown[0]->axis,
-                    .ours = has_deviation ? "ours, \xC2\xB1 deviation over seeds" : "ours",
-                    .theirs = "the paper",
-                    .note = note.n > 0 ? note.chars : "",
-                    .panels = t->panels,
-                    .rows = t->rows,
-                    .places = t->places,
-                    .n_panels = t->n_panels,
-                    .n_rows = t->n_rows};
-    ct_dots_draw(&dots, &svg);
-    ct_status status = note.failed ? ct_text_status(&note) : write_drawing(study, "figure", &svg);
-    ct_text_free(&svg);
-    ct_text_free(&note);
-    return status;
+    if (!has_value) return CT_OK;
+    ct_study_add_notes(&note, study, false, false);
+    CT_TRY(ct_text_status(&note));
+    dots->ours = has_deviation ? "ours, \xC2\xB1 deviation over seeds" : "ours";
+    dots->note = note.n > 0 ? note.chars : "";
+    ct_dots_draw(dots, &svg);
+    return write_drawing(study, "figure", &svg);
 }
 
 static ct_status write_dots(const ct_study *study) {
     size_t n_rows = (size_t)study->n_rows, n_columns = (size_t)study->n_columns;
-    dot_table t = {.rows = ct_new(ct_dot_row, n_rows),
-                   .places = ct_new(ct_dot_place, n_rows * n_columns),
-                   .panels = ct_new(const char *, n_columns),
-                   .columns = ct_new(int, n_columns)};
-    bool has_memory = t.rows != NULL && t.places != NULL && t.panels != NULL && t.columns != NULL;
-    ct_status status = has_memory ? CT_OK : ct_no_memory("a figure");
-    if (status == CT_OK) {
-        fill_dots(study, &t);
-        status = draw_dots(study, &t);
+    CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
+    CT_SCOPED_BLOCK(ct_dot_place) places = NULL; /* [n_rows][n_panels] */
+    CT_SCOPED_BLOCK(const char *) panels = NULL;
+    CT_TRY(ct_make(&rows, n_rows, "a figure"));
+    CT_TRY(ct_make(&places, n_rows * n_columns, "a figure"));
+    CT_TRY(ct_make(&panels, n_columns, "a figure"));
+    ct_dots dots = {.id = "figure",
+                    .title = study->title,
+                    .axis_name = study->shown[0]->axis,
+                    .theirs = "the paper",
+                    .panels = panels,
+                    .rows = rows,
+                    .places = places};
+    bool is_grouped = has_groups(study);
+    for (int column = 0; column < study->n_columns; column++) {
+        const ct_study_line *c = &study->columns[column];
+        if (is_drawn(study, CT_ANY, column)) panels[dots.n_panels++] = c->line > 0 ? c->label : "";
     }
-    ct_free(t.rows);
-    ct_free(t.places);
-    ct_free(t.panels);
-    ct_free(t.columns);
-    return status;
+    for (int k = 0; k < study->n_rows; k++) {
+        int row = study->order[k];
+        if (!is_drawn(study, row, CT_ANY)) continue;
+        ct_dot_row *r = &rows[dots.n_rows++];
+        if (is_grouped) say_label(study, row, 0, 1, r->group, sizeof r->group);
+        say_label(study, row, is_grouped, study->n_heads, r->label, sizeof r->label);
+        ct_dot_place *place = &places[(dots.n_rows - 1) * dots.n_panels];
+        for (int column = 0; column < study->n_columns; column++)
+            if (is_drawn(study, CT_ANY, column))
+                fill_place(study, ct_study_cell_at(study, row, column), place++);
+    }
+    return draw_dots(study, &dots);
 }
 
 /* ---- series: lines and curves ---- */
@@ -242,44 +207,41 @@ static ct_status write_dots(const ct_study *study) {
 typedef struct series {
     ct_curve *curves;
     char (*labels)[400];
-    double **points; /* [n] of each curve: x, mean, low, high */
-    int n;
+    double *points; /* [n][4][room]: x, mean, low, high */
+    int n, room;
+    int n_points;
+    bool has_band;
 } series;
 
-static void free_series(series *s) {
-    for (int k = 0; k < s->n; k++) ct_free(s->points[k]);
+static void series_free(series *s) {
     ct_free(s->curves);
     ct_free(s->labels);
     ct_free(s->points);
-    *s = (series){0};
 }
 
-static ct_status make_series(int n, series *out) {
-    *out = (series){.curves = ct_new(ct_curve, (size_t)n),
-                    .labels = ct_alloc((size_t)n, sizeof *out->labels),
-                    .points = ct_new(double *, (size_t)n)};
-    if (out->curves != NULL && out->labels != NULL && out->points != NULL) return CT_OK;
-    free_series(out);
-    return ct_no_memory("a figure");
+/* Room for n curves of so many points. */
+static ct_status make_series(int n, int room, series *s) {
+    s->room = room;
+    CT_TRY(ct_make(&s->curves, (size_t)n, "a figure"));
+    CT_TRY(ct_make(&s->labels, (size_t)n, "a figure"));
+    return ct_make(&s->points, 4 * (size_t)n * (size_t)room, "a figure");
 }
 
-/* The next curve, without points; there is room for n of them. */
-static ct_status add_curve(series *s, int style, long n, ct_curve **out) {
-    double *points = ct_alloc((size_t)n, 4 * sizeof *points);
-    if (points == NULL) return ct_no_memory("a figure");
-    s->points[s->n] = points;
-    *out = &s->curves[s->n];
-    **out = (ct_curve){.label = s->labels[s->n],
-                       .style = style,
-                       .mean = {.x = points, .y = points + n},
-                       .low = points + 2 * n,
-                       .high = points + 3 * n};
-    s->n++;
-    return CT_OK;
+/* The next curve, without points, named as the row. */
+static ct_curve *add_curve(series *s, const ct_study *study, int row, int style) {
+    double *points = s->points + 4 * (size_t)s->n * (size_t)s->room;
+    ct_curve *curve = &s->curves[s->n];
+    *curve = (ct_curve){.label = s->labels[s->n],
+                        .style = style,
+                        .mean = {.x = points, .y = points + s->room},
+                        .low = points + 2 * s->room,
+                        .high = points + 3 * s->room};
+    say_label(study, row, 0, study->n_heads, s->labels[s->n++], sizeof *s->labels);
+    return curve;
 }
 
 /* Points come in any order and are put in that of x. */
-static void add_point(ct_curve *c, double x, double mean, double deviation) {
+static void add_point(series *s, ct_curve *c, double x, double mean, double deviation) {
     int at = c->mean.n++;
     double off = isnan(deviation) ? 0 : deviation;
     for (; at > 0 && c->mean.x[at - 1] > x; at--) {
@@ -292,89 +254,51 @@ static void add_point(ct_curve *c, double x, double mean, double deviation) {
     c->mean.y[at] = mean;
     c->low[at] = mean - off;
     c->high[at] = mean + off;
-}
-
-static bool has_band(const series *s) {
-    for (int k = 0; k < s->n; k++)
-        for (int i = 0; i < s->curves[k].mean.n; i++)
-            if (s->curves[k].high[i] > s->curves[k].low[i]) return true;
-    return false;
+    s->n_points++;
+    s->has_band = s->has_band || c->high[at] > c->low[at];
 }
 
 static ct_status draw_series(const ct_study *study, const char *name, const series *s,
                              ct_plot *plot) {
-    ct_text svg = {0}, note = {0};
-    int n_points = 0;
-    for (int k = 0; k < s->n; k++) n_points += s->curves[k].mean.n;
-    if (n_points == 0) return CT_OK;
-    if (has_band(s)) ct_text_add(&note, "mean over the seeds; bands: \xC2\xB1 sample deviation\n");
-    ct_study_add_notes(&note, study, "", false, false);
+    CT_SCOPED(ct_text) svg = {0};
+    CT_SCOPED(ct_text) note = {0};
+    if (s->n_points == 0) return CT_OK;
+    if (s->has_band) ct_text_add(&note, "mean over the seeds; bands: \xC2\xB1 sample deviation\n");
+    ct_study_add_notes(&note, study, false, false);
+    CT_TRY(ct_text_status(&note));
     plot->id = name;
     plot->title = study->title;
     plot->curves = s->curves;
     plot->n_curves = s->n;
     plot->note = note.chars;
     ct_plot_draw(plot, &svg);
-    ct_status status = note.failed ? ct_text_status(&note) : write_drawing(study, name, &svg);
-    ct_text_free(&svg);
-    ct_text_free(&note);
-    return status;
-}
-
-static ct_status fill_lines(const ct_study *study, series *s) {
-    const ct_metric *metric = study->shown[0];
-    for (int k = 0; k < study->n_rows; k++) {
-        int row = study->order[k];
-        ct_curve *curve;
-        say_label(study, row, 0, study->n_heads, s->labels[s->n], sizeof *s->labels);
-        CT_TRY(add_curve(s, k, study->n_columns, &curve));
-        for (int column = 0; column < study->n_columns; column++) {
-            const ct_cell *cell = ct_study_cell_of(study, row, column);
-            double mean = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
-            if (isfinite(mean))
-                add_point(curve, cell->x, mean, ct_metric_deviation(metric, cell->summary));
-        }
-    }
-    return CT_OK;
+    return write_drawing(study, name, &svg);
 }
 
 static ct_status write_lines(const ct_study *study) {
-    series s;
+    CT_SCOPED(series) s = {0};
+    const ct_metric *metric = study->shown[0];
     ct_plot plot = {.x_name = study->figure.label,
-                    .y_name = study->shown[0]->axis,
+                    .y_name = metric->axis,
                     .x_unit = CT_UNIT_NUMBER,
                     .y_unit = CT_UNIT_NUMBER,
                     .has_ticks_at_points = true};
-    CT_TRY(make_series(study->n_rows, &s));
-    ct_status status = fill_lines(study, &s);
-    if (status == CT_OK) status = draw_series(study, "figure", &s, &plot);
-    free_series(&s);
-    return status;
+    CT_TRY(make_series(study->n_rows, study->n_columns, &s));
+    for (int k = 0; k < study->n_rows; k++) {
+        ct_curve *curve = add_curve(&s, study, study->order[k], k);
+        for (int column = 0; column < study->n_columns; column++) {
+            const ct_cell *cell = ct_study_cell_of(study, study->order[k], column);
+            double mean = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
+            if (isfinite(mean))
+                add_point(&s, curve, cell->x, mean, ct_metric_deviation(metric, cell->summary));
+        }
+    }
+    return draw_series(study, "figure", &s, &plot);
 }
 
 /* The k-th of the study's curves, of every finished cell. */
-static ct_status fill_curves(const ct_study *study, const ct_cell_curves *all, int k, series *s) {
-    for (int i = 0; i < study->n_cells; i++) {
-        const ct_cell *cell = &study->cells[i];
-        ct_curve *curve;
-        if (all[i].n_epochs == 0) continue;
-        char *label = s->labels[s->n];
-        say_label(study, cell->row, 0, study->n_heads, label, sizeof *s->labels);
-        size_t n = strlen(label);
-        if (study->columns[cell->column].line > 0)
-            snprintf(label + n, sizeof *s->labels - n, ", %s", study->columns[cell->column].label);
-        CT_TRY(add_curve(s, i, all[i].n_epochs, &curve));
-        for (long e = 0; e < all[i].n_epochs; e++) {
-            const ct_epoch_sum *sum = &all[i].sums[e * study->n_curves + k];
-            if (sum->n > 0)
-                add_point(curve, (double)(e + 1), ct_epoch_mean(sum), ct_epoch_deviation(sum));
-        }
-    }
-    return CT_OK;
-}
-
-static ct_status write_curve(const ct_study *study, const ct_cell_curves *all, int k) {
-    series s;
+static ct_status write_curve(const ct_study *study, const ct_study_curves *all, int k) {
+    CT_SCOPED(series) s = {0};
     char name[CT_STUDY_LABEL];
     const ct_metric *metric = study->curves[k];
     ct_plot plot = {.x_name = "epoch",
@@ -384,32 +308,36 @@ static ct_status write_curve(const ct_study *study, const ct_cell_curves *all, i
                     .may_be_log = !ct_metric_rises(metric),
                     .is_tight = true,
                     .starts_at_0 = true};
+    CT_TRY(make_series(study->n_cells, all->n_epochs, &s));
+    for (int i = 0; i < study->n_cells; i++) {
+        const ct_cell *cell = &study->cells[i];
+        const ct_study_line *column = &study->columns[cell->column];
+        if (cell->state != CT_CELL_DONE) continue;
+        ct_curve *curve = add_curve(&s, study, cell->row, i);
+        char *label = s.labels[s.n - 1];
+        size_t n = strlen(label);
+        if (column->line > 0) snprintf(label + n, sizeof *s.labels - n, ", %s", column->label);
+        for (int e = 0; e < all->n_epochs; e++) {
+            const ct_epoch_sum *sum = ct_study_curve_at(all, i, e) + k;
+            if (sum->n > 0)
+                add_point(&s, curve, e + 1, ct_epoch_mean(sum), ct_epoch_deviation(sum));
+        }
+    }
     snprintf(name, sizeof name, "figure-%s", metric->name);
-    CT_TRY(make_series(study->n_cells, &s));
-    ct_status status = fill_curves(study, all, k, &s);
-    if (status == CT_OK) status = draw_series(study, name, &s, &plot);
-    free_series(&s);
-    return status;
+    return draw_series(study, name, &s, &plot);
 }
 
 static ct_status write_curves(const ct_study *study) {
-    ct_cell_curves *all = ct_new(ct_cell_curves, (size_t)study->n_cells);
-    ct_status status = all != NULL ? CT_OK : ct_no_memory("a figure");
-    for (int k = 0; k < study->n_cells && status == CT_OK; k++)
-        if (study->cells[k].state == CT_CELL_DONE)
-            status = ct_cell_curves_read(study, &study->cells[k], &all[k]);
-    for (int k = 0; k < study->n_curves && status == CT_OK; k++)
-        status = write_curve(study, all, k);
-    for (int k = 0; all != NULL && k < study->n_cells; k++) ct_cell_curves_free(&all[k]);
-    ct_free(all);
-    return status;
+    CT_SCOPED(ct_study_curves) all = {0};
+    CT_TRY(ct_study_curves_read(study, &all));
+    CT_TRY(ct_study_write_curves(study, &all));
+    for (int k = 0; k < study->n_curves && study->figure.kind == CT_FIGURE_CURVES; k++)
+        CT_TRY(write_curve(study, &all, k));
+    return CT_OK;
 }
 
 ct_status ct_study_write_figures(const ct_study *study) {
-    switch (study->figure.kind) {
-    case CT_FIGURE_DOTS: return write_dots(study);
-    case CT_FIGURE_LINES: return write_lines(study);
-    case CT_FIGURE_CURVES: return write_curves(study);
-    default: return CT_OK;
-    }
+    if (study->n_curves > 0) CT_TRY(write_curves(study));
+    if (study->figure.kind == CT_FIGURE_DOTS) return write_dots(study);
+    return study->figure.kind == CT_FIGURE_LINES ? write_lines(study) : CT_OK;
 }

@@ -1,32 +1,77 @@
 /* Where the studies that came with the program lie: experiments/ in the working directory, beside
- * the program's build directory, or in the share directory it was installed with. */
+ * the program's build directory, or in the share directory it was installed with. And the
+ * directories of runs. */
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "study/study.h"
+#include "study/study_internal.h"
 #include "util/file.h"
-#include "util/memory.h"
 
 #define MAX_FILE ((size_t)1 << 20)
 
-enum { N_PLACES = 4, MAX_NAMES = 512 };
+enum { N_PLACES = 4, RUN_DEPTH = 4 /* shared/pair/seed/checkpoint/iteration */ };
 
-/* The directory of the running program; "" where the system does not tell. */
-static void program_dir(char *out, size_t size) {
-    ssize_t n = readlink("/proc/self/exe", out, size - 1);
-    out[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(out, '/');
-    if (slash != NULL) *slash = '\0';
+/* ---- directories ---- */
+
+bool ct_study_next_name(const char *dir, const char *start, const char *ending, char name[256]) {
+    char best[256] = "";
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name), n_end = strlen(ending);
+        bool fits = n > n_end && strcmp(e->d_name + n - n_end, ending) == 0 &&
+                    strncmp(e->d_name, start, strlen(start)) == 0;
+        if (!fits || e->d_name[0] == '.') continue;
+        e->d_name[n - n_end] = '\0';
+        if (strcmp(e->d_name, name) > 0 && (best[0] == '\0' || strcmp(e->d_name, best) < 0))
+            snprintf(best, sizeof best, "%s", e->d_name);
+    }
+    if (d != NULL) closedir(d);
+    memcpy(name, best, sizeof best);
+    return best[0] != '\0';
 }
 
-/* The k-th place to look in. */
+const char *ct_study_dir_name(const ct_path *path) {
+    const char *slash = strrchr(path->text, '/');
+    return slash != NULL ? slash + 1 : path->text;
+}
+
+bool ct_study_next_dir(const char *dir, const char *start, ct_path *path) {
+    char name[256];
+    snprintf(name, sizeof name, "%.255s", ct_study_dir_name(path));
+    while (ct_study_next_name(dir, start, "", name)) {
+        *path = ct_path_in(dir, name);
+        if (ct_dir_exists(path->text)) return true;
+    }
+    return false;
+}
+
+static void remove_dir(const char *dir, int depth) {
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        ct_path path = ct_path_in(dir, e->d_name);
+        if (unlink(path.text) != 0 && depth > 0) remove_dir(path.text, depth - 1);
+    }
+    if (d != NULL) closedir(d);
+    rmdir(dir);
+}
+
+void ct_study_remove_dir(const char *dir) {
+    remove_dir(dir, RUN_DEPTH);
+}
+
+/* ---- studies ---- */
+
+/* The k-th place to look in; "": the system does not tell. */
 static void place(int k, char *out, size_t size) {
     char program[CT_CONFIG_TEXT];
     const char *chosen = getenv("CROSSTALK_EXPERIMENTS");
-    program_dir(program, sizeof program);
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash != NULL) *slash = '\0';
     switch (k) {
     case 0: snprintf(out, size, "%s", chosen != NULL ? chosen : ""); break;
     case 1: snprintf(out, size, "experiments"); break;
@@ -36,13 +81,11 @@ static void place(int k, char *out, size_t size) {
 }
 
 static ct_status read_study(const char *path, ct_study *out) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_file_read(path, MAX_FILE, &blob));
-    ct_status status = strlen((const char *)blob.bytes) == blob.n
-                           ? ct_study_parse(path, (const char *)blob.bytes, out)
-                           : ct_fail(CT_IO, "%s: not a text file", path);
-    ct_blob_free(&blob);
-    return status;
+    if (strlen((const char *)blob.bytes) != blob.n)
+        return ct_fail(CT_IO, "%s: not a text file", path);
+    return ct_study_parse(path, (const char *)blob.bytes, out);
 }
 
 ct_status ct_study_open(const char *name, ct_study *out) {
@@ -52,9 +95,8 @@ ct_status ct_study_open(const char *name, ct_study *out) {
     if (is_path) return read_study(name, out);
     for (int k = 0; k < N_PLACES; k++) {
         place(k, dir, sizeof dir);
-        if (dir[0] == '\0') continue;
         snprintf(path, sizeof path, "%s/%s.conf", dir, name);
-        if (ct_file_exists(path)) return read_study(path, out);
+        if (dir[0] != '\0' && ct_file_exists(path)) return read_study(path, out);
     }
     return ct_fail(CT_INVAL,
                    "no experiment '%s'; crosstalk reproduce list names them, or give the "
@@ -62,48 +104,29 @@ ct_status ct_study_open(const char *name, ct_study *out) {
                    name);
 }
 
-typedef struct names {
-    char list[MAX_NAMES][CT_STUDY_LABEL];
-    int n;
-} names;
-
-static void add_name(names *all, const char *file) {
-    size_t n = strlen(file);
-    if (n < 6 || n - 5 >= CT_STUDY_LABEL || strcmp(file + n - 5, ".conf") != 0) return;
-    char name[CT_STUDY_LABEL] = "";
-    memcpy(name, file, n - 5);
-    name[n - 5] = '\0';
-    for (int k = 0; k < all->n; k++)
-        if (strcmp(all->list[k], name) == 0) return;
-    if (all->n < MAX_NAMES) memcpy(all->list[all->n++], name, sizeof name);
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(a, b);
+/* The one after `name`, wherever it lies. */
+static bool next_study(char name[256]) {
+    char dir[2 * CT_CONFIG_TEXT], best[256] = "";
+    for (int k = 0; k < N_PLACES; k++) {
+        char next[256];
+        memcpy(next, name, sizeof next);
+        place(k, dir, sizeof dir);
+        if (!ct_study_next_name(dir, "", ".conf", next)) continue;
+        if (best[0] == '\0' || strcmp(next, best) < 0) memcpy(best, next, sizeof best);
+    }
+    memcpy(name, best, sizeof best);
+    return best[0] != '\0';
 }
 
 ct_status ct_study_list(FILE *out) {
-    char dir[2 * CT_CONFIG_TEXT];
-    names *all = ct_new(names, 1);
-    if (all == NULL) return ct_fail(CT_NOMEM, "no memory for names");
-    for (int k = 0; k < N_PLACES; k++) {
-        place(k, dir, sizeof dir);
-        DIR *d = dir[0] != '\0' ? opendir(dir) : NULL;
-        for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) add_name(all, e->d_name);
-        if (d != NULL) closedir(d);
-    }
-    qsort(all->list, (size_t)all->n, sizeof *all->list, by_name);
-    ct_status status = CT_OK;
-    for (int k = 0; k < all->n && status == CT_OK; k++) {
-        ct_study study;
-        status = ct_study_open(all->list[k], &study);
-        if (status != CT_OK) break;
+    char name[256] = "";
+    int n = 0;
+    for (; next_study(name); n++) {
+        CT_SCOPED(ct_study) study = {0};
+        CT_TRY(ct_study_open(name, &study));
         fprintf(out, "%-20s %s\n", study.name, study.title);
-        ct_study_free(&study);
     }
-    if (status == CT_OK && all->n == 0)
-        status = ct_fail(CT_IO, "no experiments found: neither experiments/ here nor where the "
-                                "program lies; CROSSTALK_EXPERIMENTS names another directory");
-    ct_free(all);
-    return status;
+    if (n > 0) return CT_OK;
+    return ct_fail(CT_IO, "no experiments found: neither experiments/ here nor where the program "
+                          "lies; CROSSTALK_EXPERIMENTS names another directory");
 }

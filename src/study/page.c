@@ -5,14 +5,13 @@
 #include "report/report.h"
 #include "study/study_internal.h"
 #include "util/file.h"
-#include "util/memory.h"
 
 #define MAX_DRAWING  ((size_t)16 << 20)
 #define MAX_DETAILED 6 /* groups of runs with figures of their own: a page stays small */
 
 /* A figure as it lies in --out; nothing where there was nothing to draw. */
 static ct_status add_figure(const ct_study *study, const char *name, ct_text *out) {
-    ct_blob svg = {0};
+    CT_SCOPED(ct_blob) svg = {0};
     char file[CT_STUDY_LABEL];
     snprintf(file, sizeof file, "%s.svg", name);
     if (!ct_dir_has(study->out, file)) return CT_OK;
@@ -20,20 +19,17 @@ static ct_status add_figure(const ct_study *study, const char *name, ct_text *ou
     ct_text_add(out, "<figure id=\"%s-box\"%s><div class=\"drawing\">%s</div></figure>\n", name,
                 study->figure.kind == CT_FIGURE_DOTS ? " class=\"wide\"" : "",
                 (const char *)svg.bytes);
-    ct_blob_free(&svg);
     return CT_OK;
 }
 
 static ct_status add_figures(const ct_study *study, ct_text *out) {
-    char name[CT_STUDY_LABEL];
+    bool has_curves = study->figure.kind == CT_FIGURE_CURVES;
     ct_text_add(out, "<div class=\"figures\">\n");
-    if (study->figure.kind != CT_FIGURE_CURVES) {
-        CT_TRY(add_figure(study, "figure", out));
-    } else {
-        for (int k = 0; k < study->n_curves; k++) {
-            snprintf(name, sizeof name, "figure-%s", study->curves[k]->name);
-            CT_TRY(add_figure(study, name, out));
-        }
+    if (!has_curves) CT_TRY(add_figure(study, "figure", out));
+    for (int k = 0; has_curves && k < study->n_curves; k++) {
+        char name[CT_STUDY_LABEL];
+        snprintf(name, sizeof name, "figure-%s", study->curves[k]->name);
+        CT_TRY(add_figure(study, name, out));
     }
     ct_text_add(out, "</div>\n");
     return CT_OK;
@@ -62,38 +58,29 @@ static void shorten_paths(const ct_study *study, ct_report *report) {
     }
 }
 
-static ct_status write_page(const ct_study *study, const char *const *runs, int n_runs) {
-    ct_report report = {0};
-    ct_text intro = {0}, page = {0};
-    ct_status status = ct_report_load(runs, n_runs, &report);
-    if (status == CT_OK) shorten_paths(study, &report);
+ct_status ct_study_write_page(const ct_study *study) {
+    CT_SCOPED_BLOCK(const char *) runs = NULL;
+    CT_SCOPED(ct_report) report = {0};
+    CT_SCOPED(ct_text) intro = {0};
+    CT_SCOPED(ct_text) page = {0};
+    CT_TRY(ct_make(&runs, (size_t)study->n_cells, "a page"));
+    int n_runs = find_runs(study, runs);
+    if (n_runs == 0) return CT_OK;
+    CT_TRY(ct_report_load(runs, n_runs, &report));
+    shorten_paths(study, &report);
+    bool is_large = report.n_groups > MAX_DETAILED;
     ct_text_add(&intro, "<section id=\"study\">\n");
-    if (status == CT_OK) status = ct_study_add_html(study, &intro);
-    if (status == CT_OK) status = add_figures(study, &intro);
-    if (report.n_groups > MAX_DETAILED)
+    CT_TRY(ct_study_add_html(study, &intro));
+    CT_TRY(add_figures(study, &intro));
+    if (is_large)
         ct_text_add(&intro, "<p class=\"note\">Splits, graphs and mistakes of every group of runs: "
                             "<code>crosstalk report</code> with this folder.</p>\n");
     ct_text_add(&intro, "</section>\n");
-    if (status == CT_OK) status = ct_text_status(&intro);
-    if (status == CT_OK) {
-        ct_report_options options = {.title = study->title,
-                                     .intro = intro.chars,
-                                     .figures = {.no_ends = study->figure.kind == CT_FIGURE_DOTS,
-                                                 .no_details = report.n_groups > MAX_DETAILED}};
-        status = ct_report_page(&report, &options, &page);
-    }
-    if (status == CT_OK) status = ct_study_write_file(study, "report.html", &page);
-    ct_text_free(&intro);
-    ct_text_free(&page);
-    ct_report_free(&report);
-    return status;
-}
-
-ct_status ct_study_write_page(const ct_study *study) {
-    const char **runs = ct_new(const char *, (size_t)study->n_cells + 1);
-    if (runs == NULL) return ct_no_memory("a page");
-    int n_runs = find_runs(study, runs);
-    ct_status status = n_runs > 0 ? write_page(study, runs, n_runs) : CT_OK;
-    ct_free(runs);
-    return status;
+    CT_TRY(ct_text_status(&intro));
+    ct_report_options options = {
+        .title = study->title,
+        .intro = intro.chars,
+        .figures = {.no_ends = study->figure.kind == CT_FIGURE_DOTS, .no_details = is_large}};
+    CT_TRY(ct_report_page(&report, &options, &page));
+    return ct_study_write_file(study, "report.html", &page);
 }

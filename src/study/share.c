@@ -3,7 +3,6 @@
  * run directory m<lambda-m>-d<lambda-d> for every pair; its config.txt names the pairs, so that it
  * tells itself which cells it serves, whatever became of the process that began it. Finished runs
  * are filed: moved to where each would lie if it had been run alone. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,54 +39,41 @@ typedef struct launch {
 /* ---- what is there of a launch ---- */
 
 /* The cell whose run the pair is, by the options that are saved of it. */
-static ct_status find_cell(launch *l, pair *p, const ct_json *options, const ct_json *summary) {
+static void find_cell(launch *l, pair *p, const ct_json *options, const ct_json *summary) {
     for (int k = 0; k < l->study->n_cells; k++) {
         ct_cell *cell = &l->study->cells[k];
         const ct_config *c = &cell->resolved;
-        ct_text difference = {0};
         if (c->lambda_m != p->lambdas[0] || c->lambda_d != p->lambdas[1]) continue;
-        CT_TRY(ct_cell_find_difference(cell, options, summary, &difference));
-        bool is_it = difference.n == 0, is_free = ct_cell_is_free(cell);
-        ct_text_free(&difference);
-        if (!is_it) continue;
+        if (!ct_cell_is_run(cell, options, summary)) continue;
+        bool is_free = ct_cell_is_free(cell);
         l->is_wanted = l->is_wanted || (is_free && cell->is_selected);
         if (p->cell == NULL || (is_free && !ct_cell_is_free(p->cell))) p->cell = cell;
     }
-    return CT_OK;
 }
 
-/* A pair that is not finished is a run of its own with the launch's options. */
-static ct_status find_cell_by_options(launch *l, pair *p) {
-    ct_json *options = NULL;
+/* The options of a pair that is not finished: it is a run of its own with the launch's. */
+static ct_status options_of(const launch *l, const pair *p, ct_json **out) {
     ct_config alone = l->config;
     alone.lambdas[0] = '\0';
     alone.lambda_m = p->lambdas[0];
     alone.lambda_d = p->lambdas[1];
-    CT_TRY(ct_config_to_json(&alone, &options));
-    ct_status status = find_cell(l, p, options, NULL);
-    ct_json_free(&options);
-    return status;
-}
-
-static ct_status find_cell_by_summary(launch *l, pair *p, const char *dir) {
-    ct_json *summary = NULL;
-    CT_TRY(ct_summary_read(dir, &summary));
-    ct_status status = find_cell(l, p, ct_json_get(summary, "options"), summary);
-    ct_json_free(&summary);
-    return status;
+    return ct_config_to_json(&alone, out);
 }
 
 /* One "m:d" of the launch's lambdas. */
 static ct_status look_at_pair(void *context, const char *field) {
     launch *l = context;
     pair *p = &l->pairs[l->n];
+    CT_SCOPED_HANDLE(ct_json) summary = NULL;
+    CT_SCOPED_HANDLE(ct_json) options = NULL;
     *p = (pair){.cell = NULL};
     if (!ct_record_parse_pair(field, p->lambdas))
         return ct_fail(CT_IO, "%s: '%s' is no pair of lambdas", l->dir, field);
     ct_record_name_pair(p->lambdas[0], p->lambdas[1], p->name, sizeof p->name);
     ct_path path = ct_path_in(l->dir, p->name);
     p->is_finished = ct_record_has(path.text, CT_FILE_SUMMARY);
-    CT_TRY(p->is_finished ? find_cell_by_summary(l, p, path.text) : find_cell_by_options(l, p));
+    CT_TRY(p->is_finished ? ct_summary_read(path.text, &summary) : options_of(l, p, &options));
+    find_cell(l, p, p->is_finished ? ct_json_get(summary, "options") : options, summary);
     l->n++;
     l->n_finished += p->is_finished;
     l->n_waiting += p->cell != NULL && ct_cell_is_free(p->cell);
@@ -111,35 +97,26 @@ static ct_status look(launch *l, bool *is_one) {
 
 /* ---- filing ---- */
 
-static ct_status move_run(const char *from, ct_cell *cell, bool keep) {
-    const char *to = cell->config.out;
-    if (!keep) CT_TRY(ct_record_lighten(from, cell->name));
-    int reason = rename(from, to) == 0 ? 0 : errno;
-    if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
-        return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
-    return ct_cell_inspect(cell); /* ENOENT: the same sweep, begun twice, was faster */
-}
-
 /* Finished runs to their cells; the directory goes, unless it has some that are of none. */
-static ct_status file_runs(launch *l, bool keep) {
+static ct_status file_runs(launch *l) {
     bool is_left = false;
     for (int k = 0; k < l->n; k++) {
         const pair *p = &l->pairs[k];
         if (p->is_finished && p->cell == NULL) is_left = true;
         if (p->is_finished && p->cell != NULL && ct_cell_is_free(p->cell))
-            CT_TRY(move_run(ct_path_in(l->dir, p->name).text, p->cell, keep));
+            CT_TRY(ct_cell_take(p->cell, ct_path_in(l->dir, p->name).text, l->study->request.keep));
     }
     if (is_left)
         ct_note("%s has finished runs with other options and is left alone; remove it if nobody "
                 "needs them",
                 l->dir);
     else
-        ct_study_remove_dir(l->dir, CT_RUN_DEPTH);
+        ct_study_remove_dir(l->dir);
     return CT_OK;
 }
 
 /* Trains with the options and files what is then finished; a launch that was stopped stays. */
-static ct_status train(launch *l, const ct_config *config, bool keep, bool *is_stopped) {
+static ct_status train(launch *l, const ct_config *config) {
     ct_error ended;
     bool is_one;
     ct_status status = CT_CATCH(&ended, ct_train(config));
@@ -149,11 +126,12 @@ static ct_status train(launch *l, const ct_config *config, bool keep, bool *is_s
         ct_note("%s; each is run alone", ended.text);
         for (int k = 0; k < l->n; k++)
             if (l->pairs[k].cell != NULL) l->pairs[k].cell->is_alone = true;
-        ct_study_remove_dir(l->dir, CT_RUN_DEPTH);
+        ct_study_remove_dir(l->dir);
         return CT_OK;
     }
-    if (l->n_finished == 0) *is_stopped = true; /* its checkpoint stays */
-    return l->n_finished > 0 ? file_runs(l, keep) : CT_OK;
+    if (l->n_finished > 0) return file_runs(l);
+    l->study->is_stopped = true; /* its checkpoint stays */
+    return CT_OK;
 }
 
 /* The options of a launch of these lambdas, all others as the cell has them. */
@@ -168,15 +146,15 @@ static ct_config launch_options(const ct_cell *cell, const char *lambdas, const 
 
 /* ---- what launches have left ---- */
 
-static ct_status resume(launch *l, bool keep, bool *is_stopped) {
+static ct_status resume(launch *l) {
     const ct_cell *cell = NULL;
     for (int k = 0; k < l->n && cell == NULL; k++)
         if (ct_cell_is_free(l->pairs[k].cell)) cell = l->pairs[k].cell;
     ct_config config = launch_options(cell, l->config.lambdas, l->dir);
     memcpy(config.resume, l->dir, sizeof config.resume);
     ct_note("--- resuming %s (interrupted before)", l->dir);
-    CT_TRY(train(l, &config, keep, is_stopped));
-    return ct_study_heed_signal(is_stopped);
+    CT_TRY(train(l, &config));
+    return ct_study_heed_signal(l->study);
 }
 
 /* Somebody trains in it now. Training itself locks it again. */
@@ -187,43 +165,36 @@ static bool is_busy(const char *dir) {
     return !is_free;
 }
 
-typedef struct cleaning {
-    launch *launch;
-    bool keep, *is_stopped;
-} cleaning;
-
 /* A launch that was interrupted at any moment: in training, before its runs were filed, or between
  * two of them. */
-static ct_status clean_up(void *context, const char *dir, const char *name) {
-    cleaning *c = context;
-    launch *l = c->launch;
-    bool is_one, is_theirs = is_busy(dir);
-    (void)name;
-    if (*c->is_stopped || strlen(dir) + 64 > sizeof l->dir) return CT_OK;
-    snprintf(l->dir, sizeof l->dir, "%s", dir);
+static ct_status clean_up(launch *l) {
+    bool is_one, is_theirs = is_busy(l->dir);
     CT_TRY(look(l, &is_one));
     if (!is_one) return CT_OK;
     if (is_theirs) /* another process may have cells of its own; ours must not be among them */
-        return l->is_wanted ? ct_fail(CT_BUSY, "%s is being trained by another process", dir)
+        return l->is_wanted ? ct_fail(CT_BUSY, "%s is being trained by another process", l->dir)
                             : CT_OK;
     bool is_open = l->is_whole && l->n_finished < l->n;
-    if (!is_open || !ct_study_can_resume(dir, dir)) return file_runs(l, c->keep);
-    if (!l->is_known) {
+    if (!is_open || !ct_study_can_resume(l->dir, l->dir)) return file_runs(l);
+    if (!l->is_known)
         ct_note("%s was begun with other options and is left alone; remove it if nobody needs it",
-                dir);
-        return CT_OK;
-    }
-    if (l->n_waiting == 0) { /* all its cells have been run since, or are to be run again */
-        ct_study_remove_dir(dir, CT_RUN_DEPTH);
-        return CT_OK;
-    }
-    return l->is_wanted ? resume(l, c->keep, c->is_stopped) : CT_OK;
+                l->dir);
+    else if (l->n_waiting == 0) /* all its cells have been run since, or are to be run again */
+        ct_study_remove_dir(l->dir);
+    else if (l->is_wanted)
+        return resume(l);
+    return CT_OK;
 }
 
-ct_status ct_share_resume_all(ct_study *study, bool keep, bool *is_stopped) {
+ct_status ct_share_resume_all(ct_study *study) {
     launch l = {.study = study};
-    cleaning c = {&l, keep, is_stopped};
-    return ct_study_each_dir(study->out, CT_SHARED, clean_up, &c);
+    ct_path dir = {""};
+    while (!study->is_stopped && ct_study_next_dir(study->out, CT_SHARED, &dir)) {
+        if (strlen(dir.text) + 64 > sizeof l.dir) continue;
+        memcpy(l.dir, dir.text, sizeof l.dir);
+        CT_TRY(clean_up(&l));
+    }
+    return CT_OK;
 }
 
 /* ---- a new launch ---- */
@@ -242,23 +213,21 @@ static void add_common(const ct_cell *cell, ct_text *out) {
 
 /* The lambdas of the cells from `first` on that can be run with it, at most so many. */
 static ct_status collect(const ct_study *study, int first, int most, ct_text *lambdas, int *n) {
-    ct_text wanted = {0};
+    CT_SCOPED(ct_text) wanted = {0};
     add_common(&study->cells[first], &wanted);
+    CT_TRY(ct_text_status(&wanted));
     for (int k = first; k < study->n_cells && *n < most; k++) {
         const ct_cell *cell = &study->cells[k];
-        ct_text text = {0};
+        CT_SCOPED(ct_text) text = {0};
         if (!may_share(cell) || lambdas->n + 64 > CT_CONFIG_TEXT) continue;
         add_common(cell, &text);
-        if (!wanted.failed && !text.failed && strcmp(text.chars, wanted.chars) == 0) {
-            ct_text_add(lambdas, "%s", *n > 0 ? "," : "");
-            ct_json_add_number(lambdas, cell->resolved.lambda_m);
-            ct_text_add(lambdas, ":");
-            ct_json_add_number(lambdas, cell->resolved.lambda_d);
-            ++*n;
-        }
-        ct_text_free(&text);
+        CT_TRY(ct_text_status(&text));
+        if (strcmp(text.chars, wanted.chars) != 0) continue;
+        ct_text_add(lambdas, "%s", (*n)++ > 0 ? "," : "");
+        ct_json_add_number(lambdas, cell->resolved.lambda_m);
+        ct_text_add(lambdas, ":");
+        ct_json_add_number(lambdas, cell->resolved.lambda_d);
     }
-    ct_text_free(&wanted);
     return ct_text_status(lambdas);
 }
 
@@ -283,24 +252,21 @@ static int count_seeds(const ct_config *config) {
     return n;
 }
 
-ct_status ct_share_run(ct_study *study, int first, int at_once, bool keep, int *n,
-                       bool *is_stopped) {
+ct_status ct_share_run(ct_study *study, int first, int *n) {
     ct_cell *cell = &study->cells[first];
     launch l = {.study = study};
-    ct_text lambdas = {0};
-    int most = at_once / count_seeds(&cell->resolved);
+    CT_SCOPED(ct_text) lambdas = {0};
+    int most = study->request.at_once / count_seeds(&cell->resolved);
     *n = 0;
     if (most < 2 || !may_share(cell)) return CT_OK;
-    ct_status status = collect(study, first, most, &lambdas, n);
+    CT_TRY(collect(study, first, most, &lambdas, n));
     if (*n < 2) *n = 0;
-    if (status == CT_OK && *n > 0) status = name_dir(study, cell, &l);
-    if (status == CT_OK && *n > 0) {
-        ct_note("--- %d left: %s and %d other%s at once", ct_study_count_to_do(study), cell->name,
-                *n - 1, *n == 2 ? "" : "s");
-        ct_config config = launch_options(cell, lambdas.chars, l.dir);
-        status = train(&l, &config, keep, is_stopped);
-        if (!*is_stopped && ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
-    }
-    ct_text_free(&lambdas);
-    return status;
+    if (*n == 0) return CT_OK;
+    CT_TRY(name_dir(study, cell, &l));
+    ct_note("--- %d left: %s and %d other%s at once", ct_study_count_to_do(study), cell->name,
+            *n - 1, *n == 2 ? "" : "s");
+    ct_config config = launch_options(cell, lambdas.chars, l.dir);
+    CT_TRY(train(&l, &config));
+    if (!study->is_stopped && ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
+    return CT_OK;
 }

@@ -37,23 +37,21 @@
 #define CT_STUDY_SHOWN 12
 #define CT_STUDY_CELLS 4096
 
+#define CT_ANY (-1) /* row or column */
+
+/* A line of the file below a section: an option of every run, of a column's or of a row's; or what
+ * a row says of its cells, `paper` and `cells`. */
 typedef struct ct_setting {
+    int row, column; /* the section; CT_ANY: it is no row, no column */
+    int line;        /* of the file; 0: of the command line */
     char name[64], value[CT_CONFIG_TEXT];
-    int line; /* of the file */
 } ct_setting;
 
-typedef struct ct_settings {
-    ct_setting *items;
-    int n;
-} ct_settings;
-
-/* A row or a column as it was written. */
+/* A row or a column. */
 typedef struct ct_study_line {
     char label[CT_STUDY_LABEL];
     char name[2 * CT_STUDY_LABEL]; /* of its runs' directories; "" = made of the label */
     int line;                      /* of the file; 0: of the command line, or nobody's */
-    ct_settings options;
-    ct_setting paper, cells; /* of a row; line 0 = not given */
 } ct_study_line;
 
 typedef enum ct_figure_kind {
@@ -103,30 +101,6 @@ typedef struct ct_cell {
     ct_study_data *data; /* lent */
 } ct_cell;
 
-typedef struct ct_study {
-    char name[CT_STUDY_LABEL], path[CT_CONFIG_TEXT];
-    char title[CT_CONFIG_TEXT], note[CT_CONFIG_TEXT];
-    char heads[CT_STUDY_HEADS][CT_STUDY_LABEL];
-    int n_heads;
-    const ct_metric *shown[CT_STUDY_SHOWN], *curves[CT_STUDY_SHOWN];
-    int n_shown, n_curves;
-    ct_study_figure figure;
-    ct_settings options;
-    ct_study_line *rows, *columns;
-    int n_rows, n_columns;
-    ct_cell *cells;
-    int n_cells;
-    int *at;                  /* [n_rows][n_columns] the cell of a place; -1 = none */
-    int *order;               /* [n_rows] in which a table lists them */
-    bool is_comparison;       /* crosstalk compare: a row wins over the command line, the table is
-                               * compare.*, its CSV has a line for every run */
-    const ct_metric *sort_by; /* order: the best first; NULL = as written */
-    ct_study_data data;
-    char out[CT_CONFIG_TEXT];
-    char with[CT_CONFIG_TEXT]; /* options of the command line that change the numbers */
-    char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
-} ct_study;
-
 /* What the command line asks for. */
 typedef struct ct_study_request {
     const char *only;     /* names that contain or match one of these, with commas; NULL = all */
@@ -139,22 +113,52 @@ typedef struct ct_study_request {
     double started_s;    /* on the monotonic clock */
 } ct_study_request;
 
+typedef struct ct_study {
+    char name[CT_STUDY_LABEL], path[CT_CONFIG_TEXT];
+    char title[CT_CONFIG_TEXT], note[CT_CONFIG_TEXT];
+    char heads[CT_STUDY_HEADS][CT_STUDY_LABEL];
+    int n_heads;
+    const ct_metric *shown[CT_STUDY_SHOWN], *curves[CT_STUDY_SHOWN];
+    int n_shown, n_curves;
+    ct_study_figure figure;
+    ct_study_line *rows, *columns;
+    int n_rows, n_columns;
+    ct_setting *settings;
+    int n_settings;
+    ct_cell *cells;
+    int n_cells;
+    int *at;                  /* [n_rows][n_columns] the cell of a place; -1 = none */
+    int *order;               /* [n_rows] in which a table lists them */
+    bool is_comparison;       /* crosstalk compare: a row wins over the command line, the table is
+                               * compare.*, its CSV has a line for every run */
+    const ct_metric *sort_by; /* order: the best first; NULL = as written */
+    ct_study_data data;
+    char out[CT_CONFIG_TEXT];
+    ct_study_request request;
+    char with[CT_CONFIG_TEXT]; /* options of the command line that change the numbers */
+    char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
+    bool is_stopped;           /* by a signal or the time: no other run begins */
+} ct_study;
+
 /* ---- from a file (conf.c, find.c) ---- */
 /* A study from its text; CT_IO with file:line. */
 ct_status ct_study_parse(const char *path, const char *text, ct_study *out);
 /* The same of a file, by path or by the name of one that came with the program. */
 ct_status ct_study_open(const char *name, ct_study *out);
 void ct_study_free(ct_study *study);
-/* Adds an option to a list; `line` is where it was written. */
-ct_status ct_settings_add(ct_settings *settings, const char *name, const char *value, int line);
+/* A row or column more; `line` is where it was written. */
 ct_status ct_study_add_line(ct_study_line **lines, int *n, const char *label, int line);
+/* The one of this label; NULL: there is none. */
+const ct_study_line *ct_study_find_line(const ct_study_line *lines, int n, const char *label);
+/* An option of a row, from the command line. */
+ct_status ct_study_set(ct_study *study, int row, const char *name, const char *value);
 /* Adds the metrics of a list to one of at most CT_STUDY_SHOWN. */
 ct_status ct_study_add_metrics(const char *names, const ct_metric **list, int *n);
 /* The names of the studies that came with the program, with their titles. */
 ct_status ct_study_list(FILE *out);
 
 /* ---- cells (cells.c) ---- */
-/* The runs, with the command line's options over the file's. */
+/* The runs, with the command line's options over the file's; the request is kept. */
 ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study_request *request);
 
 /* ---- runs (execute.c) ---- */
@@ -166,7 +170,7 @@ ct_status ct_study_find_elsewhere(ct_study *study);
 ct_status ct_study_reuse(ct_study *study);
 /* Runs what is selected and not there yet; tables are written after each. *n_left: cells that time
  * or a signal left over. */
-ct_status ct_study_run(ct_study *study, const ct_study_request *request, int *n_left);
+ct_status ct_study_run(ct_study *study, int *n_left);
 /* Lists the cells with their state and their commands. */
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
@@ -176,9 +180,8 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
 ct_status ct_study_print(const ct_study *study, FILE *out);
-ct_status ct_study_write_curves(const ct_study *study);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
- * Nothing where there is nothing to draw yet. */
+ * Nothing where there is nothing to draw yet. The curves also as curves.csv. */
 ct_status ct_study_write_figures(const ct_study *study);
 /* report.html: table, figures, and a report of the finished runs; nothing before one is finished.
  * Reads what ct_study_write() wrote. */

@@ -1,10 +1,10 @@
 #ifndef CT_STUDY_STUDY_INTERNAL_H
 #define CT_STUDY_STUDY_INTERNAL_H
 
-#include "record/light.h"
 #include "study/study.h"
+#include "util/memory.h"
 
-/* ---- places in the study's file (conf.c) ---- */
+/* ---- the study's file (conf.c) ---- */
 /* Says again what was caught, with file and line in front; line 0: it was not written there. */
 ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error);
 #define CT_TRY_AT(study, line, call)                                                               \
@@ -16,11 +16,12 @@ ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error);
  * rest, and one that is not there "". */
 int ct_parts_count(const char *text);
 void ct_parts_get(const char *text, int k, int n, char *out, size_t size);
+/* A setting of a section; NULL: it has none. */
+const ct_setting *ct_study_setting(const ct_study *study, int row, int column, const char *name);
 
 /* ---- words (check.c) ---- */
-/* Names and lists that a run would refuse before it reads its data, of resolved options. *option:
- * which it was, if the error does not say so. */
-ct_status ct_config_check(const ct_config *config, const char **option);
+/* Names and lists that a run would refuse before it reads its data, of resolved options. */
+ct_status ct_config_check(const ct_config *config);
 /* The same of the graph, which is made for it. */
 ct_status ct_config_check_graph(const ct_config *config);
 
@@ -29,44 +30,43 @@ ct_status ct_config_check_graph(const ct_config *config);
 ct_status ct_cell_inspect(ct_cell *cell);
 /* Nothing is there, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
-/* Says of a saved run's options, and its summary if it is finished (else NULL), what the cell has
- * otherwise: "@lr 0.1, and here it is 0.2"; nothing if it is the cell's run. */
-ct_status ct_cell_find_difference(const ct_cell *cell, const ct_json *options,
-                                  const ct_json *summary, ct_text *out);
+/* Whether a run with these saved options, and this summary if it is finished (else NULL), is the
+ * cell's. */
+bool ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary);
 /* Whether it was made with other data than the cell's; *source: where it had them from. */
 bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
-/* The summary of a finished cell, with ct_summary_add_late(). */
-ct_status ct_cell_read_summary(ct_cell *cell);
+/* A finished run elsewhere becomes the cell's, made light unless all of it is to be kept. */
+ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep);
 /* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
  * says that `name` begins again. */
 bool ct_study_can_resume(const char *dir, const char *name);
 /* Selected cells that are neither finished nor found elsewhere. */
 int ct_study_count_to_do(const ct_study *study);
 /* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
- * Ctrl-C; *is_stopped is set for any. */
-ct_status ct_study_heed_signal(bool *is_stopped);
+ * Ctrl-C; study->is_stopped is set for any. */
+ct_status ct_study_heed_signal(ct_study *study);
 
 /* ---- several cells in one launch (share.c) ---- */
 #define CT_SHARED "shared-" /* what the directories of launches are called */
 
 /* Runs cell `first` and, as worlds of one launch, those that differ from it in the lambdas alone,
- * at_once worlds together. *n: how many cells; 0: there are no others, and nothing was done. If
- * one diverges, each is left to be run alone. */
-ct_status ct_share_run(ct_study *study, int first, int at_once, bool keep, int *n,
-                       bool *is_stopped);
+ * request.at_once worlds together. *n: how many cells; 0: there are no others, and nothing was
+ * done. If one diverges, each is left to be run alone. */
+ct_status ct_share_run(ct_study *study, int first, int *n);
 /* What launches have left, before anything else is run: finished runs are filed to their cells,
  * interrupted launches resumed. */
-ct_status ct_share_resume_all(ct_study *study, bool keep, bool *is_stopped);
+ct_status ct_share_resume_all(ct_study *study);
 
-/* ---- directories (reuse.c) ---- */
-/* Calls each(context, path, name) for the directories inside whose names begin with `start`, by
- * name, until one fails. */
-ct_status ct_study_each_dir(const char *dir, const char *start,
-                            ct_status (*each)(void *context, const char *path, const char *name),
-                            void *context);
-#define CT_RUN_DEPTH 4 /* shared/pair/seed/checkpoint/iteration */
-/* A directory of ours with all that is in it, so many levels deep. */
-void ct_study_remove_dir(const char *dir, int depth);
+/* ---- directories (find.c) ---- */
+/* The next entry of a directory by name, of those that begin and end so: `name` (without the
+ * ending) becomes it; begin with "". Entries may come and go meanwhile. */
+bool ct_study_next_name(const char *dir, const char *start, const char *ending, char name[256]);
+/* The next directory inside whose name begins so: *path becomes it; begin with "". */
+bool ct_study_next_dir(const char *dir, const char *start, ct_path *path);
+/* What it is called. */
+const char *ct_study_dir_name(const ct_path *path);
+/* A run's directory of ours with all that is in it. */
+void ct_study_remove_dir(const char *dir);
 
 /* ---- figures (figure.c) ---- */
 /* The value of `figure = ...`. */
@@ -75,23 +75,30 @@ ct_status ct_figure_parse(const char *text, ct_study_figure *out);
 ct_status ct_figure_place_cells(ct_study *study);
 
 /* ---- curves (curves.c) ---- */
-typedef struct ct_cell_curves {
-    ct_epoch_sum *sums; /* [n_epochs][study->n_curves] over the seeds */
-    long n_epochs;
-} ct_cell_curves;
+/* What finished cells have of all curves. */
+typedef struct ct_study_curves {
+    int n_epochs, n_curves;
+    ct_epoch_sum
+        *sums; /* [study->n_cells][n_epochs][n_curves] over the seeds; n = 0: there is none */
+} ct_study_curves;
 
-ct_status ct_cell_curves_read(const ct_study *study, const ct_cell *cell, ct_cell_curves *out);
-void ct_cell_curves_free(ct_cell_curves *curves);
+/* Into a zeroed one. */
+ct_status ct_study_curves_read(const ct_study *study, ct_study_curves *out);
+void ct_study_curves_free(ct_study_curves *curves);
+static inline ct_epoch_sum *ct_study_curve_at(const ct_study_curves *c, int cell, int epoch) {
+    return &c->sums[((size_t)cell * (size_t)c->n_epochs + (size_t)epoch) * (size_t)c->n_curves];
+}
+/* curves.csv */
+ct_status ct_study_write_curves(const ct_study *study, const ct_study_curves *curves);
 
 /* ---- table.c ---- */
 /* The cell that a place shows; NULL: none. One of another column is shown again (<). */
 const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column);
 /* The same, if it is of this column. */
 const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column);
-/* What a reader must know, a sentence a line, each after `before`: --quick, options, signs of the
- * table (deviations, the paper's numbers), runs that are missing, the study's note. */
-void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
-                        bool has_paper);
+/* What a reader must know, a sentence a line: --quick, options, signs of the table (deviations, the
+ * paper's numbers), runs that are missing, the study's note. */
+void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation, bool has_paper);
 /* The table and what a reader must know, as HTML. */
 ct_status ct_study_add_html(const ct_study *study, ct_text *out);
 /* `text` to --out/name. */

@@ -5,25 +5,28 @@
 #include "report/markup.h"
 #include "study/study_internal.h"
 #include "util/file.h"
-#include "util/memory.h"
 
 #define WIDEST 110 /* characters that a line of a table may have */
 
-typedef enum entry_kind { TEXT, NUMBER, DIFFERENCE } entry_kind;
-
 typedef struct entry {
-    entry_kind kind;
-    char text[CT_STUDY_LABEL + 32]; /* TEXT */
-    double value, deviation;        /* deviation: NaN = none */
-    int digits;
-    bool is_marked; /* DIFFERENCE: ours is not what the paper says */
+    char text[CT_STUDY_LABEL + 32]; /* words, or a number */
+    bool is_number;
+    char deviation[32]; /* of a number; "": none */
+    bool is_marked;     /* a difference: ours is not what the paper says */
 } entry;
 
+/* Entries are added one after the other, line by line; the first line has the headings. */
 typedef struct grid {
     int n_lines, n_columns, n_heads;
-    entry *entries; /* [n_lines][n_columns], the first line the headings */
+    entry *entries; /* [n_lines][n_columns] */
+    int n;          /* so many were added */
     bool has_paper, has_deviation;
 } grid;
+
+static void grid_free(grid *g) {
+    ct_free(g->entries);
+    *g = (grid){0};
+}
 
 bool ct_estimate_holds(const ct_estimate *paper, double ours) {
     double off = fabs(ours - paper->mean);
@@ -61,98 +64,115 @@ const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column) {
     return cell != NULL && cell->column == column ? cell : NULL;
 }
 
-#define ANY (-1)
-
 /* The paper's numbers are known of a cell in the column. */
 static bool has_paper(const ct_study *study, int column) {
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *cell = &study->cells[k];
-        if ((column == ANY || cell->column == column) && !isnan(cell->paper.mean)) return true;
+        if ((column == CT_ANY || cell->column == column) && !isnan(cell->paper.mean)) return true;
     }
     return false;
 }
 
-static entry *add_text(entry *e, const char *text) {
+static entry *add_text(grid *g, const char *text) {
+    entry *e = &g->entries[g->n++];
     snprintf(e->text, sizeof e->text, "%s", text);
-    return e + 1;
+    return e;
+}
+
+/* `format` is of a number with so many digits. */
+static entry *add_number(grid *g, const char *format, double value, double deviation, int digits) {
+    entry *e = add_text(g, "");
+    e->is_number = true;
+    snprintf(e->text, sizeof e->text, format, digits, value);
+    if (isnan(deviation)) return e;
+    snprintf(e->deviation, sizeof e->deviation, "%.*f", digits, deviation);
+    g->has_deviation = true;
+    return e;
+}
+
+static void add_metric(grid *g, const ct_cell *cell, const ct_metric *metric) {
+    double value = ct_metric_value(metric, cell->summary);
+    if (isnan(value))
+        add_text(g, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
+    else
+        add_number(g, "%.*f", value, ct_metric_deviation(metric, cell->summary), metric->digits);
+}
+
+/* The paper's number and the difference. */
+static void add_paper(grid *g, const ct_cell *cell, const ct_metric *metric) {
+    const ct_estimate *p = &cell->paper;
+    double ours = ct_metric_value(metric, cell->summary), off = ours - p->mean;
+    if (isnan(p->mean))
+        add_text(g, "");
+    else
+        add_number(g, "%.*f", p->mean, p->deviation, p->digits);
+    if (isnan(off)) {
+        add_text(g, "");
+        return;
+    }
+    bool is_zero = fabs(off) < 0.5 * pow(10, -metric->digits); /* no -0.00 */
+    entry *e = add_number(g, "%+.*f", is_zero ? 0 : off, NAN, metric->digits);
+    e->is_marked = !ct_estimate_holds(p, ours);
 }
 
 /* The entries of a cell are its metrics; behind the first, if so wished, the paper's number and the
- * difference. Their headings: */
-static entry *add_headings(const ct_study *study, const char *label, bool with_paper, entry *e) {
+ * difference. They stay empty where there is no cell. */
+static void add_cell(grid *g, const ct_study *study, const ct_cell *cell, bool with_paper) {
     for (int m = 0; m < study->n_shown; m++) {
-        const char *title = study->shown[m]->title;
-        bool is_both = label[0] != '\0' && study->n_shown > 1;
-        snprintf(e->text, sizeof e->text, "%s%s%s", label, is_both ? ": " : "",
-                 is_both || label[0] == '\0' ? title : "");
-        e++;
-        if (m == 0 && with_paper) e = add_text(add_text(e, "paper"), "difference");
+        bool has_paper_s = m == 0 && with_paper;
+        if (cell == NULL) {
+            g->n += has_paper_s ? 3 : 1;
+            continue;
+        }
+        add_metric(g, cell, study->shown[m]);
+        if (has_paper_s) add_paper(g, cell, study->shown[m]);
     }
-    return e;
 }
 
-static void fill_metric(const ct_cell *cell, const ct_metric *metric, entry *e) {
-    double value = ct_metric_value(metric, cell->summary);
-    if (isnan(value))
-        add_text(e, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
-    else
-        *e = (entry){NUMBER,         "",   value, ct_metric_deviation(metric, cell->summary),
-                     metric->digits, false};
-}
-
-static void fill_paper(const ct_cell *cell, const ct_metric *metric, entry *paper, entry *off) {
-    const ct_estimate *p = &cell->paper;
-    double ours = ct_metric_value(metric, cell->summary);
-    if (isnan(p->mean)) return;
-    *paper = (entry){NUMBER, "", p->mean, p->deviation, p->digits, false};
-    if (isnan(ours)) return;
-    *off =
-        (entry){DIFFERENCE, "", ours - p->mean, NAN, metric->digits, !ct_estimate_holds(p, ours)};
-}
-
-/* They stay empty where there is no cell. */
-static entry *add_cell(const ct_study *study, const ct_cell *cell, bool with_paper, entry *e) {
+/* Their headings. */
+static void add_headings(grid *g, const ct_study *study, const char *label, bool with_paper) {
     for (int m = 0; m < study->n_shown; m++) {
-        if (cell != NULL) fill_metric(cell, study->shown[m], e);
-        e++;
+        bool has_label = label[0] != '\0', has_title = !has_label || study->n_shown > 1;
+        entry *e = add_text(g, "");
+        snprintf(e->text, sizeof e->text, "%s%s%s", label, has_label && has_title ? ": " : "",
+                 has_title ? study->shown[m]->title : "");
         if (m > 0 || !with_paper) continue;
-        if (cell != NULL) fill_paper(cell, study->shown[0], e, e + 1);
-        e += 2;
+        add_text(g, "paper");
+        add_text(g, "difference");
     }
-    return e;
 }
 
-static entry *add_row_label(const ct_study *study, int row, entry *e) {
-    for (int k = 0; k < study->n_heads; k++, e++)
+static void add_row_label(grid *g, const ct_study *study, int row) {
+    for (int k = 0; k < study->n_heads; k++) {
+        entry *e = add_text(g, "");
         ct_parts_get(study->rows[row].label, k, study->n_heads, e->text, sizeof e->text);
-    return e;
+    }
 }
 
 /* A line for every row; or, if it is long, for every run. */
 static ct_status fill_grid(const ct_study *study, bool is_long, grid *g) {
     int n_cells = is_long ? 1 : study->n_columns; /* in a line */
+    grid_free(g);
     *g = (grid){.n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
                 .n_heads = study->n_heads + is_long,
-                .has_paper = has_paper(study, ANY)};
+                .has_paper = has_paper(study, CT_ANY)};
     g->n_columns = g->n_heads + n_cells * study->n_shown;
-    for (int k = 0; k < n_cells; k++) g->n_columns += 2 * has_paper(study, is_long ? ANY : k);
-    g->entries = ct_new(entry, (size_t)g->n_lines * (size_t)g->n_columns);
-    if (g->entries == NULL) return ct_no_memory("a table");
-    entry *e = g->entries;
-    for (int k = 0; k < study->n_heads; k++) e = add_text(e, study->heads[k]);
-    if (is_long) e = add_text(e, "run");
+    for (int k = 0; k < n_cells; k++) g->n_columns += 2 * has_paper(study, is_long ? CT_ANY : k);
+    CT_TRY(ct_make(&g->entries, (size_t)g->n_lines * (size_t)g->n_columns, "a table"));
+    for (int k = 0; k < study->n_heads; k++) add_text(g, study->heads[k]);
+    if (is_long) add_text(g, "run");
     for (int k = 0; k < n_cells; k++) {
         bool has_label = !is_long && study->columns[k].line > 0;
-        e = add_headings(study, has_label ? study->columns[k].label : "",
-                         has_paper(study, is_long ? ANY : k), e);
+        add_headings(g, study, has_label ? study->columns[k].label : "",
+                     has_paper(study, is_long ? CT_ANY : k));
     }
     for (int line = 0; line < study->n_rows; line++)
         for (int k = 0; k < study->n_columns; k++) {
             const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
             if (is_long && cell == NULL) continue;
-            if (is_long || k == 0) e = add_row_label(study, study->order[line], e);
-            if (is_long) e = add_text(e, study->columns[k].label);
-            e = add_cell(study, cell, has_paper(study, is_long ? ANY : k), e);
+            if (is_long || k == 0) add_row_label(g, study, study->order[line]);
+            if (is_long) add_text(g, study->columns[k].label);
+            add_cell(g, study, cell, has_paper(study, is_long ? CT_ANY : k));
         }
     return CT_OK;
 }
@@ -167,7 +187,11 @@ typedef struct form {
     const char *begin, *between, *end;              /* of a line */
     const char *open[3], *close[3];                 /* of an entry: words, a heading, a number */
     const char *rule[2];                            /* a line below the headings: words, numbers */
-    const char *after_head, *after_last;
+    const char *after_head;
+    const char *title;             /* the sign before it; NULL: it is not there */
+    const char *opening, *closing; /* of the whole table */
+    const char *note[2]; /* around each of what a reader must know; NULL: it is not said */
+    void (*escape_note)(ct_text *out, const char *text);
 } form;
 
 static void add_plain(ct_text *out, const char *text) {
@@ -189,12 +213,29 @@ static void add_latex(ct_text *out, const char *text) {
     }
 }
 
+static void open_latex(ct_text *out, const ct_study *study, const grid *g) {
+    ct_text_add(out, "%% needs nothing but LaTeX\n\\begin{table}[ht]\n\\caption{");
+    add_latex(out, study->title);
+    if (study->said[0] != '\0') {
+        ct_text_add(out, " (");
+        add_latex(out, study->said);
+        ct_text_add(out, ")");
+    }
+    ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
+    for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
+    ct_text_add(out, "}\n\\hline\n");
+}
+
 static const form plain = {.plus_minus = "+-",
                            .mark = " *",
                            .escape = add_plain,
                            .is_padded = true,
                            .between = "  ",
-                           .end = "\n"};
+                           .end = "\n",
+                           .title = "",
+                           .closing = "\n",
+                           .note = {"", "\n"},
+                           .escape_note = add_plain};
 static const form markdown = {.plus_minus = "\xc2\xb1",
                               .mark = " \\*",
                               .escape = add_markdown,
@@ -202,7 +243,11 @@ static const form markdown = {.plus_minus = "\xc2\xb1",
                               .end = "\n",
                               .open = {" ", " ", " "},
                               .close = {" |", " |", " |"},
-                              .rule = {"---|", "---:|"}};
+                              .rule = {"---|", "---:|"},
+                              .title = "# ",
+                              .closing = "\n",
+                              .note = {"- ", "\n"},
+                              .escape_note = add_plain};
 static const form latex = {.plus_minus = "\\pm",
                            .mark = "^{*}",
                            .dollar = "$",
@@ -210,7 +255,7 @@ static const form latex = {.plus_minus = "\\pm",
                            .between = " & ",
                            .end = " \\\\\n",
                            .after_head = "\\hline\n",
-                           .after_last = "\\hline\n"};
+                           .closing = "\\hline\n\\end{tabular}\n\\end{center}\n\\end{table}\n"};
 static const form html = {.plus_minus = "\xc2\xb1",
                           .mark = " *",
                           .escape = ct_markup_text,
@@ -218,20 +263,21 @@ static const form html = {.plus_minus = "\xc2\xb1",
                           .end = "</tr>\n",
                           .open = {"<th class=\"word\">", "<th>", "<td>"},
                           .close = {"</th>", "</th>", "</td>"},
-                          .after_head = "</thead>\n<tbody>\n"};
+                          .after_head = "</thead>\n<tbody>\n",
+                          .opening =
+                              "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n",
+                          .closing = "</tbody></table></div>\n",
+                          .note = {"<p class=\"note\">", "</p>\n"},
+                          .escape_note = ct_markup_text};
 
 static void add_entry(ct_text *out, const entry *e, const form *f) {
-    if (e->kind == TEXT) {
+    if (!e->is_number) {
         f->escape(out, e->text);
         return;
     }
-    bool is_zero = fabs(e->value) < 0.5 * pow(10, -e->digits); /* no -0.00 */
     add_plain(out, f->dollar);
-    if (e->kind == DIFFERENCE)
-        ct_text_add(out, "%+.*f", e->digits, is_zero ? 0 : e->value);
-    else
-        ct_text_add(out, "%.*f", e->digits, e->value);
-    if (!isnan(e->deviation)) ct_text_add(out, " %s %.*f", f->plus_minus, e->digits, e->deviation);
+    add_plain(out, e->text);
+    if (e->deviation[0] != '\0') ct_text_add(out, " %s %s", f->plus_minus, e->deviation);
     if (e->is_marked) add_plain(out, f->mark);
     add_plain(out, f->dollar);
 }
@@ -239,20 +285,18 @@ static void add_entry(ct_text *out, const entry *e, const form *f) {
 static int width_of(const grid *g, int column) {
     size_t widest = 1;
     for (int line = 0; line < g->n_lines; line++) {
-        ct_text text = {0};
+        CT_SCOPED(ct_text) text = {0};
         add_entry(&text, &g->entries[line * g->n_columns + column], &plain);
         if (text.n > widest) widest = text.n;
-        ct_text_free(&text);
     }
     return (int)widest;
 }
 
 static void add_padded(ct_text *out, const grid *g, const entry *e, int column) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     int width = width_of(g, column);
     add_entry(&text, e, &plain);
     ct_text_add(out, "%*s", column < g->n_heads ? -width : width, text.n > 0 ? text.chars : "");
-    ct_text_free(&text);
 }
 
 static void add_grid(ct_text *out, const grid *g, const form *f) {
@@ -277,7 +321,6 @@ static void add_grid(ct_text *out, const grid *g, const form *f) {
         }
         if (line == 0) add_plain(out, f->after_head);
     }
-    add_plain(out, f->after_last);
 }
 
 /* Rows, or runs where rows would be too wide to be read. */
@@ -285,92 +328,57 @@ static ct_status fill(const ct_study *study, grid *g) {
     CT_TRY(fill_grid(study, false, g));
     int width = 0;
     for (int k = 0; k < g->n_columns; k++) width += width_of(g, k) + 2;
-    if (width > WIDEST && study->n_columns > 1) {
-        ct_free(g->entries);
-        CT_TRY(fill_grid(study, true, g));
-    }
-    for (int k = 0; k < g->n_lines * g->n_columns; k++)
-        g->has_deviation =
-            g->has_deviation || (g->entries[k].kind == NUMBER && !isnan(g->entries[k].deviation));
-    return CT_OK;
+    return width > WIDEST && study->n_columns > 1 ? fill_grid(study, true, g) : CT_OK;
 }
 
 /* ---- what stands around it ---- */
 
-void ct_study_add_notes(ct_text *out, const ct_study *study, const char *before, bool has_deviation,
-                        bool has_paper_s) {
+void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation, bool has_paper_s) {
     int n_missing = 0;
     for (int k = 0; k < study->n_cells; k++) {
         ct_cell_state state = study->cells[k].state;
         n_missing += state == CT_CELL_MISSING || state == CT_CELL_BEGUN;
     }
-    if (study->said[0] != '\0') ct_text_add(out, "%s%s\n", before, study->said);
-    if (study->with[0] != '\0') ct_text_add(out, "%swith%s\n", before, study->with);
-    if (has_deviation)
-        ct_text_add(out, "%s+- is the sample deviation (n - 1) over the seeds\n", before);
+    if (study->said[0] != '\0') ct_text_add(out, "%s\n", study->said);
+    if (study->with[0] != '\0') ct_text_add(out, "with%s\n", study->with);
+    if (has_deviation) ct_text_add(out, "+- is the sample deviation (n - 1) over the seeds\n");
     if (has_paper_s)
-        ct_text_add(out,
-                    "%sdifference = ours - paper's; * marks what lies outside the paper's mean "
-                    "+- 2 deviations (or its digits, where it gives none)\n",
-                    before);
+        ct_text_add(out, "difference = ours - paper's; * marks what lies outside the paper's mean "
+                         "+- 2 deviations (or its digits, where it gives none)\n");
     if (n_missing > 0)
-        ct_text_add(out, "%s%d of %d runs are not there yet\n", before, n_missing, study->n_cells);
-    if (study->note[0] != '\0') ct_text_add(out, "%s%s\n", before, study->note);
+        ct_text_add(out, "%d of %d runs are not there yet\n", n_missing, study->n_cells);
+    if (study->note[0] != '\0') ct_text_add(out, "%s\n", study->note);
 }
 
-static void add_latex_table(ct_text *out, const ct_study *study, const grid *g) {
-    ct_text_add(out, "%% needs nothing but LaTeX\n\\begin{table}[ht]\n\\caption{");
-    add_latex(out, study->title);
-    if (study->said[0] != '\0') {
-        ct_text_add(out, " (");
-        add_latex(out, study->said);
-        ct_text_add(out, ")");
-    }
-    ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
-    for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
-    ct_text_add(out, "}\n\\hline\n");
-    add_grid(out, g, &latex);
-    ct_text_add(out, "\\end{tabular}\n\\end{center}\n\\end{table}\n");
-}
-
-static void add_html_notes(ct_text *out, const ct_study *study, const grid *g) {
-    ct_text notes = {0};
-    ct_study_add_notes(&notes, study, "", g->has_deviation, g->has_paper);
-    for (char *at = notes.chars, *end; at != NULL && (end = strchr(at, '\n')) != NULL;
-         at = end + 1) {
-        *end = '\0';
-        ct_text_add(out, "<p class=\"note\">");
-        ct_markup_text(out, at);
-        ct_text_add(out, "</p>\n");
-    }
-    out->failed = out->failed || notes.failed;
-    ct_text_free(&notes);
-}
-
-ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
-    grid g;
+static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
+    CT_SCOPED(grid) g = {0};
+    CT_SCOPED(ct_text) notes = {0};
     CT_TRY(fill(study, &g));
-    ct_text_add(out, "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n");
-    add_grid(out, &g, &html);
-    ct_text_add(out, "</tbody></table></div>\n");
-    add_html_notes(out, study, &g);
-    ct_free(g.entries);
+    if (f == &latex) open_latex(out, study, &g);
+    add_plain(out, f->opening);
+    if (f->title != NULL) ct_text_add(out, "%s%s\n\n", f->title, study->title);
+    add_grid(out, &g, f);
+    add_plain(out, f->closing);
+    if (f->note[0] != NULL) ct_study_add_notes(&notes, study, g.has_deviation, g.has_paper);
+    CT_TRY(ct_text_status(&notes));
+    ct_lines lines = {.rest = notes.chars, .end = notes.chars + notes.n};
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
+        add_plain(out, f->note[0]);
+        f->escape_note(out, line);
+        add_plain(out, f->note[1]);
+    }
     return ct_text_status(out);
 }
 
+ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
+    return add_table(out, study, &html);
+}
+
 ct_status ct_study_print(const ct_study *study, FILE *out) {
-    grid g;
-    ct_text text = {0};
-    CT_TRY(fill(study, &g));
-    ct_text_add(&text, "%s\n\n", study->title);
-    add_grid(&text, &g, &plain);
-    ct_text_add(&text, "\n");
-    ct_study_add_notes(&text, study, "", g.has_deviation, g.has_paper);
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) fputs(text.chars, out);
-    ct_text_free(&text);
-    ct_free(g.entries);
-    return status;
+    CT_SCOPED(ct_text) text = {0};
+    CT_TRY(add_table(&text, study, &plain));
+    fputs(text.chars, out);
+    return CT_OK;
 }
 
 /* ---- CSV ---- */
@@ -454,35 +462,25 @@ ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_
     return ct_file_write(ct_path_in(study->out, name).text, text->chars, text->n);
 }
 
-/* Writes and frees table.<ending> or compare.<ending>, unless something has failed before. */
-static ct_status write_table(const ct_study *study, const char *ending, ct_text *text,
-                             ct_status status) {
+/* table.<ending> or compare.<ending>; without a form, CSV. */
+static ct_status write_table(const ct_study *study, const char *ending, const form *f) {
+    CT_SCOPED(ct_text) text = {0};
     char name[32];
+    if (f != NULL)
+        CT_TRY(add_table(&text, study, f));
+    else if (study->is_comparison)
+        add_comparison_csv(&text, study);
+    else
+        add_csv(&text, study);
     snprintf(name, sizeof name, "%s.%s", study->is_comparison ? "compare" : "table", ending);
-    if (status == CT_OK) status = ct_study_write_file(study, name, text);
-    ct_text_free(text);
-    return status;
+    return ct_study_write_file(study, name, &text);
 }
 
 ct_status ct_study_write(ct_study *study) {
-    grid g;
-    ct_text md = {0}, tex = {0}, csv = {0};
     sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
-    CT_TRY(fill(study, &g));
-    ct_text_add(&md, "# %s\n\n", study->title);
-    add_grid(&md, &g, &markdown);
-    ct_text_add(&md, "\n");
-    ct_study_add_notes(&md, study, "- ", g.has_deviation, g.has_paper);
-    add_latex_table(&tex, study, &g);
-    if (study->is_comparison)
-        add_comparison_csv(&csv, study);
-    else
-        add_csv(&csv, study);
-    ct_free(g.entries);
-    ct_status status = write_table(study, "md", &md, CT_OK);
-    status = write_table(study, "tex", &tex, status);
-    status = write_table(study, "csv", &csv, status);
-    if (status == CT_OK && study->n_curves > 0) status = ct_study_write_curves(study);
-    return status == CT_OK ? ct_study_write_figures(study) : status;
+    CT_TRY(write_table(study, "md", &markdown));
+    CT_TRY(write_table(study, "tex", &latex));
+    CT_TRY(write_table(study, "csv", NULL));
+    return ct_study_write_figures(study);
 }
