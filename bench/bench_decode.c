@@ -70,7 +70,16 @@ static ct_status measure(const setting *s, const char *label) {
     return status;
 }
 
+static ct_status measure_all(setting *s, const char *cache) {
+    CT_TRY(measure(s, "streamed"));
+    s->cache = cache;
+    if (cache != NULL) CT_TRY(measure(s, "streamed from the cache"));
+    s->memory_bytes = (size_t)4 << 30;
+    return measure(s, "in memory");
+}
+
 int main(int argc, char **argv) {
+    ct_error error;
     setting s = {.size = 32, .workers = 2, .epochs = 1, .memory_bytes = 1};
     bool ok = argc >= 2 && argc <= 6;
     if (ok) s.dir = argv[1];
@@ -81,11 +90,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench_decode DIR [SIZE [WORKERS [EPOCHS [CACHE]]]]\n");
         return 2;
     }
-    ct_status status = measure(&s, "streamed");
-    if (argc > 5) s.cache = argv[5];
-    if (status == CT_OK && argc > 5) status = measure(&s, "streamed from the cache");
-    s.memory_bytes = (size_t)4 << 30;
-    if (status == CT_OK) status = measure(&s, "in memory");
-    if (status != CT_OK) fprintf(stderr, "bench_decode: %s\n", ct_message());
+    ct_status status = CT_CATCH(&error, measure_all(&s, argc > 5 ? argv[5] : NULL));
+    if (status != CT_OK) fprintf(stderr, "bench_decode: %s\n", error.text);
     return ct_exit_code(status);
 }

@@ -12,16 +12,23 @@
 #include "util/memory.h"
 #include "util/rng.h"
 
-static const ct_winograd_geometry shapes[] = {
-    {8, 16, 16, 32, 32, 2}, {4, 16, 16, 32, 32, 2}, {8, 32, 32, 16, 16, 2}, {4, 32, 32, 16, 16, 2},
-    {8, 64, 64, 8, 8, 2},   {4, 64, 64, 8, 8, 2},   {4, 3, 16, 32, 32, 2},  {8, 3, 16, 32, 32, 2},
-    {4, 16, 16, 28, 28, 2}, {4, 32, 32, 14, 14, 2}, {4, 64, 64, 7, 7, 2},   {4, 128, 128, 8, 8, 2},
-    {8, 64, 64, 56, 56, 2}, {4, 64, 64, 56, 56, 2}, {4, 256, 256, 4, 4, 2}, {4, 512, 512, 4, 4, 2},
+typedef struct shape {
+    int tile;
+    ct_winograd_geometry g;
+} shape;
+
+static const shape shapes[] = {
+    {8, {16, 16, 32, 32, 2}}, {4, {16, 16, 32, 32, 2}}, {8, {32, 32, 16, 16, 2}},
+    {4, {32, 32, 16, 16, 2}}, {8, {64, 64, 8, 8, 2}},   {4, {64, 64, 8, 8, 2}},
+    {4, {3, 16, 32, 32, 2}},  {8, {3, 16, 32, 32, 2}},  {4, {16, 16, 28, 28, 2}},
+    {4, {32, 32, 14, 14, 2}}, {4, {64, 64, 7, 7, 2}},   {4, {128, 128, 8, 8, 2}},
+    {8, {64, 64, 56, 56, 2}}, {4, {64, 64, 56, 56, 2}}, {4, {256, 256, 4, 4, 2}},
+    {4, {512, 512, 4, 4, 2}},
 };
 
 /* Everything one shape needs. */
 typedef struct work {
-    const ct_kernels *set;
+    const ct_winograd *by;
     ct_winograd_geometry s;
     float *x, *y, *w, *u, *scratch;
 } work;
@@ -33,13 +40,13 @@ static double now_s(void) {
 }
 
 static void run_conv(work *k) {
-    k->set->winograd_conv(&k->s, k->x, k->u, k->y, k->scratch);
+    k->by->conv(&k->s, k->x, k->u, k->y, k->scratch);
 }
 static void run_wgrad(work *k) {
-    k->set->winograd_backward(&k->s, k->x, k->y, NULL, NULL, false, k->w, k->scratch);
+    k->by->backward(&k->s, k->x, k->y, NULL, NULL, false, k->w, k->scratch);
 }
 static void run_weights(work *k) {
-    k->set->winograd_weights(&k->s, k->w, false, k->u);
+    k->by->weights(&k->s, k->w, false, k->u);
 }
 /* Best time of one call within `seconds`. */
 static double best_s(void (*call)(work *), work *k, double seconds) {
@@ -61,18 +68,20 @@ static float *noise(size_t n) {
     return a;
 }
 
-static void bench_shape(const ct_kernels *set, ct_winograd_geometry s, double seconds) {
-    work k = {.set = set, .s = s};
+static void bench_shape(const ct_kernels *set, const shape *of, double seconds) {
+    const ct_winograd_geometry s = of->g;
+    const ct_winograd *by = set->winograd(1, of->tile);
+    work k = {.by = by, .s = s};
     const size_t area = (size_t)(s.n_blocks * s.h * s.w) * CT_LANES;
     k.x = noise(area * (size_t)s.c_in);
     k.y = noise(area * (size_t)s.c_out);
     k.w = noise(9 * (size_t)s.c_in * s.c_out);
-    k.u = noise(set->winograd_weights_size(&s));
-    k.scratch = noise(set->winograd_scratch(&s));
+    k.u = noise(by->weights_size(&s));
+    k.scratch = noise(by->scratch(&s));
     double wgrad = best_s(run_wgrad, &k, seconds);
     double weights = best_s(run_weights, &k, seconds / 8), conv = best_s(run_conv, &k, seconds);
     double gflop = 2e-9 * 9 * s.c_in * s.c_out * (double)area;
-    printf("%-8s %4d %3d -> %3d  %2d x %2d  %9.1f %9.1f %11.1f\n", set->isa, s.tile, s.c_in,
+    printf("%-8s %4d %3d -> %3d  %2d x %2d  %9.1f %9.1f %11.1f\n", set->isa, of->tile, s.c_in,
            s.c_out, s.h, s.w, gflop / conv, gflop / wgrad, 1e6 * weights);
     float *blocks[] = {k.x, k.y, k.w, k.u, k.scratch};
     for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) ct_free(blocks[b]);
@@ -107,7 +116,7 @@ static void bench_set(const ct_kernels *set, double (*peak)(void), double second
     printf("%-8s %4s %10s  %7s  %9s %9s %11s\n", "set", "tile", "channels", "pixels", "conv",
            "wgrad", "weights us");
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
-        bench_shape(set, shapes[k], seconds);
+        bench_shape(set, &shapes[k], seconds);
 }
 
 int main(int argc, char **argv) {

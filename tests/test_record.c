@@ -2,11 +2,15 @@
  * words about it wherever runs are shown. */
 #include "reports.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include "ct_config.h"
 #include "record/folder.h"
 #include "record/write.h"
+#include "serve/site.h"
 
 #define WILD TRAIN DATA "--epochs 40 --lr 1e6 --out run "
 
@@ -57,6 +61,39 @@ static void everything_says_when_a_run_diverged(void) {
     CHECK(count_of("<td class=\"word\">finished</td>") == 1);
     remove_tree("run");
     remove_tree("other");
+}
+
+/* What the server has at /list. */
+static const char *list_of_site(const ct_site *site) {
+    static char answer[1 << 16];
+    static const char request[] =
+        "GET /list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)ct_site_port(site))};
+    size_t n = 0;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool is_sent = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+                   write(fd, request, sizeof request - 1) > 0;
+    for (ssize_t got; is_sent && (got = read(fd, answer + n, sizeof answer - 1 - n)) > 0;)
+        n += (size_t)got;
+    if (fd >= 0) close(fd);
+    answer[n] = '\0';
+    return answer;
+}
+
+static void the_server_says_when_a_run_diverged(void) {
+    ct_site *site = NULL;
+    if (!CT_WITH_MICROHTTPD) SKIP("built without libmicrohttpd");
+    put_run("runs/a", "algorithm = a\nseed = 1\nepochs = 5\n", 2, 0.5);
+    put_run("runs/b", "algorithm = b\nseed = 1\nepochs = 5\n", 2, 0.5);
+    put("runs/b/diverged.json", "{\"message\": \"so\", \"iteration\": 77, \"agent\": 3}");
+    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    const char *list = list_of_site(site);
+    CHECK(strstr(list, ">diverged at iteration 77</td>") != NULL);
+    CHECK(strstr(list, ">not finished</td>") != NULL);
+    ct_site_close(&site);
+    remove_tree("runs");
 }
 
 static void every_seed_of_a_run_that_diverged_says_so(void) {
@@ -222,6 +259,7 @@ static void metrics_are_one_list(void) {
 static void all_tests(void) {
     TEST(a_run_that_diverges_keeps_its_reason);
     TEST(everything_says_when_a_run_diverged);
+    TEST(the_server_says_when_a_run_diverged);
     TEST(every_seed_of_a_run_that_diverged_says_so);
     TEST(a_resumed_run_forgets_how_it_ended);
     TEST(a_run_that_fails_keeps_its_reason);

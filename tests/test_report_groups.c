@@ -2,6 +2,7 @@
 #include "reports.h"
 
 #include "report/curves.h"
+#include "schema/config.h"
 
 /* Lambdas that go with an alpha are not told beside it; of two equal settings they are. */
 static void labels_tell_settings_before_other_options(void) {
@@ -54,6 +55,29 @@ static void many_groups_share_a_legend(void) {
     CHECK(count_of("<div class=\"legend\">") == 0);
     CHECK(count_of("<g class=\"entry\"") >= 3 * 6);
     remove_tree("many");
+}
+
+static void local_options_do_not_split_groups(void) {
+    int n_local = 0;
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        const char *name = ct_run_options[id].name;
+        bool is_local = (ct_run_options[id].roles & CT_ROLE_LOCAL) != 0;
+        char first[128], second[128];
+        ct_report r;
+        if (strcmp(name, "seed") == 0 || strcmp(name, "seeds") == 0) continue;
+        snprintf(first, sizeof first, "x = y\nseed = 1\n%s = 1\n", name);
+        snprintf(second, sizeof second, "x = y\nseed = 2\n%s = 2\n", name);
+        put_run("local/a", first, 2, 0.5);
+        put_run("local/b", second, 2, 0.5);
+        REQUIRE_OK(load("local", &r));
+        if (is_local && r.n_groups != 1) printf("    %s splits groups\n", name);
+        if (is_local) CHECK(r.n_groups == 1);
+        n_local += is_local;
+        if (strcmp(name, "lr") == 0 || strcmp(name, "iterations") == 0) CHECK(r.n_groups == 2);
+        ct_report_free(&r);
+    }
+    CHECK(n_local > 10);
+    remove_tree("local");
 }
 
 /* Three methods in two settings and one that is alone in each of two others: charts for each of the
@@ -186,6 +210,7 @@ static void all(void) {
     TEST(labels_tell_a_split_or_its_alpha);
     TEST(many_groups_have_a_chart_of_their_ends);
     TEST(many_groups_share_a_legend);
+    TEST(local_options_do_not_split_groups);
     TEST(many_settings_have_charts_of_their_own);
     TEST(charts_of_a_setting_hold_its_curves_alone);
     TEST(a_curve_is_the_mean_of_its_seeds_at_every_epoch);

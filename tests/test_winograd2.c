@@ -5,14 +5,17 @@
 /* Norm of the error over norm of the result: at most 2e-6 on random data in the shapes below. */
 #define TOLERANCE 4e-6
 
-typedef struct shape {
-    int c_in, c_out, h, w;
-} shape;
+typedef ct_winograd_geometry shape;
 
-static const shape shapes[] = {
-    {16, 32, 32, 32}, {32, 64, 16, 16}, {64, 128, 8, 8},  {4, 4, 4, 4}, {8, 4, 5, 7},
-    {4, 12, 13, 22},  {20, 8, 9, 1},    {12, 68, 28, 28}, {8, 8, 1, 6}, {68, 4, 17, 15}};
+static const shape shapes[] = {{16, 32, 32, 32, 1}, {32, 64, 16, 16, 1}, {64, 128, 8, 8, 1},
+                               {4, 4, 4, 4, 1},     {8, 4, 5, 7, 1},     {4, 12, 13, 22, 1},
+                               {20, 8, 9, 1, 1},    {12, 68, 28, 28, 1}, {8, 8, 1, 6, 1},
+                               {68, 4, 17, 15, 1}};
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+static const ct_winograd *by(void) {
+    return kernels->winograd(2, 4);
+}
 
 static size_t input_floats(shape s) {
     return (size_t)s.c_in * s.h * s.w * CT_LANES;
@@ -53,12 +56,11 @@ static void add_output(void *context, size_t x, size_t w, size_t y) {
 }
 
 static void conv(const float *x, const float *w, shape s, float *y) {
-    float *u = poisoned(kernels->winograd2_weights_size(s.c_in, s.c_out));
-    float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
-    kernels->winograd2_weights(w, s.c_in, s.c_out, false, u);
-    kernels->winograd2_conv(x, u, s.c_in, s.c_out, s.h, s.w, y, scratch);
-    release(scratch, kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
-    release(u, kernels->winograd2_weights_size(s.c_in, s.c_out));
+    float *u = poisoned(by()->weights_size(&s)), *scratch = poisoned(by()->scratch(&s));
+    by()->weights(&s, w, false, u);
+    by()->conv(&s, x, u, y, scratch);
+    release(scratch, by()->scratch(&s));
+    release(u, by()->weights_size(&s));
 }
 
 static double conv_error(shape s) {
@@ -101,41 +103,38 @@ static void add_gradients(void *context, size_t x, size_t w, size_t y) {
     }
 }
 
-/* dw of two blocks with the same pictures; dx of one, added to what is there, unless it is NULL. */
+/* dw of all blocks; dx, added to what is there, unless it is NULL. */
 static void backward(const gradients *g, shape s, float *dx, float *dw) {
-    float *acc = poisoned(kernels->winograd2_backward_size(s.c_in, s.c_out));
-    float *u = poisoned(kernels->winograd2_weights_size(s.c_out, s.c_in));
-    float *scratch = poisoned(kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
-    kernels->winograd2_weights(g->w, s.c_out, s.c_in, true, u);
-    kernels->winograd2_backward_begin(s.c_in, s.c_out, acc);
-    kernels->winograd2_backward_add(g->x, g->dy, NULL, s.c_in, s.c_out, s.h, s.w, NULL, false, acc,
-                                    scratch);
-    kernels->winograd2_backward_add(g->x, g->dy, u, s.c_in, s.c_out, s.h, s.w, dx, true, acc,
-                                    scratch);
-    kernels->winograd2_backward_end(acc, s.c_in, s.c_out, dw);
-    release(scratch, kernels->winograd2_scratch(s.c_in, s.c_out, s.h, s.w));
-    release(u, kernels->winograd2_weights_size(s.c_out, s.c_in));
-    release(acc, kernels->winograd2_backward_size(s.c_in, s.c_out));
+    const shape back = {s.c_out, s.c_in, s.h, s.w, s.n_blocks};
+    float *u = poisoned(by()->weights_size(&back)), *scratch = poisoned(by()->scratch(&s));
+    if (dx != NULL) by()->weights(&back, g->w, true, u);
+    by()->backward(&s, g->x, g->dy, u, dx, true, dw, scratch);
+    release(scratch, by()->scratch(&s));
+    release(u, by()->weights_size(&back));
 }
 
+/* Two blocks with the same pictures and gradients: dw is twice that of one, alone as well. */
 static double backward_error(shape s) {
-    const size_t n = input_floats(s), n_w = 9 * (size_t)s.c_in * s.c_out;
-    float *x = random_floats(n, 1), *w = random_floats(n_w + 1, 2);
-    float *dy = random_floats(output_floats(s), 3), *dx = random_floats(n, 4);
-    float *dw = poisoned(n_w + 1);
-    gradients g = {x, w + 1, dy, ct_new(double, n), ct_new(double, n_w)};
+    const size_t n = input_floats(s), n_w = 9 * (size_t)s.c_in * s.c_out, n_y = output_floats(s);
+    float *x = random_floats(2 * n, 1), *w = random_floats(n_w + 1, 2);
+    float *dy = random_floats(2 * n_y, 3), *dx = random_floats(2 * n, 4);
+    float *dw = poisoned(n_w + 1), *alone = poisoned(n_w);
+    gradients g = {x, w + 1, dy, ct_new(double, 2 * n), ct_new(double, n_w)};
+    memcpy(x + n, x, n * sizeof *x);
+    memcpy(dy + n_y, dy, n_y * sizeof *dy);
     visit(s, add_gradients, &g);
-    for (size_t k = 0; k < n; k++) g.dx[k] += dx[k];
+    memcpy(g.dx + n, g.dx, n * sizeof *g.dx);
+    for (size_t k = 0; k < 2 * n; k++) g.dx[k] += dx[k];
     for (size_t k = 0; k < n_w; k++) g.dw[k] *= 2;
+    s.n_blocks = 2;
     backward(&g, s, dx, dw + 1);
-    const double of_data = error_of(dx, g.dx, n), of_weights = error_of(dw + 1, g.dw, n_w);
+    backward(&g, s, NULL, alone);
+    CHECK(memcmp(dw + 1, alone, n_w * sizeof *alone) == 0);
+    const double of_data = error_of(dx, g.dx, 2 * n), of_weights = error_of(dw + 1, g.dw, n_w);
     ct_free(g.dw);
     ct_free(g.dx);
-    ct_free(dw);
-    ct_free(dx);
-    ct_free(dy);
-    ct_free(w);
-    ct_free(x);
+    float *blocks[] = {x, w, dy, dx, dw, alone};
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) ct_free(blocks[k]);
     return of_data >= of_weights || isnan(of_data) ? of_data : of_weights;
 }
 

@@ -6,23 +6,24 @@
 #define TOLERANCE 5e-6
 enum { N_BLOCKS = 2, TAPS = 25 };
 
-typedef ct_winograd5_geometry shape; /* the picture has no border: h_in - 4 by w_in - 4 outputs */
+typedef ct_conv5_geometry shape; /* the picture has no border: h - 4 by w - 4 outputs */
 
-static const shape shapes[] = {{6, 16, 14, 14}, {4, 8, 6, 6},    {16, 6, 8, 18},   {5, 9, 10, 6},
-                               {1, 1, 6, 8},    {12, 20, 8, 10}, {33, 64, 12, 40}, {3, 7, 24, 10}};
+static const shape shapes[] = {{6, 16, 14, 14, 0},  {4, 8, 6, 6, 0},  {16, 6, 8, 18, 0},
+                               {5, 9, 10, 6, 0},    {1, 1, 6, 8, 0},  {12, 20, 8, 10, 0},
+                               {33, 64, 12, 40, 0}, {3, 7, 24, 10, 0}};
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
 static void check_error(double error, const shape *s, const char *what) {
     if (!(error <= TOLERANCE))
-        printf("    %s, %d -> %d channels, %d x %d\n", what, s->c_in, s->c_out, s->h_in, s->w_in);
+        printf("    %s, %d -> %d channels, %d x %d\n", what, s->c_in, s->c_out, s->h, s->w);
     CHECK_NEAR(error, 0, TOLERANCE);
 }
 
 static size_t input_floats(const shape *s) {
-    return (size_t)(s->c_in * s->h_in * s->w_in) * CT_LANES;
+    return (size_t)(s->c_in * s->h * s->w) * CT_LANES;
 }
 static size_t output_floats(const shape *s) {
-    return (size_t)(s->c_out * (s->h_in - 4) * (s->w_in - 4)) * CT_LANES;
+    return (size_t)(s->c_out * (s->h - 4) * (s->w - 4)) * CT_LANES;
 }
 
 typedef struct data {
@@ -34,9 +35,9 @@ typedef struct data {
 /* Every product of the convolution once: block b, output o at (i, j), input c, tap k. */
 static void direct_sums(const data *d, size_t b, int o, int i, int j, int c, int k) {
     const shape *s = d->s;
-    const int h = s->h_in - 4, w = s->w_in - 4;
+    const int h = s->h - 4, w = s->w - 4;
     size_t in =
-        b * input_floats(s) + (size_t)((c * s->h_in + i + k / 5) * s->w_in + j + k % 5) * CT_LANES;
+        b * input_floats(s) + (size_t)((c * s->h + i + k / 5) * s->w + j + k % 5) * CT_LANES;
     size_t out = b * output_floats(s) + (size_t)((o * h + i) * w + j) * CT_LANES;
     size_t at = (size_t)((o * s->c_in + c) * TAPS + k);
     for (size_t l = 0; l < CT_LANES; l++) {
@@ -56,7 +57,7 @@ static data make_data(const shape *s) {
               .y = ct_new(double, n_out),
               .dx = ct_new(double, N_BLOCKS *input_floats(s)),
               .dw = ct_new(double, n_w)};
-    const int h = s->h_in - 4, w = s->w_in - 4;
+    const int h = s->h - 4, w = s->w - 4;
     for (size_t b = 0; b < N_BLOCKS; b++)
         for (int at = 0; at < s->c_out * h * w; at++)
             for (int ck = 0; ck < s->c_in * TAPS; ck++)
@@ -85,9 +86,9 @@ static void free_data(data *d) {
 
 /* The four pixels of a window, given where its result lies. */
 static void window(const data *d, size_t at, double value[4]) {
-    const size_t w = (size_t)(d->s->w_in - 4), lane = at % CT_LANES, pixel = at / CT_LANES;
+    const size_t w = (size_t)(d->s->w - 4), lane = at % CT_LANES, pixel = at / CT_LANES;
     const size_t row = pixel / (w / 2), column = pixel % (w / 2);
-    const int o = (int)(pixel / (w / 2 * (size_t)(d->s->h_in - 4) / 2)) % d->s->c_out;
+    const int o = (int)(pixel / (w / 2 * (size_t)(d->s->h - 4) / 2)) % d->s->c_out;
     for (size_t q = 0; q < 4; q++)
         value[q] =
             d->bias[o] + d->y[((2 * row + q / 2) * w + 2 * column + q % 2) * CT_LANES + lane];
@@ -156,17 +157,12 @@ static void the_gradients_are_the_direct_ones(void) {
 
 /* ---- along rows only ---- */
 
-static ct_rows5_geometry without_border(const shape *s) {
-    return (ct_rows5_geometry){s->c_in, s->c_out, s->h_in, s->w_in, 0};
-}
-
 static void check_rows_pool(const data *d) {
     const size_t n = N_BLOCKS * output_floats(d->s) / 4;
-    const ct_rows5_geometry g = without_border(d->s);
-    float *y = poisoned(n), *scratch = poisoned(kernels->rows5_scratch(&g));
+    float *y = poisoned(n), *scratch = poisoned(kernels->rows5_scratch(d->s));
     uint8_t *index = ct_new(uint8_t, n);
     double *expected = ct_new(double, n);
-    kernels->rows5_pool(&g, d->x, d->w, d->bias, N_BLOCKS, y, index, scratch);
+    kernels->rows5_pool(d->s, d->x, d->w, d->bias, N_BLOCKS, y, index, scratch);
     for (size_t k = 0; k < n; k++) {
         double value[4];
         window(d, k, value);
@@ -174,7 +170,7 @@ static void check_rows_pool(const data *d) {
         CHECK_NEAR(expected[k] - (index[k] < 4 ? value[index[k]] : 0), 0, 1e-3);
     }
     check_error(error_of(y, expected, n), d->s, "along rows: pooled output");
-    CHECK(scratch[kernels->rows5_scratch(&g)] == GUARD);
+    CHECK(scratch[kernels->rows5_scratch(d->s)] == GUARD);
     ct_free(expected);
     ct_free(index);
     ct_free(scratch);
@@ -184,7 +180,7 @@ static void check_rows_pool(const data *d) {
 /* The gradient of the window at `at` goes to the pixel that index names; 4: to none. */
 static void direct_share(const data *d, size_t at, int winner, float dy, double *dw, double *db) {
     const shape *s = d->s;
-    const size_t h = (size_t)(s->h_in - 4) / 2, w = (size_t)(s->w_in - 4) / 2;
+    const size_t h = (size_t)(s->h - 4) / 2, w = (size_t)(s->w - 4) / 2;
     const size_t lane = at % CT_LANES, pixel = at / CT_LANES,
                  o = pixel / (w * h) % (size_t)s->c_out;
     const size_t i = 2 * (pixel / w % h) + (size_t)winner / 2, j = 2 * (pixel % w) + winner % 2;
@@ -193,17 +189,16 @@ static void direct_share(const data *d, size_t at, int winner, float dy, double 
     db[o] += dy;
     for (size_t c = 0; c < (size_t)s->c_in; c++)
         for (size_t k = 0; k < TAPS; k++) {
-            const size_t row = c * (size_t)s->h_in + i + k / 5;
+            const size_t row = c * (size_t)s->h + i + k / 5;
             dw[(o * (size_t)s->c_in + c) * TAPS + k] +=
-                (double)dy * x[(row * (size_t)s->w_in + j + k % 5) * CT_LANES];
+                (double)dy * x[(row * (size_t)s->w + j + k % 5) * CT_LANES];
         }
 }
 
 static void check_rows_gradient(const data *d) {
     const size_t n = N_BLOCKS * output_floats(d->s) / 4, c_out = (size_t)d->s->c_out;
     const size_t n_w = c_out * (size_t)d->s->c_in * TAPS;
-    const ct_rows5_geometry g = without_border(d->s);
-    float *scratch = poisoned(kernels->rows5_scratch(&g)), *dw = poisoned(n_w);
+    float *scratch = poisoned(kernels->rows5_scratch(d->s)), *dw = poisoned(n_w);
     float *db = poisoned(c_out);
     uint8_t *index = ct_new(uint8_t, n);
     double *expected = ct_new(double, n_w), *sums = ct_new(double, c_out);
@@ -211,10 +206,10 @@ static void check_rows_gradient(const data *d) {
         index[k] = (uint8_t)(k * 7 / 3 % 5);
         direct_share(d, k, index[k], d->dy[k], expected, sums);
     }
-    kernels->rows5_backward(&g, d->x, d->dy, index, N_BLOCKS, dw, db, scratch);
+    kernels->rows5_backward(d->s, d->x, d->dy, index, N_BLOCKS, dw, db, scratch);
     check_error(error_of(dw, expected, n_w), d->s, "along rows: weight gradient");
     check_error(error_of(db, sums, c_out), d->s, "along rows: bias gradient");
-    CHECK(scratch[kernels->rows5_scratch(&g)] == GUARD);
+    CHECK(scratch[kernels->rows5_scratch(d->s)] == GUARD);
     ct_free(sums);
     ct_free(expected);
     ct_free(index);
@@ -232,7 +227,7 @@ static void along_rows_it_is_the_direct_one(void) {
 }
 
 /* Pooled output and gradient of one block, with a border or with zeros that are really there. */
-static void run_rows(const ct_rows5_geometry *g, const float *x, const float *dy, float *y,
+static void run_rows(const ct_conv5_geometry *g, const float *x, const float *dy, float *y,
                      float *dw) {
     const int n = g->c_out * (g->h + 2 * g->pad - 4) * (g->w + 2 * g->pad - 4) / 4 * CT_LANES;
     const int n_w = g->c_out * g->c_in * TAPS;
@@ -257,8 +252,8 @@ static void a_border_is_a_border_of_zeros(void) {
     enum { C = 2, H = 8, W = 10, O = 3, N_W = O * C * TAPS };
     if (kernels == NULL) SKIP("this machine lacks the instruction set");
     for (int pad = 1; pad <= 3; pad++) {
-        const ct_rows5_geometry g = {C, O, H, W, pad};
-        const ct_rows5_geometry all = {C, O, H + 2 * pad, W + 2 * pad, 0};
+        const ct_conv5_geometry g = {C, O, H, W, pad};
+        const ct_conv5_geometry all = {C, O, H + 2 * pad, W + 2 * pad, 0};
         const size_t n = (size_t)(O * (all.h - 4) * (all.w - 4) / 4) * CT_LANES;
         float *x = random_floats((size_t)(C * g.h * g.w) * CT_LANES, 1), *dy = random_floats(n, 2);
         float *padded = ct_new(float, (size_t)(C * all.h * all.w) * CT_LANES);

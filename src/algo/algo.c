@@ -19,12 +19,11 @@ static const ct_algo_alias aliases[] = {
 };
 enum { N_ALIASES = sizeof aliases / sizeof *aliases };
 
-void ct_algo_each(void (*each)(void *context, const char *name, const char *text), void *context) {
+void ct_algo_each(ct_name_visit each, void *context) {
     for (int i = 0; i < N_ALGOS; i++) each(context, algos[i]->name, algos[i]->text);
 }
 
-void ct_algo_each_name(void (*each)(void *context, const char *name, const char *text),
-                       void *context) {
+void ct_algo_each_name(ct_name_visit each, void *context) {
     ct_algo_each(each, context);
     for (int i = 0; i < N_ALIASES; i++) each(context, aliases[i].name, aliases[i].text);
 }

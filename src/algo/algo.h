@@ -4,6 +4,7 @@
 #define CT_ALGO_ALGO_H
 
 #include "algo/agents.h"
+#include "util/registry.h"
 
 /* The graphs a method is right on. */
 typedef enum ct_algo_graphs {
@@ -53,9 +54,8 @@ ct_status ct_algo_find(const char *name, const ct_algo **out);
 const ct_algo_alias *ct_algo_alias_find(const char *name);
 
 /* Every algorithm; every name that ct_algo_find knows: algorithms, then aliases. */
-void ct_algo_each(void (*each)(void *context, const char *name, const char *text), void *context);
-void ct_algo_each_name(void (*each)(void *context, const char *name, const char *text),
-                       void *context);
+void ct_algo_each(ct_name_visit each, void *context);
+void ct_algo_each_name(ct_name_visit each, void *context);
 
 /* The averaging rate on a topology, unless it is given. */
 double ct_algo_gamma(const ct_algo *algo, const char *topology);

@@ -12,9 +12,6 @@
 #ifndef CT_ALGO_FAULTS_H
 #define CT_ALGO_FAULTS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "backend/backend.h"
 #include "transport/transport.h"
 

@@ -24,8 +24,7 @@ static const struct {
 };
 enum { N_BACKENDS = sizeof backends / sizeof *backends };
 
-void ct_backend_each(void (*each)(void *context, const char *name, const char *text),
-                     void *context) {
+void ct_backend_each(ct_name_visit each, void *context) {
     for (int i = 0; i < N_BACKENDS; i++) each(context, backends[i].name, backends[i].text);
 }
 

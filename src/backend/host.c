@@ -33,8 +33,8 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
     if (images->channels > CT_MAX_CHANNELS)
         return ct_fail(CT_INVAL, "pictures of %d channels; at most %d are possible",
                        images->channels, CT_MAX_CHANNELS);
-    ct_host_source *source = ct_new(ct_host_source, 1);
-    if (source == NULL) return ct_fail(CT_NOMEM, "no memory for a data source");
+    ct_host_source *source = NULL;
+    CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     source->images = images;
     for (int c = 0; c < images->channels; c++)
@@ -48,41 +48,103 @@ void ct_host_source_free(ct_source *source) {
     ct_free(source);
 }
 
-void ct_host_entropy(const ct_objective *o, const float *logits, const int32_t *labels, int n,
-                     int n_classes, float *dlogits, float *losses) {
-    int n_correct = 0;
-    double ce = ct_smooth_cross_entropy(o->loss.label_smoothing, logits, labels, n, n_classes,
-                                        dlogits, &n_correct);
-    memset(losses, 0, CT_LOSS_FIELDS * sizeof *losses);
-    losses[CT_LOSS_CE] = (float)ce;
-    losses[CT_LOSS_CORRECT] = (float)n_correct;
+/* ---- losses ---- */
+
+static size_t round_up(size_t n) {
+    return (n + 15) / 16 * 16; /* whole cache lines */
 }
 
-void ct_host_contrast(const ct_objective *o, const ct_graph *g, int k, int out, const float *z,
-                      const int32_t *labels, int n, float *scratch, float *dz, float *losses) {
-    ct_ccl_batch batch = {.z = z,
-                          .labels = labels,
-                          .n = n,
-                          .r = ct_graph_n_features(g),
-                          .n_classes = g->n_classes,
-                          .cross = ct_host_row(o->cross, o->cross_begin[k]),
-                          .cross_stride = o->cross->stride,
-                          .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
-                          .received = ct_host_row(o->class_sums, out)};
-    ct_loss_spec spec = o->loss;
-    double terms[CT_N_TERMS] = {0};
-    if (o->lambdas != NULL) {
-        spec.lambda_m = (double)ct_host_row(o->lambdas, out)[0];
-        spec.lambda_d = (double)ct_host_row(o->lambdas, out)[1];
-    }
-    ct_ccl(&spec, &batch, scratch, dz, terms);
-    for (int t = 0; t < CT_N_TERMS; t++)
-        if (t != CT_LOSS_CE) losses[t] = (float)terms[t];
+static size_t features_floats(const ct_plan *plan) {
+    return round_up((size_t)plan->max_batch * ct_graph_n_features(plan->graph));
 }
 
-void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels) {
-    const ct_images *images = ((const ct_host_source *)source)->images;
+static size_t logits_floats(const ct_plan *plan) {
+    return round_up((size_t)plan->max_batch * (size_t)plan->graph->n_classes);
+}
+
+static size_t scratch_floats(const ct_plan *plan) {
+    return round_up(ct_ccl_scratch(ct_graph_n_features(plan->graph), plan->graph->n_classes));
+}
+
+size_t ct_host_outputs_floats(const ct_plan *plan) {
+    return 2 * features_floats(plan) + 2 * logits_floats(plan) + scratch_floats(plan) +
+           round_up((size_t)plan->max_batch);
+}
+
+ct_host_outputs ct_host_outputs_cut(const ct_plan *plan, float *block) {
+    ct_host_outputs out = {.features = block};
+    out.dfeatures = out.features + features_floats(plan);
+    out.logits = out.dfeatures + features_floats(plan);
+    out.dlogits = out.logits + logits_floats(plan);
+    out.scratch = out.dlogits + logits_floats(plan);
+    out.labels = (int32_t *)(void *)(out.scratch + scratch_floats(plan));
+    return out;
+}
+
+/* The loss of the job that writes to row `out`: with the row's own weights where agents have them.
+ */
+static ct_loss_spec loss_of(const ct_objective *objective, int out) {
+    ct_loss_spec spec = objective->loss;
+    if (objective->lambdas == NULL) return spec;
+    spec.lambda_m = (double)ct_host_row(objective->lambdas, out)[0];
+    spec.lambda_d = (double)ct_host_row(objective->lambdas, out)[1];
+    return spec;
+}
+
+/* The batch of job k, its labels listed. */
+static const ct_batch *label_batch(const ct_work *work, int k, int32_t *labels) {
+    const ct_images *images = ((const ct_host_source *)work->source)->images;
+    const ct_batch *batch = &work->batches[work->jobs[k].batch];
     for (int b = 0; b < batch->n; b++) labels[b] = images->labels[batch->index[b]];
+    return batch;
+}
+
+static void contrast(const ct_graph *g, const ct_objective *o, int k, int row, int n,
+                     const ct_host_outputs *out, float *loss) {
+    double terms[CT_N_TERMS] = {0};
+    const ct_loss_spec spec = loss_of(o, row);
+    const ct_ccl_batch batch = {.z = out->features,
+                                .labels = out->labels,
+                                .n = n,
+                                .r = ct_graph_n_features(g),
+                                .n_classes = g->n_classes,
+                                .cross = ct_host_row(o->cross, o->cross_begin[k]),
+                                .cross_stride = o->cross->stride,
+                                .n_cross = o->cross_begin[k + 1] - o->cross_begin[k],
+                                .received = ct_host_row(o->class_sums, row)};
+    ct_ccl(&spec, &batch, out->scratch, out->dfeatures, terms);
+    for (int t = 0; t < CT_N_TERMS; t++)
+        if (t != CT_LOSS_CE) loss[t] = (float)terms[t];
+}
+
+void ct_host_losses(const ct_plan *plan, const ct_work *work, const ct_objective *objective, int k,
+                    const ct_host_outputs *out, float *loss) {
+    const ct_graph *g = plan->graph;
+    const int n = label_batch(work, k, out->labels)->n;
+    int n_correct = 0;
+    memset(loss, 0, CT_LOSS_FIELDS * sizeof *loss);
+    loss[CT_LOSS_CE] =
+        (float)ct_smooth_cross_entropy(objective->loss.label_smoothing, out->logits, out->labels, n,
+                                       g->n_classes, out->dlogits, &n_correct);
+    loss[CT_LOSS_CORRECT] = (float)n_correct;
+    if (objective->loss.ccl) contrast(g, objective, k, work->jobs[k].out, n, out, loss);
+}
+
+void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
+                   ct_score *scores, int *predictions) {
+    ct_score *score = &scores[k];
+    if (predictions != NULL) predictions += (size_t)k * (size_t)plan->max_batch;
+    score->n = label_batch(work, k, out->labels)->n;
+    score->loss_sum =
+        score->n * ct_cross_entropy(out->logits, out->labels, score->n, plan->graph->n_classes,
+                                    NULL, &score->n_correct, predictions);
+}
+
+void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
+                        const ct_bank *features, ct_bank *class_sums) {
+    const int row = work->jobs[k].out, n = label_batch(work, k, out->labels)->n;
+    ct_class_sums(ct_host_row(features, row), out->labels, n, ct_graph_n_features(plan->graph),
+                  plan->graph->n_classes, ct_host_row(class_sums, row));
 }
 
 void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step,

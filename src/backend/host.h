@@ -23,18 +23,35 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
                                 const float *std, ct_source **out);
 void ct_host_source_free(ct_source *source);
 
-/* The losses of job k at the logits z of its n samples: all of `losses` [CT_LOSS_FIELDS], with
- * cross-entropy's gradient in dlogits; contrastive terms are 0. */
-void ct_host_entropy(const ct_objective *objective, const float *logits, const int32_t *labels,
-                     int n, int n_classes, float *dlogits, float *losses);
-/* With CCL: the contrastive terms at its features z [n][r], with the weights of row `out` where
- * agents have their own, and their gradient in dz. scratch: ct_ccl_scratch(). */
-void ct_host_contrast(const ct_objective *objective, const ct_graph *g, int k, int out,
-                      const float *z, const int32_t *labels, int n, float *scratch, float *dz,
-                      float *losses);
+/* The columns of an update: those of any bank with memory. */
+static inline size_t ct_host_columns(const ct_update *update) {
+    for (int a = 0; a < update->n_assigns; a++)
+        if (update->assigns[a].target->temp == 0) return update->assigns[a].target->n;
+    return 0;
+}
 
-/* Labels of a batch: labels[b] for its samples. */
-void ct_host_labels(const ct_source *source, const ct_batch *batch, int32_t *labels);
+/* What a job computes and the gradients there, as losses read and leave them, in one block of
+ * floats. */
+typedef struct ct_host_outputs {
+    int32_t *labels;             /* [max_batch] */
+    float *features, *dfeatures; /* [max_batch][r] */
+    float *logits, *dlogits;     /* [max_batch][n_classes] */
+    float *scratch;              /* of ct_ccl */
+} ct_host_outputs;
+
+size_t ct_host_outputs_floats(const ct_plan *plan);
+ct_host_outputs ct_host_outputs_cut(const ct_plan *plan, float *block);
+
+/* Job k's losses (loss[CT_LOSS_CE] and so on) and their gradients at the logits and, with the
+ * contrastive terms, at the features. */
+void ct_host_losses(const ct_plan *plan, const ct_work *work, const ct_objective *objective, int k,
+                    const ct_host_outputs *out, float *loss);
+/* Job k's score and, unless predictions is NULL, its predictions, from the logits. */
+void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
+                   ct_score *scores, int *predictions);
+/* Job k's class sums of the features that it has left in its row. */
+void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
+                        const ct_bank *features, ct_bank *class_sums);
 
 /* One sample of a batch, cropped, flipped and normalised: out[(c * h + y) * w + x] * at `step`
  * floats apart. */

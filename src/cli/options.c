@@ -58,7 +58,9 @@ static int place_of(const char *command, const char *name) {
 static ct_status take_own(const ct_option *o, int n_args, char **args, int *at,
                           const char **value) {
     char field[CT_CONFIG_TEXT];
-    if (*value != NULL) return ct_fail(CT_INVAL, "@%s is there twice", o->name);
+    /* of two config files it is not clear what is wanted; of other options the last one counts */
+    if (*value != NULL && strcmp(o->command, "run") == 0)
+        return ct_fail(CT_INVAL, "@%s is there twice", o->name);
     CT_TRY(take_value(o, n_args, args, at, value));
     if (*value != NULL) return ct_option_parse(o, *value, field);
     *value = "";

@@ -76,13 +76,13 @@ static void print_row(const char *dir, int width, const ct_record *run) {
     printf("%s%s\n", s == NULL ? " " : "", s == NULL ? text : "");
 }
 
-/* A run that has come to an end. */
+/* A run that has come to an end; of all else, what its summary lacks. */
 static ct_status open_run(const char *dir, ct_record *out) {
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS | CT_READ_METRICS | CT_READ_SUMMARY | CT_READ_END,
-                          out));
-    if (out->end.state >= CT_RECORD_DONE) return CT_OK;
+    const unsigned what = CT_READ_OPTIONS | CT_READ_METRICS | CT_READ_SUMMARY | CT_READ_END;
     CT_SCOPED_HANDLE(ct_json) none = NULL;
-    return ct_summary_read(dir, &none);
+    if (!ct_dir_exists(dir)) return ct_summary_read(dir, &none);
+    CT_TRY(ct_record_open(dir, what, out));
+    return out->end.state >= CT_RECORD_DONE ? CT_OK : ct_summary_read(dir, &none);
 }
 
 static ct_status check_names(int n_args, char **args, int *width) {

@@ -4,12 +4,14 @@
 #include "data/tar.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/memory.h"
 #include "util/text.h"
 
 #include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct archive {
@@ -34,15 +36,12 @@ const char *ct_known_digest(const char *set, const char *file) {
 }
 
 static ct_status unknown(const char *set) {
-    ct_text known = {0};
+    CT_SCOPED(ct_text) known = {0};
     for (int k = 0; k < N_ARCHIVES; k++)
         if (k == 0 || strcmp(archives[k].set, archives[k - 1].set) != 0)
             ct_text_add(&known, "%s%s", k == 0 ? "" : ", ", archives[k].set);
-    ct_status status = ct_text_status(&known);
-    if (status == CT_OK)
-        status = ct_fail(CT_INVAL, "no archive of '%s' is known; known: %s", set, known.chars);
-    ct_text_free(&known);
-    return status;
+    CT_TRY(ct_text_status(&known));
+    return ct_fail(CT_INVAL, "no archive of '%s' is known; known: %s", set, known.chars);
 }
 
 static void remove_tree(char *path) {
@@ -55,10 +54,8 @@ static void remove_tree(char *path) {
 }
 
 static uint64_t file_bytes(const char *path) {
-    FILE *f = fopen(path, "rb");
-    long n = f != NULL && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : 0;
-    if (f != NULL) fclose(f);
-    return n > 0 ? (uint64_t)n : 0;
+    struct stat info;
+    return stat(path, &info) == 0 && info.st_size > 0 ? (uint64_t)info.st_size : 0;
 }
 
 /* Unpacks beside `target`, then moves the archive's folder to it: it appears whole or not at all.

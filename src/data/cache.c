@@ -37,60 +37,64 @@ static ct_status decode_one(ct_sweep *s, size_t i, int worker) {
     return ct_picture_copy(&small, &chunk[i % CHUNK]);
 }
 
-/* Adds pictures first .. end-1, and empties their chunk. */
-static ct_status write_chunk(const ct_sweep *s, ct_picture *chunk, size_t first, size_t end,
-                             ct_status status, ct_pack_writer *writer) {
+/* CHUNK pictures on their way. */
+typedef struct picture_chunk {
+    ct_picture *pictures;
+} picture_chunk;
+
+static void picture_chunk_free(picture_chunk *c) {
+    for (size_t i = 0; c->pictures != NULL && i < CHUNK; i++)
+        ct_free((void *)c->pictures[i].pixels);
+    ct_free(c->pictures);
+}
+
+/* Adds pictures first .. end-1 of a chunk. */
+static ct_status write_chunk(const ct_sweep *s, const ct_picture *chunk, size_t first, size_t end,
+                             ct_pack_writer *writer) {
     const ct_listing *files = &s->pictures->files;
     for (size_t i = first; i < end; i++) {
-        ct_picture *small = &chunk[i % CHUNK];
+        const ct_picture *small = &chunk[i % CHUNK];
         const char *name = files->names + files->at[i], *reason = s->reason[i];
-        if (status == CT_OK && small->pixels != NULL)
-            status = ct_pack_writer_add(writer, small, (uint32_t)i, files->labels[i]);
-        else if (status == CT_OK && s->pictures->spec.strict)
-            status = ct_fail(CT_IO, "%s/%s: %s", files->root, name, reason);
-        else if (status == CT_OK)
+        if (small->pixels != NULL)
+            CT_TRY(ct_pack_writer_add(writer, small, (uint32_t)i, files->labels[i]));
+        else if (s->pictures->spec.strict)
+            return ct_fail(CT_IO, "%s/%s: %s", files->root, name, reason);
+        else
             ct_note("%s/%s: %s; left out", files->root, name, reason);
-        ct_free((void *)small->pixels);
-        *small = (ct_picture){0};
     }
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_pictures_pack(ct_pictures *p, ct_pack_writer *writer) {
-    ct_picture *chunk = NULL;
-    ct_sweep s;
+    CT_SCOPED_BY(ct_sweep_close, ct_sweep) s = {.pictures = p};
     size_t n = p->files.n;
-    CT_TRY(ct_make(&chunk, CHUNK, "the cache"));
-    ct_status status = ct_sweep_open(p, &s);
-    bool is_open = status == CT_OK;
-    for (size_t first = 0; first < n && status == CT_OK; first += CHUNK) {
+    CT_TRY(ct_sweep_open(&s));
+    for (size_t first = 0; first < n; first += CHUNK) {
         size_t end = n - first < CHUNK ? n : first + CHUNK;
-        status = ct_sweep_run(&s, decode_one, chunk, first, end, 1);
-        status = write_chunk(&s, chunk, first, end, status, writer);
+        CT_SCOPED(picture_chunk) c = {0};
+        CT_TRY(ct_make(&c.pictures, CHUNK, "the cache"));
+        CT_TRY(ct_sweep_run(&s, decode_one, c.pictures, first, end, 1));
+        CT_TRY(write_chunk(&s, c.pictures, first, end, writer));
     }
-    if (is_open) ct_sweep_close(&s);
-    ct_free(chunk);
-    return status;
+    return CT_OK;
 }
 
 static ct_status make_pack(ct_pictures *p, const char *path) {
-    ct_pack_writer *writer = NULL;
+    CT_SCOPED_BY(ct_pack_writer_abandon, ct_pack_writer *) writer = NULL;
     ct_pack_facts facts = {.name = "cache",
                            .n_classes = CT_LISTING_MAX_CLASSES,
                            .side = (uint32_t)p->spec.side,
                            .size = (uint32_t)p->spec.size};
     CT_TRY(ct_pack_writer_open(path, &writer));
-    ct_status status = ct_pictures_pack(p, writer);
-    if (status == CT_OK) return ct_pack_writer_commit(&writer, &facts, NULL);
-    ct_pack_writer_abandon(&writer);
-    return status;
+    CT_TRY(ct_pictures_pack(p, writer));
+    return ct_pack_writer_commit(&writer, &facts, NULL);
 }
 
 /* The pack's pictures are those of the listing, in order; others were left out when it was made. */
-static ct_status use_pack(ct_pictures *p, const char *path) {
-    const ct_pack_facts *facts = ct_pack_facts_of(p->pack);
-    const ct_pack_entry *entries = ct_pack_entries(p->pack);
-    bool *keep = NULL;
+static ct_status use_pack(ct_pictures *p, const char *path, const ct_pack *pack) {
+    const ct_pack_facts *facts = ct_pack_facts_of(pack);
+    const ct_pack_entry *entries = ct_pack_entries(pack);
+    CT_SCOPED_BLOCK(bool) keep = NULL;
     CT_TRY(ct_make(&keep, p->files.n, "the cache"));
     bool fits = facts->side == (uint32_t)p->spec.side && facts->n <= p->files.n;
     for (uint64_t i = 0; i < facts->n && fits; i++) {
@@ -99,16 +103,17 @@ static ct_status use_pack(ct_pictures *p, const char *path) {
                (i == 0 || source > entries[i - 1].source);
         if (fits) keep[source] = true;
     }
-    if (fits) ct_listing_keep(&p->files, keep);
-    ct_free(keep);
-    return fits ? CT_OK : ct_fail(CT_IO, "%s: a cache of other pictures", path);
+    if (!fits) return ct_fail(CT_IO, "%s: a cache of other pictures", path);
+    ct_listing_keep(&p->files, keep);
+    return CT_OK;
 }
 
 static ct_status open_pack(ct_pictures *p, const char *path) {
-    CT_TRY(ct_pack_open(path, &p->pack));
-    ct_status status = use_pack(p, path);
-    if (status != CT_OK) ct_pack_close(&p->pack);
-    return status;
+    CT_SCOPED_BY(ct_pack_close, ct_pack *) pack = NULL;
+    CT_TRY(ct_pack_open(path, &pack));
+    CT_TRY(use_pack(p, path, pack));
+    ct_move(&p->pack, &pack);
+    return CT_OK;
 }
 
 ct_status ct_pictures_attach_cache(ct_pictures *p) {

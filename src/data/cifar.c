@@ -1,7 +1,9 @@
-#include "data/cifar_internal.h"
-
+/* Data sets in CIFAR's binary layout: records of label byte(s), then 32x32 R, G and B planes.
+ * Augmentation: crops after a border of 4 pixels, and flips. */
 #include "data/dataset_internal.h"
+
 #include "data/tar.h"
+#include "util/memory.h"
 #include "util/text.h"
 
 #include <stdio.h>
@@ -10,33 +12,46 @@
 #define CHANNELS  3
 #define SIDE      32
 #define N_PIXELS  ((size_t)CHANNELS * SIDE * SIDE)
-#define MAX_FILES (CT_CIFAR_MAX_FILES + 2) /* training files, test file, class names */
+#define MAX_TRAIN 5
+#define MAX_FILES (MAX_TRAIN + 2) /* training files, test file, class names */
+
+typedef struct layout {
+    const char *archive; /* the official .tar.gz: DIR with it, or its path itself, works too */
+    const char *subdir;  /* where the archive unpacks to: DIR/subdir works as DIR */
+    const char *names;   /* text file of class names beside the data; NULL: none */
+    const char *train[MAX_TRAIN]; /* file names; NULL after the last */
+    const char *test;
+    int n_label_bytes; /* 1, or 2: coarse then fine */
+    int label_byte;    /* which of them is the label */
+    int n_classes;
+    float mean[3], std[3];
+} layout;
 
 /* The files of a set: training ones, the test one, and the class names, which may be missing. */
 typedef struct files {
-    const ct_cifar_layout *layout;
+    const layout *layout;
     int n_train;
     const char *names[MAX_FILES];
     ct_path paths[MAX_FILES]; /* for messages; "": not found yet */
     ct_blob blobs[MAX_FILES];
 } files;
 
-static void files_init(const ct_cifar_layout *layout, files *out) {
-    *out = (files){.layout = layout};
-    while (out->n_train < CT_CIFAR_MAX_FILES && layout->train[out->n_train] != NULL) {
-        out->names[out->n_train] = layout->train[out->n_train];
+static void files_init(const layout *l, files *out) {
+    *out = (files){.layout = l};
+    while (out->n_train < MAX_TRAIN && l->train[out->n_train] != NULL) {
+        out->names[out->n_train] = l->train[out->n_train];
         out->n_train++;
     }
-    out->names[out->n_train] = layout->test;
-    out->names[out->n_train + 1] = layout->names;
+    out->names[out->n_train] = l->test;
+    out->names[out->n_train + 1] = l->names;
 }
 
 static void files_free(files *f) {
     for (int k = 0; k < MAX_FILES; k++) ct_blob_free(&f->blobs[k]);
 }
 
-static size_t record_bytes(const ct_cifar_layout *layout) {
-    return (size_t)layout->n_label_bytes + N_PIXELS;
+static size_t record_bytes(const layout *l) {
+    return (size_t)l->n_label_bytes + N_PIXELS;
 }
 
 /* File k holds whole records, unless it has the names of the classes. */
@@ -77,26 +92,23 @@ static ct_status read_member(ct_tar *tar, const char *archive, const ct_tar_entr
 }
 
 static ct_status read_archive(const char *archive, files *f) {
-    ct_tar *tar = NULL;
-    bool more = true;
+    CT_SCOPED_BY(ct_tar_close, ct_tar *) tar = NULL;
     CT_TRY(ct_tar_open(archive, CT_DATA_MAX_BYTES, &tar));
-    ct_status status = CT_OK;
-    while (status == CT_OK && more) {
+    for (bool more = true; more;) {
         ct_tar_entry entry;
-        status = ct_tar_next(tar, &entry, &more);
-        if (status == CT_OK && more && !entry.is_dir) status = read_member(tar, archive, &entry, f);
+        CT_TRY(ct_tar_next(tar, &entry, &more));
+        if (more && !entry.is_dir) CT_TRY(read_member(tar, archive, &entry, f));
     }
-    ct_tar_close(&tar);
-    for (int k = 0; k <= f->n_train && status == CT_OK; k++)
+    for (int k = 0; k <= f->n_train; k++)
         if (f->paths[k].text[0] == '\0')
-            status = ct_fail(CT_IO, "%s: %s is not in the archive", archive, f->names[k]);
-    return status;
+            return ct_fail(CT_IO, "%s: %s is not in the archive", archive, f->names[k]);
+    return CT_OK;
 }
 
 /* Takes the records of files first .. last apart. */
 static ct_status unpack(const files *f, int first, int last, ct_images *out) {
-    const ct_cifar_layout *layout = f->layout;
-    size_t record = record_bytes(layout), n = 0;
+    const layout *l = f->layout;
+    size_t record = record_bytes(l), n = 0;
     for (int k = first; k <= last; k++) n += f->blobs[k].n / record;
     CT_TRY(ct_images_create(n, CHANNELS, SIDE, SIDE, out));
     size_t at = 0;
@@ -104,10 +116,10 @@ static ct_status unpack(const files *f, int first, int last, ct_images *out) {
         size_t n_here = f->blobs[k].n / record;
         const uint8_t *from = f->blobs[k].bytes;
         for (size_t i = 0; i < n_here; i++, from += record) {
-            out->labels[at + i] = from[layout->label_byte];
-            memcpy(out->pixels + (at + i) * N_PIXELS, from + layout->n_label_bytes, N_PIXELS);
+            out->labels[at + i] = from[l->label_byte];
+            memcpy(out->pixels + (at + i) * N_PIXELS, from + l->n_label_bytes, N_PIXELS);
         }
-        CT_TRY(ct_labels_check(f->paths[k].text, out->labels + at, n_here, layout->n_classes));
+        CT_TRY(ct_labels_check(f->paths[k].text, out->labels + at, n_here, l->n_classes));
         at += n_here;
     }
     return CT_OK;
@@ -115,35 +127,24 @@ static ct_status unpack(const files *f, int first, int last, ct_images *out) {
 
 /* The names, one a line, if there are as many as classes. */
 static void keep_names(const ct_blob *file, int n_classes, char **out) {
-    ct_lines lines = {.rest = (char *)file->bytes, .end = (char *)file->bytes + file->n};
-    ct_text names = {0};
+    ct_lines lines = ct_blob_lines(file);
+    CT_SCOPED(ct_text) names = {0};
     int n = 0;
     for (const char *line; n < n_classes && (line = ct_lines_next(&lines)) != NULL;) {
         if (line[0] == '\0') continue;
         ct_text_add(&names, "%s%c", line, '\0');
         n++;
     }
-    if (n == n_classes && !names.failed)
-        *out = names.chars;
-    else
-        ct_text_free(&names);
-}
-
-static void describe(const ct_cifar_layout *layout, const char *source, ct_dataset *out) {
-    out->n_classes = layout->n_classes;
-    ct_dataset_scale(out, layout->mean, layout->std);
-    out->crop_padding = 4;
-    out->flip = true;
-    snprintf(out->source, sizeof out->source, "%.511s", source);
+    if (n == n_classes && !names.failed) ct_move(out, &names.chars);
 }
 
 /* The archive, if the files themselves are not there: `asked` itself, or in it. */
-static bool find_archive(const ct_cifar_layout *layout, const char *asked, ct_path *out) {
-    if (layout->archive == NULL) return false;
+static bool find_archive(const layout *l, const char *asked, ct_path *out) {
+    if (l->archive == NULL) return false;
     if (ct_file_exists(asked))
         snprintf(out->text, sizeof out->text, "%s", asked);
     else
-        *out = ct_path_in(asked, layout->archive);
+        *out = ct_path_in(asked, l->archive);
     return ct_file_exists(out->text);
 }
 
@@ -160,27 +161,102 @@ static ct_status read_files(const char *asked, files *f, ct_path *source) {
     return read_archive(source->text, f);
 }
 
-ct_status ct_cifar_open(const ct_cifar_layout *layout, const ct_dataset_options *options,
-                        ct_dataset *out) {
+static ct_status open_layout(const layout *l, const ct_dataset_options *options, ct_dataset *out) {
     const char *asked;
     ct_path source;
-    files f;
+    CT_SCOPED(files) f = {0};
     CT_TRY(ct_data_dir(out, options, "give its directory with @data-dir DIR", &asked));
-    files_init(layout, &f);
-    ct_status status = read_files(asked, &f, &source);
-    if (status == CT_OK) status = unpack(&f, 0, f.n_train - 1, &out->train);
-    if (status == CT_OK) status = unpack(&f, f.n_train, f.n_train, &out->test);
-    if (status == CT_OK) describe(layout, source.text, out);
-    if (status == CT_OK && f.blobs[f.n_train + 1].n > 0)
-        keep_names(&f.blobs[f.n_train + 1], layout->n_classes, &out->class_names);
-    files_free(&f);
-    return status;
+    files_init(l, &f);
+    CT_TRY(read_files(asked, &f, &source));
+    CT_TRY(unpack(&f, 0, f.n_train - 1, &out->train));
+    CT_TRY(unpack(&f, f.n_train, f.n_train, &out->test));
+    if (f.blobs[f.n_train + 1].n > 0)
+        keep_names(&f.blobs[f.n_train + 1], l->n_classes, &out->class_names);
+    out->n_classes = l->n_classes;
+    ct_dataset_scale(out, l->mean, l->std);
+    out->crop_padding = 4;
+    out->flip = true;
+    snprintf(out->source, sizeof out->source, "%.511s", source.text);
+    return CT_OK;
 }
 
-bool ct_cifar_probe(const ct_cifar_layout *layout, const char *dir) {
-    if (ct_file_exists(dir))
-        return layout->archive != NULL && ct_path_suggests(dir, layout->archive);
-    if (layout->archive != NULL && ct_data_has(dir, layout->archive)) return true;
-    ct_path inner = ct_data_inner(dir, layout->subdir, layout->train[0]);
-    return ct_data_exists(inner.text, layout->train[0]) && ct_data_exists(inner.text, layout->test);
+/* The layout's files lie in `dir`, or its archive, or dir is the archive. */
+static bool probe(const layout *l, const char *dir) {
+    if (ct_file_exists(dir)) return l->archive != NULL && ct_path_suggests(dir, l->archive);
+    if (l->archive != NULL && ct_data_has(dir, l->archive)) return true;
+    ct_path inner = ct_data_inner(dir, l->subdir, l->train[0]);
+    return ct_data_exists(inner.text, l->train[0]) && ct_data_exists(inner.text, l->test);
+}
+
+/* CIFAR-10 (Krizhevsky, 2009), binary version: 50,000 + 10,000 images. */
+static const layout cifar10 = {
+    .archive = "cifar-10-binary.tar.gz",
+    .subdir = "cifar-10-batches-bin",
+    .names = "batches.meta.txt",
+    .train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+              "data_batch_5.bin"},
+    .test = "test_batch.bin",
+    .n_label_bytes = 1,
+    .label_byte = 0,
+    .n_classes = 10,
+    .mean = {0.4914f, 0.4822f, 0.4465f},
+    .std = {0.2023f, 0.1994f, 0.2010f},
+};
+
+ct_status ct_dataset_open_cifar10(const ct_dataset_options *options, ct_dataset *out) {
+    return open_layout(&cifar10, options, out);
+}
+
+bool ct_dataset_probe_cifar10(const char *dir) {
+    return probe(&cifar10, dir);
+}
+
+/* CIFAR-100 (Krizhevsky, 2009), binary version: 50,000 + 10,000 images with a coarse and a fine
+ * label each, of which the fine one counts unless asked otherwise. */
+static const layout cifar100 = {
+    .archive = "cifar-100-binary.tar.gz",
+    .subdir = "cifar-100-binary",
+    .names = "fine_label_names.txt",
+    .train = {"train.bin"},
+    .test = "test.bin",
+    .n_label_bytes = 2,
+    .label_byte = 1,
+    .n_classes = 100,
+    .mean = {0.5071f, 0.4867f, 0.4408f},
+    .std = {0.2675f, 0.2565f, 0.2761f},
+};
+
+ct_status ct_dataset_open_cifar100(const ct_dataset_options *options, ct_dataset *out) {
+    layout coarse = cifar100;
+    coarse.names = "coarse_label_names.txt";
+    coarse.label_byte = 0;
+    coarse.n_classes = 20;
+    return open_layout(options->coarse_labels ? &coarse : &cifar100, options, out);
+}
+
+bool ct_dataset_probe_cifar100(const char *dir) {
+    return probe(&cifar100, dir);
+}
+
+/* mini-ImageNet (Vinyals et al., 2016) shrunk to 32 pixels and kept in the layout of CIFAR-100, for
+ * which it stands in: same mean and deviation, so that the same runs apply. */
+static const layout miniimagenet = {
+    .subdir = "miniimagenet-32",
+    .train = {"train.bin"},
+    .test = "test.bin",
+    .n_label_bytes = 2,
+    .label_byte = 1,
+    .n_classes = 100,
+    .mean = {0.5071f, 0.4867f, 0.4408f},
+    .std = {0.2675f, 0.2565f, 0.2761f},
+};
+
+ct_status ct_dataset_open_miniimagenet(const ct_dataset_options *options, ct_dataset *out) {
+    return open_layout(&miniimagenet, options, out);
+}
+
+/* Named like CIFAR-100's: the folder's name or its list of labels tells. */
+bool ct_dataset_probe_miniimagenet(const char *dir) {
+    return probe(&miniimagenet, dir) &&
+           (ct_path_suggests(dir, "miniimagenet") || ct_data_has(dir, "miniimagenet-32"));
 }

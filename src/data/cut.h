@@ -3,9 +3,6 @@
 #ifndef CT_DATA_CUT_H
 #define CT_DATA_CUT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "data/decode.h"
 #include "data/resize.h"
 #include "util/rng.h"

@@ -40,8 +40,7 @@ static const set sets[] = {
 };
 static const size_t n_sets = sizeof sets / sizeof sets[0];
 
-void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
-                     void *context) {
+void ct_dataset_each(ct_name_visit each, void *context) {
     for (size_t k = 0; k < n_sets; k++) each(context, sets[k].facts.name, sets[k].facts.text);
 }
 
@@ -99,15 +98,10 @@ ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, c
     if (found == NULL) return ct_unknown_name("dataset", name, NULL, ct_dataset_each);
     if (options->dir != NULL && ct_part_looks_right(options->dir))
         return ct_part_open(options->dir, found->facts.name, options, out);
-
-    ct_dataset dataset = {0};
+    CT_SCOPED(ct_dataset) dataset = {0};
     snprintf(dataset.name, sizeof dataset.name, "%s", found->facts.name);
-    ct_status status = found->open(options, &dataset);
-    if (status != CT_OK) {
-        ct_dataset_free(&dataset);
-        return status;
-    }
-    *out = dataset;
+    CT_TRY(found->open(options, &dataset));
+    ct_move(out, &dataset);
     return CT_OK;
 }
 
@@ -122,14 +116,12 @@ void ct_dataset_free(ct_dataset *dataset) {
 }
 
 ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out) {
-    ct_images images = {.n = n, .channels = channels, .height = height, .width = width};
-    ct_status status = ct_make_block(&images.pixels, n, ct_image_bytes(&images), "the images");
-    if (status == CT_OK) status = ct_make(&images.labels, n, "the labels");
-    if (status == CT_OK)
-        *out = images;
-    else
-        ct_images_free(&images);
-    return status;
+    CT_SCOPED(ct_images)
+    images = {.n = n, .channels = channels, .height = height, .width = width};
+    CT_TRY(ct_make_block(&images.pixels, n, ct_image_bytes(&images), "the images"));
+    CT_TRY(ct_make(&images.labels, n, "the labels"));
+    ct_move(out, &images);
+    return CT_OK;
 }
 
 void ct_images_free(ct_images *images) {

@@ -1,14 +1,11 @@
 /* Labelled images as stored (uint8), with what it takes to turn them into tensors. Small sets lie
  * in memory; pictures that are too many, or are cut out anew at every visit, are served by a
- * loader. A data set is one file and one line in dataset_list.h. */
+ * loader. A data set is one file (or a few lines in that of its format) and one line in
+ * dataset_list.h. */
 #ifndef CT_DATA_DATASET_H
 #define CT_DATA_DATASET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "util/status.h"
+#include "util/registry.h"
 
 #define CT_MAX_CHANNELS 16
 #define CT_MAX_CLASSES  65536
@@ -119,7 +116,6 @@ const char *ct_dataset_model(const ct_dataset_defaults *defaults, int image_size
 const double *ct_dataset_lambdas(const ct_dataset_defaults *defaults, double alpha,
                                  bool is_large_graph);
 
-void ct_dataset_each(void (*each)(void *context, const char *name, const char *text),
-                     void *context);
+void ct_dataset_each(ct_name_visit each, void *context);
 
 #endif

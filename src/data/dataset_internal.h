@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "util/file.h"
+#include "util/rng.h"
 
 /* One opener and one probe for each line of dataset_list.h. `out` is zeroed and has its name; what
  * an opener leaves in it when it fails is freed by the caller. A probe never fails: it looks. */
@@ -12,6 +13,16 @@
     bool ct_dataset_probe_##probe(const char *dir);
 #include "data/dataset_list.h"
 #undef DATASET
+
+/* A set that is made up (made_up.c). */
+typedef struct ct_made_up {
+    uint32_t stream; /* of CT_RNG_SYNTHETIC: one for each set */
+    int channels, side, n_classes;
+    size_t n_train, n_test; /* unless one says otherwise */
+    void (*draw)(ct_rng *rng, int label, uint8_t *pixels);
+} ct_made_up;
+ct_status ct_made_up_open(const ct_made_up *set, const ct_dataset_options *options,
+                          ct_dataset *out);
 
 /* The most a file may hold once unpacked: what is read whole should fit a small machine. */
 #define CT_DATA_MAX_BYTES ((size_t)2 << 30)
@@ -52,6 +63,8 @@ int ct_images_classes(const ct_images *images);
 
 /* Mean and standard deviation of every channel of images in memory. */
 void ct_images_measure(const ct_images *images, float *mean, float *std);
+/* A copy of the samples whose flag is `wanted`. */
+ct_status ct_images_pick(const ct_images *all, const bool *flag, bool wanted, ct_images *out);
 /* Moves a random share of every class (at least one sample of each that has two) of `all` to *test
  * and leaves the rest in *train. Takes `all`. */
 ct_status ct_images_split(ct_images *all, int n_classes, double test_fraction, uint64_t seed,

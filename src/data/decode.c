@@ -1,6 +1,7 @@
 #include "data/decode.h"
 
 #include "data/decode_internal.h"
+#include "util/file.h"
 #include "util/memory.h"
 
 #include <errno.h>
@@ -41,10 +42,6 @@ uint8_t *ct_decoder_buffer(ct_decoder *d, ct_buffer *buffer, size_t n) {
     return buffer->bytes;
 }
 
-uint8_t *ct_decoder_room(ct_decoder *d, size_t n) {
-    return ct_decoder_buffer(d, &d->out, n);
-}
-
 bool ct_decoder_refuse(ct_decoder *d, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -60,14 +57,6 @@ const char *ct_picture_kind(const uint8_t *bytes, size_t n) {
     return NULL;
 }
 
-void ct_picture_size(int width, int height, int side, int *out_width, int *out_height) {
-    int shorter = width < height ? width : height, longer = width < height ? height : width;
-    int other = side == 0 ? longer : (int)((double)side * longer / shorter);
-    if (side == 0) side = shorter;
-    *out_width = width < height ? side : other;
-    *out_height = width < height ? other : side;
-}
-
 bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, int stored_height,
                       double scale) {
     int shorter = width < height ? width : height, longer = width < height ? height : width;
@@ -77,8 +66,10 @@ bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, in
                                  CT_PICTURE_MAX_SIDE);
     if (longer / shorter > MAX_ASPECT)
         return ct_decoder_refuse(d, "%dx%d pixels is too narrow", width, height);
-    int out_width, out_height;
-    ct_picture_size(width, height, d->side, &out_width, &out_height);
+    /* the shorter side is made `side` pixels, unless that is 0 */
+    int side = d->side == 0 ? shorter : d->side;
+    int other = d->side == 0 ? longer : (int)((double)side * longer / shorter);
+    int out_width = width < height ? side : other, out_height = width < height ? other : side;
     d->status = ct_resizer_begin(&d->resizer, stored_width, stored_height, width / scale,
                                  height / scale, out_width, out_height);
     if (d->status != CT_OK) return false;
@@ -107,40 +98,28 @@ ct_status ct_decode(ct_decoder *d, const uint8_t *bytes, size_t n, int side, boo
     return CT_OK;
 }
 
-/* The file into d->file; -1 with a reason. */
-static ssize_t read_file(ct_decoder *d, int fd) {
+/* The file into d->file; false with a reason. */
+static bool read_file(ct_decoder *d, const char *path, size_t *n) {
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        ct_decoder_refuse(d, "not a plain file");
-        return -1;
-    }
-    if (info.st_size > MAX_FILE_BYTES) {
-        ct_decoder_refuse(d, "larger than 512 MiB");
-        return -1;
-    }
-    size_t n = (size_t)info.st_size, at = 0;
-    uint8_t *bytes = ct_decoder_buffer(d, &d->file, n + 1);
-    if (bytes == NULL) return -1;
-    while (at < n) {
-        ssize_t got = read(fd, bytes + at, n - at);
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return ct_decoder_refuse(d, "not a plain file");
+    if (info.st_size > MAX_FILE_BYTES) return ct_decoder_refuse(d, "larger than 512 MiB");
+    size_t size = (size_t)info.st_size;
+    uint8_t *bytes = ct_decoder_buffer(d, &d->file, size + 1);
+    if (bytes == NULL) return false;
+    for (*n = 0; *n < size;) {
+        ssize_t got = read(fd, bytes + *n, size - *n);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            ct_decoder_refuse(d, "%s", strerror(errno));
-            return -1;
-        }
+        if (got < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
         if (got == 0) break; /* it became shorter */
-        at += (size_t)got;
+        *n += (size_t)got;
     }
-    return (ssize_t)at;
+    return true;
 }
 
 ct_status ct_decode_file(ct_decoder *d, const char *path, int side, bool fast, ct_picture *out) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        ct_decoder_refuse(d, "%s", strerror(errno));
-        return CT_IO;
-    }
-    ssize_t n = read_file(d, fd);
-    close(fd);
-    return n < 0 ? d->status : ct_decode(d, d->file.bytes, (size_t)n, side, fast, out);
+    size_t n = 0;
+    return read_file(d, path, &n) ? ct_decode(d, d->file.bytes, n, side, fast, out) : d->status;
 }

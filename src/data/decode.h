@@ -3,10 +3,6 @@
 #ifndef CT_DATA_DECODE_H
 #define CT_DATA_DECODE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 /* [height][width] pixels of 4 bytes: R, G, B and one that means nothing. */
@@ -32,13 +28,6 @@ ct_status ct_decode(ct_decoder *decoder, const uint8_t *bytes, size_t n, int sid
 ct_status ct_decode_file(ct_decoder *decoder, const char *path, int side, bool fast,
                          ct_picture *out);
 const char *ct_decoder_reason(const ct_decoder *decoder);
-
-/* Room for a picture of the caller's making, to be lent like one of ct_decode's; NULL: no memory.
- */
-uint8_t *ct_decoder_room(ct_decoder *decoder, size_t n);
-
-/* Width and height after making the shorter side `side`. */
-void ct_picture_size(int width, int height, int side, int *out_width, int *out_height);
 
 /* What the first bytes say: "JPEG", "PNG", or NULL for neither. */
 const char *ct_picture_kind(const uint8_t *bytes, size_t n);

@@ -15,7 +15,6 @@
 #include "util/memory.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define GROUP_AGENTS 10
@@ -114,24 +113,24 @@ static ct_status split_groups(const ct_partition_spec *spec, const ct_samples *s
     return CT_OK;
 }
 
+static void group_free(group *g) {
+    ct_free(g->share);
+    ct_free(g->class_begin);
+    ct_free(g->by_class);
+}
+
 ct_status ct_partition_make_dirichlet(const ct_partition_spec *spec, const ct_samples *samples,
                                       ct_partition *out) {
     if (!(spec->alpha >= MIN_ALPHA && spec->alpha <= MAX_ALPHA))
         return ct_fail(CT_INVAL, "dirichlet: alpha %g must be between %g and %g", spec->alpha,
                        MIN_ALPHA, MAX_ALPHA);
     size_t n_classes = (size_t)samples->n_classes;
-    group g = {0};
-    ct_status status = CT_OK;
-    CT_TRY_GOTO(ct_make(&g.by_class, samples->n, "a split of the samples"), status, done);
-    CT_TRY_GOTO(ct_make(&g.class_begin, n_classes + 1, "a split of the samples"), status, done);
-    CT_TRY_GOTO(ct_make(&g.share, GROUP_AGENTS * n_classes, "a split of the samples"), status,
-                done);
+    CT_SCOPED(group) g = {0};
+    CT_TRY(ct_make(&g.by_class, samples->n, "a split of the samples"));
+    CT_TRY(ct_make(&g.class_begin, n_classes + 1, "a split of the samples"));
+    CT_TRY(ct_make(&g.share, GROUP_AGENTS * n_classes, "a split of the samples"));
     ct_partition_shuffle(spec->seed, out->index, samples->n);
-    CT_TRY_GOTO(split_groups(spec, samples, &g, out->index), status, done);
+    CT_TRY(split_groups(spec, samples, &g, out->index));
     ct_partition_cut(samples->n / (size_t)spec->n_agents, out);
-done:
-    ct_free(g.share);
-    ct_free(g.class_begin);
-    ct_free(g.by_class);
-    return status;
+    return CT_OK;
 }

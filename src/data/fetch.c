@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/log.h"
+#include "util/file.h"
 #include "util/memory.h"
 #include "util/sha256.h"
 #include "util/text.h"
@@ -86,7 +87,7 @@ static ct_status try_once(transfer *t, bool *again) {
     *again = false;
     t->begin = stat(t->part, &info) == 0 ? (curl_off_t)info.st_size : 0;
     t->file = fopen(t->part, "ab");
-    if (t->file == NULL) return ct_fail(CT_IO, "%s: %s", t->part, strerror(errno));
+    if (t->file == NULL) return ct_file_failed(t->part);
     prepare(t);
     CURLcode code = curl_easy_perform(t->curl);
     long http = 0;
@@ -131,21 +132,20 @@ static ct_status check(const char *url, const char *part, const char *digest) {
                    got, digest);
 }
 
+static void transfer_free(transfer *t) {
+    if (t->curl != NULL) curl_easy_cleanup(t->curl);
+}
+
 ct_status ct_fetch(const char *url, const char *path, const ct_fetch_options *options) {
-    ct_text part = {0};
+    CT_SCOPED(ct_text) part = {0};
     ct_text_add(&part, "%s.part", path);
     CT_TRY(ct_text_status(&part));
-    transfer t = {.url = url, .part = part.chars, .progress = options->progress};
+    CT_SCOPED(transfer) t = {.url = url, .part = part.chars, .progress = options->progress};
     t.curl = curl_easy_init();
-    ct_status status = t.curl != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a download");
-    if (status == CT_OK) status = download(&t, options);
-    if (status == CT_OK && options->digest != NULL)
-        status = check(url, part.chars, options->digest);
-    if (status == CT_OK && rename(part.chars, path) != 0)
-        status = ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    if (t.curl != NULL) curl_easy_cleanup(t.curl);
-    ct_text_free(&part);
-    return status;
+    if (t.curl == NULL) return ct_no_memory("a download");
+    CT_TRY(download(&t, options));
+    if (options->digest != NULL) CT_TRY(check(url, part.chars, options->digest));
+    return rename(part.chars, path) == 0 ? CT_OK : ct_file_failed(path);
 }
 
 #else

@@ -2,9 +2,6 @@
 #ifndef CT_DATA_FETCH_H
 #define CT_DATA_FETCH_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 typedef struct ct_fetch_options {

@@ -38,19 +38,14 @@ uint64_t ct_dataset_fingerprint(const ct_dataset *d) {
 static uint64_t file_sum(const char *path) {
     uint8_t bytes[HEAD];
     struct stat info;
-    uint64_t sum = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return 0;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
-        sum = ct_hash_number(CT_HASH_START, (uint64_t)info.st_size);
-        ssize_t n = pread(fd, bytes, sizeof bytes, 0);
-        if (n > 0) sum = ct_checksum_wide(sum, bytes, (size_t)n);
-        off_t tail = info.st_size > 2 * HEAD ? info.st_size - HEAD : HEAD;
-        n = info.st_size > HEAD ? pread(fd, bytes, sizeof bytes, tail) : 0;
-        if (n > 0) sum = ct_checksum_wide(sum, bytes, (size_t)n);
-    }
-    close(fd);
-    return sum;
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+    uint64_t sum = ct_hash_number(CT_HASH_START, (uint64_t)info.st_size);
+    ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+    if (n > 0) sum = ct_checksum_wide(sum, bytes, (size_t)n);
+    off_t tail = info.st_size > 2 * HEAD ? info.st_size - HEAD : HEAD;
+    n = info.st_size > HEAD ? pread(fd, bytes, sizeof bytes, tail) : 0;
+    return n > 0 ? ct_checksum_wide(sum, bytes, (size_t)n) : sum;
 }
 
 typedef struct sums {
@@ -66,15 +61,12 @@ static void sum_task(void *context, int task, int worker) {
 }
 
 ct_status ct_listing_content(const ct_listing *files, int n_workers, uint64_t *out) {
-    sums s = {.files = files};
-    ct_pool *pool = NULL;
-    CT_TRY(ct_make(&s.of_file, files->n, "the sums of the files"));
-    ct_status status = ct_pool_create(n_workers, &pool);
-    if (status == CT_OK) {
-        ct_pool_run(pool, (int)files->n, sum_task, &s);
-        *out = ct_checksum(ct_listing_hash(files), s.of_file, files->n * sizeof *s.of_file);
-    }
-    ct_pool_free(&pool);
-    ct_free(s.of_file);
-    return status;
+    CT_SCOPED_BLOCK(uint64_t) of_file = NULL;
+    CT_SCOPED_HANDLE(ct_pool) pool = NULL;
+    CT_TRY(ct_make(&of_file, files->n, "the sums of the files"));
+    CT_TRY(ct_pool_create(n_workers, &pool));
+    sums s = {files, of_file};
+    ct_pool_run(pool, (int)files->n, sum_task, &s);
+    *out = ct_checksum(ct_listing_hash(files), of_file, files->n * sizeof *of_file);
+    return CT_OK;
 }

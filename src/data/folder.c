@@ -2,7 +2,7 @@
  * alone, of which a test part is held out. Imagenette and ImageNet are such folders. */
 #include "data/dataset_internal.h"
 
-#include "data/pictures.h"
+#include "data/pictures_internal.h"
 #include "util/hash.h"
 #include "util/memory.h"
 
@@ -31,21 +31,16 @@ static ct_status list_part(const char *dir, const char *part, const ct_listing *
 
 /* Holds a share of every class out of `train`. */
 static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, ct_listing *test) {
-    bool *is_test = NULL;
+    CT_SCOPED_BLOCK(bool) is_test = NULL;
     CT_TRY(ct_make(&is_test, train->n, "samples to be held out"));
-    ct_status status = ct_split_draw(train->labels, train->n, train->n_classes,
-                                     options->test_fraction, options->seed, is_test);
-    if (status == CT_OK) status = ct_listing_copy(train, test);
-    if (status == CT_OK) {
-        ct_listing_keep(test, is_test);
-        for (size_t i = 0; i < train->n; i++) is_test[i] = !is_test[i];
-        ct_listing_keep(train, is_test);
-    }
-    if (status == CT_OK && test->n == 0)
-        status =
-            ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
-    ct_free(is_test);
-    return status;
+    CT_TRY(ct_split_draw(train->labels, train->n, train->n_classes, options->test_fraction,
+                         options->seed, is_test));
+    CT_TRY(ct_listing_copy(train, test));
+    ct_listing_keep(test, is_test);
+    for (size_t i = 0; i < train->n; i++) is_test[i] = !is_test[i];
+    ct_listing_keep(train, is_test);
+    if (test->n > 0) return CT_OK;
+    return ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
 }
 
 static ct_status list_parts(const char *dir, const ct_dataset_options *options, ct_listing *train,
@@ -67,29 +62,29 @@ static ct_status list_parts(const char *dir, const ct_dataset_options *options, 
     return ct_listing_shorten(test, options->n_test);
 }
 
-/* Labels of pictures that a loader will serve. */
-static ct_status describe_part(const ct_pictures *p, ct_images *out) {
-    size_t n = ct_pictures_count(p);
-    int size = ct_pictures_spec_of(p)->size;
-    ct_images images = {.n = n, .channels = 3, .height = size, .width = size};
-    CT_TRY(ct_make_copy(&images.labels, ct_pictures_labels(p), n, "the labels"));
-    *out = images;
-    return CT_OK;
+ct_pictures_spec ct_pictures_spec_for(const ct_dataset_options *options, int side, int size) {
+    return (ct_pictures_spec){.side = side,
+                              .size = size,
+                              .random = options->augment,
+                              .strict = options->strict,
+                              .list_all = options->list_all,
+                              .n_workers = options->n_workers,
+                              .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
+                                                                        : (size_t)1 << 30};
 }
 
 ct_status ct_part_of_pictures(ct_pictures *p, ct_images *images, ct_pictures **pictures,
                               size_t *n_left_out) {
-    const ct_pictures_spec *spec = ct_pictures_spec_of(p);
-    double image = 3.0 * spec->size * spec->size;
-    bool fits = image * (double)ct_pictures_count(p) <= (double)spec->memory_bytes;
-    *n_left_out += ct_pictures_left_out(p);
-    if (spec->random || !fits) {
-        *pictures = p;
-        return describe_part(p, images);
-    }
-    ct_status status = ct_pictures_images(p, images);
-    ct_pictures_free(&p);
-    return status;
+    CT_SCOPED_HANDLE(ct_pictures) taken = p;
+    const ct_pictures_spec *spec = &p->spec;
+    size_t n = p->files.n;
+    bool fits = 3.0 * spec->size * spec->size * (double)n <= (double)spec->memory_bytes;
+    *n_left_out += p->n_listed - n;
+    if (!spec->random && fits) return ct_pictures_images(p, images);
+    /* a loader will serve them: labels alone */
+    ct_move(pictures, &taken);
+    *images = (ct_images){.n = n, .channels = 3, .height = spec->size, .width = spec->size};
+    return ct_make_copy(&images->labels, p->files.labels, n, "the labels");
 }
 
 static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_images *images,
@@ -102,14 +97,12 @@ static ct_status open_part(const ct_pictures_spec *spec, ct_listing *files, ct_i
 /* "mean and deviation of <hash> at <size>: m m m s s s", kept beside the data or in the cache. */
 /* The figures that were kept, if they begin with `head`. */
 static bool read_figures(const char *path, const char *head, float *f) {
-    ct_blob file = {0};
+    CT_SCOPED(ct_blob) file = {0};
     size_t n = strlen(head);
-    if (CT_CATCH(NULL, ct_file_read(path, 4096, &file)) != CT_OK) return false;
-    bool known = strncmp((char *)file.bytes, head, n) == 0 &&
-                 sscanf((char *)file.bytes + n, "%f %f %f %f %f %f", &f[0], &f[1], &f[2], &f[3],
-                        &f[4], &f[5]) == 6;
-    ct_blob_free(&file);
-    return known;
+    return CT_CATCH(NULL, ct_file_read(path, 4096, &file)) == CT_OK &&
+           strncmp((char *)file.bytes, head, n) == 0 &&
+           sscanf((char *)file.bytes + n, "%f %f %f %f %f %f", &f[0], &f[1], &f[2], &f[3], &f[4],
+                  &f[5]) == 6;
 }
 
 static ct_status measure(const ct_dataset_options *options, const char *dir, uint64_t hash,
@@ -125,12 +118,10 @@ static ct_status measure(const ct_dataset_options *options, const char *dir, uin
             CT_TRY(ct_pictures_measure(out->train_pictures, f, f + 3));
         else
             ct_images_measure(&out->train, f, f + 3);
-        FILE *to = fopen(path.text, "wb"); /* a place that cannot be written to is fine */
-        if (to != NULL) {
+        CT_SCOPED_BY(ct_stream_close, FILE *) to = fopen(path.text, "wb");
+        if (to != NULL) /* a place that cannot be written to is fine */
             fprintf(to, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
                     (double)f[2], (double)f[3], (double)f[4], (double)f[5]);
-            fclose(to);
-        }
     }
     for (int c = 3; c < 6; c++)
         if (!(f[c] > 0)) f[c] = 1;
@@ -150,38 +141,26 @@ static ct_status keep_content(const ct_listing *train, const ct_listing *test, i
 static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
                              ct_dataset *out) {
     const char *dir;
-    ct_listing train = {0}, test = {0};
+    CT_SCOPED(ct_listing) train = {0};
+    CT_SCOPED(ct_listing) test = {0};
     CT_TRY(ct_data_dir(out, options,
                        "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
                        &dir));
     int size = options->image_size > 0 ? options->image_size : kind->size;
-    ct_pictures_spec spec = {.size = size,
-                             .side = (int)(kind->margin * size + 0.5),
-                             .random = options->augment,
-                             .strict = options->strict,
-                             .list_all = options->list_all,
-                             .n_workers = options->n_workers,
-                             .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
-                                                                       : (size_t)1 << 30,
-                             .cache = options->cache};
-    ct_status status = list_parts(dir, options, &train, &test);
-    uint64_t hash = status == CT_OK ? ct_listing_hash(&train) : 0;
-    if (status == CT_OK) status = keep_content(&train, &test, options->n_workers, &out->content);
-    if (status == CT_OK) {
-        out->n_classes = train.n_classes;
-        out->class_names = train.class_names;
-        train.class_names = NULL;
-        status = open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out);
-    }
-    spec.random = false;
-    if (status == CT_OK)
-        status = open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out);
-    if (status == CT_OK && !kind->is_known) status = measure(options, dir, hash, out);
-    if (kind->is_known) ct_dataset_scale(out, imagenet_mean, imagenet_std);
+    ct_pictures_spec spec = ct_pictures_spec_for(options, (int)(kind->margin * size + 0.5), size);
+    spec.cache = options->cache;
+    CT_TRY(list_parts(dir, options, &train, &test));
+    uint64_t hash = ct_listing_hash(&train);
+    CT_TRY(keep_content(&train, &test, options->n_workers, &out->content));
+    out->n_classes = train.n_classes;
+    out->class_names = ct_take(&train.class_names);
     snprintf(out->source, sizeof out->source, "%s", dir);
-    ct_listing_free(&test);
-    ct_listing_free(&train);
-    return status;
+    CT_TRY(open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out));
+    spec.random = false;
+    CT_TRY(open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
+    if (!kind->is_known) return measure(options, dir, hash, out);
+    ct_dataset_scale(out, imagenet_mean, imagenet_std);
+    return CT_OK;
 }
 
 ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {

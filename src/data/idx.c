@@ -2,9 +2,10 @@
  *   0, 0, type, d      type 8 = unsigned byte; d = number of dimensions
  *   d sizes            uint32, big-endian; the first one counts the samples
  *   the values         row-major, nothing after them */
-#include "data/idx_internal.h"
 
 #include "data/dataset_internal.h"
+
+#include "util/memory.h"
 
 #include <string.h>
 
@@ -59,10 +60,18 @@ static ct_status parse_labels(const char *path, ct_blob *file, ct_images *images
     return CT_OK;
 }
 
+/* Kept as four files, {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each plain
+ * or with .gz. */
+typedef struct idx_facts {
+    const char *hint; /* how to get it */
+    int n_classes;    /* 0: the largest label + 1 */
+    float mean, std;
+} idx_facts;
+
 static const ct_pair_format format = {parse_images, parse_labels};
 
-ct_status ct_idx_open(const ct_dataset_options *options, const ct_idx_facts *facts,
-                      ct_dataset *out) {
+static ct_status open_idx(const ct_dataset_options *options, const idx_facts *facts,
+                          ct_dataset *out) {
     static const char *const train[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
     static const char *const test[] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
     const char *dir;
@@ -77,14 +86,42 @@ ct_status ct_idx_open(const ct_dataset_options *options, const ct_idx_facts *fac
 
 /* The data set `idx`: nothing is known about its pixels, so they are mapped to -1 .. 1. */
 ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out) {
-    static const ct_idx_facts facts = {
+    static const idx_facts facts = {
         .hint = "give the directory of the four IDX files with @data-dir DIR",
         .mean = 0.5f,
         .std = 0.5f};
-    return ct_idx_open(options, &facts, out);
+    return open_idx(options, &facts, out);
 }
 
 bool ct_dataset_probe_idx(const char *dir) {
     return ct_data_exists(dir, "train-images-idx3-ubyte") &&
            ct_data_exists(dir, "train-labels-idx1-ubyte");
+}
+
+/* MNIST (LeCun et al., 1998): 60,000 + 10,000 handwritten digits. The mean and deviation are those
+ * of its training pixels, as everyone uses them. */
+ct_status ct_dataset_open_mnist(const ct_dataset_options *options, ct_dataset *out) {
+    static const idx_facts facts = {
+        .hint = "give the directory of its four IDX files with @data-dir DIR",
+        .n_classes = 10,
+        .mean = 0.1307f,
+        .std = 0.3081f};
+    return open_idx(options, &facts, out);
+}
+
+/* Fashion-MNIST (Xiao et al., arXiv:1708.07747): 60,000 + 10,000 grey images of clothing. */
+ct_status ct_dataset_open_fashion_mnist(const ct_dataset_options *options, ct_dataset *out) {
+    static const idx_facts facts = {.hint = "apt install dataset-fashion-mnist or @data-dir DIR",
+                                    .n_classes = 10,
+                                    .mean = 0.5f,
+                                    .std = 0.5f};
+    static const char names[] = "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0"
+                                "bag\0ankle boot";
+    CT_TRY(open_idx(options, &facts, out));
+    return ct_make_copy(&out->class_names, names, sizeof names, "the names of classes");
+}
+
+/* Its files are named like MNIST's: only the folder's name tells. */
+bool ct_dataset_probe_fashion_mnist(const char *dir) {
+    return ct_dataset_probe_idx(dir) && ct_path_suggests(dir, "fashion");
 }

@@ -8,7 +8,6 @@
 
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE and size_t */
-#include <string.h>
 
 #include <jpeglib.h>
 #include <jerror.h>
@@ -63,11 +62,9 @@ static void stay_silent(j_common_ptr info) {
 
 static reader *reader_of(ct_decoder *d) {
     if (d->jpeg != NULL) return d->jpeg;
-    reader *r = ct_new(reader, 1);
-    if (r == NULL) {
-        d->status = ct_fail(CT_NOMEM, "no memory for a JPEG decoder");
-        return NULL;
-    }
+    reader *r = NULL;
+    d->status = ct_make(&r, 1, "a JPEG decoder");
+    if (r == NULL) return NULL;
     r->decoder = d;
     r->info.err = jpeg_std_error(&r->errors);
     r->errors.error_exit = fail;

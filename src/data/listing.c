@@ -6,11 +6,9 @@
 #include "util/text.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 /* Strings one after the other. */
 typedef struct strings {
@@ -48,13 +46,16 @@ static int by_name(const void *a, const void *b) {
 /* Sorts strings first .. n-1. */
 static ct_status strings_sort(strings *s, size_t first) {
     size_t n = s->n - first;
-    key *keys = NULL;
+    CT_SCOPED_BLOCK(key) keys = NULL;
     CT_TRY(ct_make(&keys, n, "a list of files"));
     for (size_t i = 0; i < n; i++) keys[i] = (key){string_at(s, first + i), s->at[first + i]};
     qsort(keys, n, sizeof *keys, by_name);
     for (size_t i = 0; i < n; i++) s->at[first + i] = keys[i].at;
-    ct_free(keys);
     return CT_OK;
+}
+
+static void close_dir(DIR **dir) {
+    if (*dir != NULL) closedir(*dir);
 }
 
 /* Adds what lies in root/folder: files to `files`, folders to `folders`, as folder/name. A link
@@ -62,36 +63,31 @@ static ct_status strings_sort(strings *s, size_t first) {
 static ct_status read_folder(const char *root, const char *folder, strings *files,
                              strings *folders) {
     ct_path path = folder[0] != '\0' ? ct_path_in(root, folder) : ct_path_in("", root);
-    DIR *dir = opendir(path.text);
-    if (dir == NULL) return ct_fail(CT_IO, "%s: %s", path.text, strerror(errno));
-    ct_status status = CT_OK;
-    for (struct dirent *e; status == CT_OK && (e = readdir(dir)) != NULL;) {
+    CT_SCOPED_BY(close_dir, DIR *) dir = opendir(path.text);
+    if (dir == NULL) return ct_file_failed(path.text);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
         if (e->d_name[0] == '.') continue;
         bool is_dir = e->d_type == DT_DIR;
-        if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) {
-            ct_path full = ct_path_in(path.text, e->d_name);
-            is_dir = ct_dir_exists(full.text);
-        }
+        if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN)
+            is_dir = ct_dir_exists(ct_path_in(path.text, e->d_name).text);
         strings *list = is_dir ? folders : files;
-        if (list != NULL) status = strings_add(list, folder, e->d_name);
+        if (list != NULL) CT_TRY(strings_add(list, folder, e->d_name));
     }
-    closedir(dir);
-    return status;
+    return CT_OK;
 }
 
 /* All files below root/folder, sorted; folders still to be read wait in a list. */
 static ct_status read_class(const char *root, const char *folder, strings *files) {
-    strings waiting = {0};
+    CT_SCOPED(strings) waiting = {0};
     size_t first = files->n;
-    ct_status status = strings_add(&waiting, "", folder);
-    for (size_t k = 0; k < waiting.n && status == CT_OK; k++) {
+    CT_TRY(strings_add(&waiting, "", folder));
+    for (size_t k = 0; k < waiting.n; k++) {
         ct_path name = ct_path_in("", string_at(&waiting, k)); /* a copy: the list may move */
-        status = read_folder(root, name.text, files, &waiting);
+        CT_TRY(read_folder(root, name.text, files, &waiting));
         if (waiting.n > 100000)
-            status = ct_fail(CT_IO, "%s/%s: more than 100000 folders", root, folder);
+            return ct_fail(CT_IO, "%s/%s: more than 100000 folders", root, folder);
     }
-    strings_free(&waiting);
-    return status == CT_OK ? strings_sort(files, first) : status;
+    return strings_sort(files, first);
 }
 
 /* Place of a name among class names; -1: not there. */
@@ -136,24 +132,20 @@ static ct_status keep_class_names(const strings *folders, ct_listing *out) {
 }
 
 ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listing *out) {
-    strings folders = {0}, files = {0};
-    ct_listing listing = {0};
-    ct_status status = ct_make_text(&listing.root, root);
-    if (status == CT_OK) status = read_folder(root, "", NULL, &folders);
-    if (status == CT_OK && (folders.n == 0 || folders.n > CT_LISTING_MAX_CLASSES))
-        status =
-            ct_fail(CT_IO, "%s: %zu folders; there must be one for each class", root, folders.n);
-    if (status == CT_OK) status = strings_sort(&folders, 0);
-    if (status == CT_OK) status = keep_class_names(&folders, &listing);
-    if (status == CT_OK) status = read_classes(root, classes, &folders, &files, &listing);
-    listing.names = files.text.chars;
-    listing.at = files.at;
-    strings_free(&folders);
-    if (status == CT_OK)
-        *out = listing;
-    else
-        ct_listing_free(&listing);
-    return status;
+    CT_SCOPED(strings) folders = {0};
+    CT_SCOPED(strings) files = {0};
+    CT_SCOPED(ct_listing) listing = {0};
+    CT_TRY(ct_make_text(&listing.root, root));
+    CT_TRY(read_folder(root, "", NULL, &folders));
+    if (folders.n == 0 || folders.n > CT_LISTING_MAX_CLASSES)
+        return ct_fail(CT_IO, "%s: %zu folders; there must be one for each class", root, folders.n);
+    CT_TRY(strings_sort(&folders, 0));
+    CT_TRY(keep_class_names(&folders, &listing));
+    CT_TRY(read_classes(root, classes, &folders, &files, &listing));
+    listing.names = ct_take(&files.text.chars);
+    listing.at = ct_take(&files.at);
+    ct_move(out, &listing);
+    return CT_OK;
 }
 
 void ct_listing_free(ct_listing *listing) {
@@ -177,14 +169,14 @@ void ct_listing_keep(ct_listing *l, const bool *keep) {
 
 ct_status ct_listing_shorten(ct_listing *l, size_t n) {
     if (n == 0 || n >= l->n) return CT_OK;
-    size_t *count = NULL;
-    bool *keep = NULL;
-    ct_status status = ct_make(&count, CT_LISTING_MAX_CLASSES, "a list of files");
-    if (status == CT_OK) status = ct_make(&keep, l->n, "a list of files");
+    CT_SCOPED_BLOCK(size_t) count = NULL;
+    CT_SCOPED_BLOCK(bool) keep = NULL;
+    CT_TRY(ct_make(&count, CT_LISTING_MAX_CLASSES, "a list of files"));
+    CT_TRY(ct_make(&keep, l->n, "a list of files"));
     size_t kept = 0;
     /* Round r takes every class's r-th file; a round that would be too many takes the first ones.
      */
-    for (size_t r = 0; kept < n && status == CT_OK; r++) {
+    for (size_t r = 0; kept < n; r++) {
         memset(count, 0, CT_LISTING_MAX_CLASSES * sizeof *count);
         for (size_t i = 0; i < l->n && kept < n; i++)
             if (count[l->labels[i]]++ == r) {
@@ -192,10 +184,8 @@ ct_status ct_listing_shorten(ct_listing *l, size_t n) {
                 kept++;
             }
     }
-    if (status == CT_OK) ct_listing_keep(l, keep);
-    ct_free(keep);
-    ct_free(count);
-    return status;
+    ct_listing_keep(l, keep);
+    return CT_OK;
 }
 
 ct_status ct_listing_copy(const ct_listing *from, ct_listing *out) {
@@ -205,18 +195,14 @@ ct_status ct_listing_copy(const ct_listing *from, ct_listing *out) {
         if (end > n_names) n_names = end;
     }
     static const char what[] = "a list of files";
-    ct_listing copy = {.n = from->n, .n_classes = from->n_classes};
-    ct_status status = ct_make_text(&copy.root, from->root);
-    if (status == CT_OK) status = ct_make_copy(&copy.names, from->names, n_names, what);
-    if (status == CT_OK) status = ct_make_copy(&copy.at, from->at, from->n, what);
-    if (status == CT_OK) status = ct_make_copy(&copy.labels, from->labels, from->n, what);
-    if (status == CT_OK)
-        status = ct_make_copy(&copy.class_names, from->class_names, n_classes, what);
-    if (status == CT_OK)
-        *out = copy;
-    else
-        ct_listing_free(&copy);
-    return status;
+    CT_SCOPED(ct_listing) copy = {.n = from->n, .n_classes = from->n_classes};
+    CT_TRY(ct_make_text(&copy.root, from->root));
+    CT_TRY(ct_make_copy(&copy.names, from->names, n_names, what));
+    CT_TRY(ct_make_copy(&copy.at, from->at, from->n, what));
+    CT_TRY(ct_make_copy(&copy.labels, from->labels, from->n, what));
+    CT_TRY(ct_make_copy(&copy.class_names, from->class_names, n_classes, what));
+    ct_move(out, &copy);
+    return CT_OK;
 }
 
 ct_path ct_listing_path(const ct_listing *listing, size_t i) {
@@ -242,21 +228,17 @@ static bool is_picture_name(const char *dir, const char *name) {
 
 /* One of the first hundred entries of a folder that are not hidden is such a one. */
 static bool has_entry(const char *path, bool (*is_one)(const char *dir, const char *name)) {
-    DIR *dir = opendir(path);
-    bool found = false;
-    if (dir == NULL) return false;
-    for (int k = 0; k < 100 && !found; k++) {
+    CT_SCOPED_BY(close_dir, DIR *) dir = opendir(path);
+    for (int k = 0; k < 100 && dir != NULL; k++) {
         const struct dirent *e = readdir(dir);
         if (e == NULL) break;
-        found = e->d_name[0] != '.' && is_one(path, e->d_name);
+        if (e->d_name[0] != '.' && is_one(path, e->d_name)) return true;
     }
-    closedir(dir);
-    return found;
+    return false;
 }
 
 static bool is_folder_of_pictures(const char *dir, const char *name) {
-    ct_path path = ct_path_in(dir, name);
-    return has_entry(path.text, is_picture_name);
+    return has_entry(ct_path_in(dir, name).text, is_picture_name);
 }
 
 bool ct_listing_looks_right(const char *root) {

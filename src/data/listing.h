@@ -3,10 +3,6 @@
 #ifndef CT_DATA_LISTING_H
 #define CT_DATA_LISTING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 #include "util/file.h"
 

@@ -2,7 +2,7 @@
 
 #include "data/cut.h"
 #include "data/dataset_internal.h"
-#include "data/pictures.h"
+#include "data/pictures_internal.h"
 #include "util/log.h"
 #include "util/memory.h"
 #include "util/threads.h"
@@ -79,7 +79,7 @@ static bool take_task(worker *w, task *out) {
 
 static ct_status make_image(worker *w, const task *t, int b, uint8_t *out) {
     const ct_loader *l = w->loader;
-    const ct_pictures_spec *spec = ct_pictures_spec_of(l->spec.pictures);
+    const ct_pictures_spec *spec = &l->spec.pictures->spec;
     ct_picture picture;
     CT_TRY(ct_pictures_get(l->spec.pictures, w->samples[b], w->decoder, &picture));
     ct_cut cut = ct_cut_center(picture.width, picture.height, spec->size);
@@ -94,12 +94,10 @@ static ct_status make_image(worker *w, const task *t, int b, uint8_t *out) {
 
 static ct_status do_task(worker *w, const task *t) {
     ct_loader *l = w->loader;
-    size_t image = (size_t)3 * (size_t)l->ring.height * (size_t)l->ring.width;
-    size_t place = place_of(l, t->iteration, t->agent);
-    const int32_t *labels = ct_pictures_labels(l->spec.pictures);
-    for (int b = 0; b < t->n; b++) {
-        CT_TRY(make_image(w, t, b, l->ring.pixels + (place + (size_t)b) * image));
-        l->ring.labels[place + (size_t)b] = labels[w->samples[b]];
+    size_t image = ct_image_bytes(&l->ring), place = place_of(l, t->iteration, t->agent);
+    for (int b = 0; b < t->n; b++, place++) {
+        CT_TRY(make_image(w, t, b, l->ring.pixels + place * image));
+        l->ring.labels[place] = l->spec.pictures->files.labels[w->samples[b]];
     }
     return CT_OK;
 }
@@ -134,7 +132,7 @@ static int choose_depth(const ct_loader_spec *spec, size_t image) {
 }
 
 static ct_status make_ring(ct_loader *l) {
-    int size = ct_pictures_spec_of(l->spec.pictures)->size;
+    int size = l->spec.pictures->spec.size;
     l->depth = choose_depth(&l->spec, (size_t)3 * (size_t)size * (size_t)size);
     size_t n = (size_t)l->depth * (size_t)l->spec.n_agents * (size_t)l->spec.batch_size;
     CT_TRY(ct_images_create(n, 3, size, size, &l->ring));
@@ -162,7 +160,7 @@ static ct_status start_workers(ct_loader *l) {
 }
 
 ct_status ct_loader_create(const ct_loader_spec *spec, ct_loader **out) {
-    ct_loader *l = NULL;
+    CT_SCOPED_HANDLE(ct_loader) l = NULL;
     CT_TRY(ct_make(&l, 1, "a loader"));
     l->spec = *spec;
     l->hooks = ct_hooks_now();
@@ -170,11 +168,10 @@ ct_status ct_loader_create(const ct_loader_spec *spec, ct_loader **out) {
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);
-    ct_status status = make_ring(l);
-    if (status == CT_OK) status = start_workers(l);
-    if (status != CT_OK) ct_loader_free(&l);
-    if (status == CT_OK) *out = l;
-    return status;
+    CT_TRY(make_ring(l));
+    CT_TRY(start_workers(l));
+    ct_move(out, &l);
+    return CT_OK;
 }
 
 void ct_loader_free(ct_loader **loader) {

@@ -20,21 +20,18 @@ struct ct_order {
 ct_status ct_order_create(const ct_order_spec *spec, const ct_partition *partition,
                           ct_order **out) {
     static const char what[] = "the data order";
-    ct_order *order = NULL;
+    CT_SCOPED_HANDLE(ct_order) order = NULL;
     CT_TRY(ct_make(&order, 1, what));
     *order = (ct_order){.spec = *spec, .partition = partition};
-    ct_status status = ct_make(&order->agents, (size_t)partition->n_agents, what);
-    for (int a = 0; a < partition->n_agents && status == CT_OK; a++) {
+    CT_TRY(ct_make(&order->agents, (size_t)partition->n_agents, what));
+    for (int a = 0; a < partition->n_agents; a++) {
         agent_order *mine = &order->agents[a];
         mine->pass = -1;
-        status = ct_make(&mine->samples, ct_partition_size(partition, a), what);
-        if (status == CT_OK) status = ct_make(&mine->crops, (size_t)spec->batch_size, what);
+        CT_TRY(ct_make(&mine->samples, ct_partition_size(partition, a), what));
+        CT_TRY(ct_make(&mine->crops, (size_t)spec->batch_size, what));
     }
-    if (status == CT_OK)
-        *out = order;
-    else
-        ct_order_free(&order);
-    return status;
+    ct_move(out, &order);
+    return CT_OK;
 }
 
 void ct_order_free(ct_order **order) {

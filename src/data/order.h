@@ -3,10 +3,6 @@
 #ifndef CT_DATA_ORDER_H
 #define CT_DATA_ORDER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "data/batch.h"
 #include "data/partition.h"
 #include "util/rng.h"

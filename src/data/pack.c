@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +63,7 @@ static ct_status damaged(const char *path) {
 static ct_status read_tail(const char *path, int fd, tail *out) {
     struct stat info;
     uint64_t magic = 0;
-    if (fstat(fd, &info) != 0) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+    if (fstat(fd, &info) != 0) return ct_file_failed(path);
     uint64_t length = (uint64_t)info.st_size;
     if (!S_ISREG(info.st_mode) || length < sizeof *out + sizeof magic ||
         !read_at(fd, &magic, sizeof magic, 0) || magic != MAGIC ||
@@ -107,20 +106,19 @@ static ct_status read_table(const char *path, ct_pack *p) {
 }
 
 ct_status ct_pack_open(const char *path, ct_pack **out) {
-    ct_pack *p = NULL;
+    CT_SCOPED_BY(ct_pack_close, ct_pack *) p = NULL;
     CT_TRY(ct_make(&p, 1, path));
     p->fd = open(path, O_RDONLY | O_CLOEXEC);
-    ct_status status = p->fd >= 0 ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    if (status == CT_OK) status = read_tail(path, p->fd, &p->tail);
-    if (status == CT_OK) status = read_table(path, p);
-    if (status != CT_OK) ct_pack_close(&p);
-    if (status == CT_OK) *out = p;
-    return status;
+    if (p->fd < 0) return ct_file_failed(path);
+    CT_TRY(read_tail(path, p->fd, &p->tail));
+    CT_TRY(read_table(path, p));
+    ct_move(out, &p);
+    return CT_OK;
 }
 
 void ct_pack_close(ct_pack **pack) {
     if (*pack == NULL) return;
-    if ((*pack)->fd >= 0) close((*pack)->fd);
+    ct_fd_close(&(*pack)->fd);
     ct_free((*pack)->names);
     ct_free((*pack)->entries);
     ct_free(*pack);
@@ -147,18 +145,14 @@ ct_status ct_pack_read(const ct_pack *p, size_t i, ct_decoder *d, ct_picture *ou
     const ct_pack_entry *e = &p->entries[i];
     size_t n = (size_t)e->width * e->height;
     /* The stored bytes go behind the room of the picture, which is then filled from them. */
-    uint8_t *pixels = ct_decoder_room(d, n * (CT_PIXEL + 3));
+    uint8_t *pixels = ct_decoder_buffer(d, &d->out, n * (CT_PIXEL + 3));
     if (pixels == NULL) return CT_NOMEM;
     uint8_t *stored = pixels + n * CT_PIXEL;
     if (!read_at(p->fd, stored, n * 3, e->at) || ct_crc32(0, stored, n * 3) != e->crc) {
         ct_decoder_refuse(d, "damaged in the packed file");
         return CT_IO;
     }
-    for (size_t k = 0; k < n; k++) {
-        pixels[k * CT_PIXEL] = stored[k * 3];
-        pixels[k * CT_PIXEL + 1] = stored[k * 3 + 1];
-        pixels[k * CT_PIXEL + 2] = stored[k * 3 + 2];
-    }
+    for (size_t k = 0; k < n; k++) memcpy(pixels + k * CT_PIXEL, stored + k * 3, 3);
     *out = (ct_picture){.width = e->width, .height = e->height, .pixels = pixels};
     return CT_OK;
 }
@@ -173,13 +167,12 @@ static ct_status add_bytes(ct_pack_writer *w, const void *bytes, size_t n) {
 
 ct_status ct_pack_writer_open(const char *path, ct_pack_writer **out) {
     static const uint64_t magic = MAGIC;
-    ct_pack_writer *w = NULL;
+    CT_SCOPED_BY(ct_pack_writer_abandon, ct_pack_writer *) w = NULL;
     CT_TRY(ct_make(&w, 1, path));
-    ct_status status = ct_writer_open(path, &w->file);
-    if (status == CT_OK) status = add_bytes(w, &magic, sizeof magic);
-    if (status != CT_OK) ct_pack_writer_abandon(&w);
-    if (status == CT_OK) *out = w;
-    return status;
+    CT_TRY(ct_writer_open(path, &w->file));
+    CT_TRY(add_bytes(w, &magic, sizeof magic));
+    ct_move(out, &w);
+    return CT_OK;
 }
 
 ct_status ct_pack_writer_add(ct_pack_writer *w, const ct_picture *p, uint32_t source,
@@ -207,7 +200,7 @@ size_t ct_pack_writer_count(const ct_pack_writer *writer) {
 
 ct_status ct_pack_writer_commit(ct_pack_writer **writer, const ct_pack_facts *facts,
                                 const char *class_names) {
-    ct_pack_writer *w = *writer;
+    CT_SCOPED_BY(ct_pack_writer_abandon, ct_pack_writer *) w = ct_take(writer);
     tail t;
     size_t n_table = w->n * sizeof *w->entries;
     size_t n_names = ct_names_bytes(class_names, (int)facts->n_classes);
@@ -219,12 +212,10 @@ ct_status ct_pack_writer_commit(ct_pack_writer **writer, const ct_pack_facts *fa
     t.table_crc = ct_crc32(ct_crc32(0, w->entries, n_table), class_names, n_names);
     t.magic = MAGIC;
     t.tail_crc = tail_crc(&t);
-    ct_status status = add_bytes(w, w->entries, n_table);
-    if (status == CT_OK) status = add_bytes(w, class_names, n_names);
-    if (status == CT_OK) status = add_bytes(w, &t, sizeof t);
-    if (status == CT_OK) status = ct_writer_commit(&w->file);
-    ct_pack_writer_abandon(writer);
-    return status;
+    CT_TRY(add_bytes(w, w->entries, n_table));
+    CT_TRY(add_bytes(w, class_names, n_names));
+    CT_TRY(add_bytes(w, &t, sizeof t));
+    return ct_writer_commit(&w->file);
 }
 
 void ct_pack_writer_abandon(ct_pack_writer **writer) {

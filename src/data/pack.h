@@ -4,10 +4,6 @@
 #ifndef CT_DATA_PACK_H
 #define CT_DATA_PACK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "data/decode.h"
 #include "util/status.h"
 

@@ -2,12 +2,11 @@
  */
 #include "data/dataset_internal.h"
 
-#include "data/pictures.h"
+#include "data/pictures_internal.h"
 #include "util/hash.h"
 #include "util/memory.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static ct_status keep_names(const ct_pack *pack, ct_dataset *out) {
     const char *names = ct_pack_class_names(pack);
@@ -30,16 +29,14 @@ static ct_status keep_numbers(const char *path, const ct_pack *pack, ct_dataset 
 
 static ct_status describe(const char *path, const ct_dataset_options *options, ct_pack_facts *facts,
                           ct_dataset *out) {
-    ct_pack *pack = NULL;
+    CT_SCOPED_BY(ct_pack_close, ct_pack *) pack = NULL;
     CT_TRY(ct_pack_open(path, &pack));
     *facts = *ct_pack_facts_of(pack);
     out->n_classes = (int)facts->n_classes;
     out->content = ct_checksum(CT_HASH_START + facts->n_test, ct_pack_entries(pack),
                                (size_t)facts->n * sizeof(ct_pack_entry));
-    ct_status status = keep_names(pack, out);
-    if (status == CT_OK) status = keep_numbers(path, pack, out);
-    ct_pack_close(&pack);
-    if (status != CT_OK) return status;
+    CT_TRY(keep_names(pack, out));
+    CT_TRY(keep_numbers(path, pack, out));
     if (options->image_size > (int)facts->side)
         return ct_fail(CT_INVAL,
                        "%s: its pictures have %u pixels, not the %d of @image-size; "
@@ -60,14 +57,7 @@ ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *ou
     if (n_train == 0 || n_test == 0)
         return ct_fail(CT_IO, "%s: %zu pictures to train on and %zu to test", path, n_train,
                        n_test);
-    ct_pictures_spec spec = {.side = (int)facts.side,
-                             .size = (int)facts.size,
-                             .random = options->augment,
-                             .strict = options->strict,
-                             .list_all = options->list_all,
-                             .n_workers = options->n_workers,
-                             .memory_bytes = options->memory_bytes > 0 ? options->memory_bytes
-                                                                       : (size_t)1 << 30};
+    ct_pictures_spec spec = ct_pictures_spec_for(options, (int)facts.side, (int)facts.size);
     ct_pictures *part = NULL;
     CT_TRY(ct_pictures_open_pack(&spec, path, 0, n_train, &part));
     CT_TRY(ct_part_of_pictures(part, &out->train, &out->train_pictures, &out->n_left_out));

@@ -1,23 +1,22 @@
 /* Sets whose parts are a file of images and a file of labels each. */
 #include "data/dataset_internal.h"
 
+#include "util/memory.h"
+
 #include <stdio.h>
 
 ct_status ct_pair_read(const char *dir, const char *const *names, const char *hint,
                        const ct_pair_format *format, const ct_dataset *dataset, ct_images *out) {
     ct_path path;
-    ct_blob file = {0};
-    ct_status status;
-    CT_TRY_GOTO(ct_data_read(dir, names[0], hint, &path, &file), status, done);
-    CT_TRY_GOTO(format->images(path.text, &file, out), status, done);
-    ct_blob_free(&file);
-    CT_TRY_GOTO(ct_data_read(dir, names[1], hint, &path, &file), status, done);
-    CT_TRY_GOTO(format->labels(path.text, &file, out), status, done);
-    if (dataset->n_classes > 0)
-        status = ct_labels_check(path.text, out->labels, out->n, dataset->n_classes);
-done:
-    ct_blob_free(&file);
-    return status;
+    CT_SCOPED(ct_blob) images = {0};
+    CT_TRY(ct_data_read(dir, names[0], hint, &path, &images));
+    CT_TRY(format->images(path.text, &images, out));
+    ct_blob_free(&images);
+    CT_SCOPED(ct_blob) labels = {0};
+    CT_TRY(ct_data_read(dir, names[1], hint, &path, &labels));
+    CT_TRY(format->labels(path.text, &labels, out));
+    if (dataset->n_classes == 0) return CT_OK;
+    return ct_labels_check(path.text, out->labels, out->n, dataset->n_classes);
 }
 
 int ct_images_classes(const ct_images *images) {

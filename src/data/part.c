@@ -36,78 +36,55 @@ static bool header_is_right(const header *h) {
            h->name[sizeof h->name - 1] == '\0';
 }
 
+/* What follows the header, one after the other. */
+enum { N_PIECES = 6 };
+typedef struct piece {
+    void *bytes;
+    size_t n;
+} piece;
+
+static void list_pieces(const ct_dataset *d, size_t names_bytes, piece out[N_PIECES]) {
+    const ct_images *train = &d->train, *test = &d->test;
+    out[0] = (piece){d->train_numbers, train->n * sizeof *d->train_numbers};
+    out[1] = (piece){train->labels, train->n * sizeof *train->labels};
+    out[2] = (piece){test->labels, test->n * sizeof *test->labels};
+    out[3] = (piece){d->class_names, names_bytes};
+    out[4] = (piece){train->pixels, train->n * ct_image_bytes(train)};
+    out[5] = (piece){test->pixels, test->n * ct_image_bytes(test)};
+}
+
 /* ---- keeping a part ---- */
 
-static ct_status keep_images(ct_images *all, const bool *keep, size_t n_kept) {
-    ct_images kept = *all;
-    size_t image = ct_image_bytes(all), at = 0;
-    kept.n = n_kept;
-    kept.pixels = NULL;
-    CT_TRY(ct_make(&kept.labels, n_kept, "a part of the samples"));
-    if (all->pixels != NULL) {
-        ct_status status = ct_make(&kept.pixels, n_kept * image, "a part of the samples");
-        if (status != CT_OK) ct_free(kept.labels);
-        CT_TRY(status);
-    }
-    for (size_t i = 0; i < all->n; i++) {
-        if (!keep[i]) continue;
-        if (kept.pixels != NULL) memcpy(kept.pixels + at * image, all->pixels + i * image, image);
-        kept.labels[at++] = all->labels[i];
-    }
-    ct_images_free(all);
-    *all = kept;
+/* The training samples with keep[i], and their numbers. */
+static ct_status pick(const ct_dataset *d, const bool *keep, ct_dataset *out) {
+    CT_TRY(ct_images_pick(&d->train, keep, true, &out->train));
+    CT_TRY(ct_make(&out->train_numbers, out->train.n, "a part of the samples"));
+    for (size_t i = 0, at = 0; i < d->train.n; i++)
+        if (keep[i]) out->train_numbers[at++] = ct_dataset_number(d, i);
+    out->n_whole = ct_dataset_n_whole(d);
     return CT_OK;
 }
 
 ct_status ct_dataset_keep(ct_dataset *d, const bool *keep) {
-    size_t n_kept = 0, at = 0;
-    for (size_t i = 0; i < d->train.n; i++) n_kept += keep[i];
-    uint32_t *numbers = NULL;
-    CT_TRY(ct_make(&numbers, n_kept, "a part of the samples"));
-    for (size_t i = 0; i < d->train.n; i++)
-        if (keep[i]) numbers[at++] = ct_dataset_number(d, i);
-    size_t n_whole = ct_dataset_n_whole(d);
-    ct_free(d->train_numbers);
-    d->train_numbers = numbers;
-    d->n_whole = n_whole;
+    CT_SCOPED(ct_dataset) part = {0};
+    CT_TRY(pick(d, keep, &part));
     if (d->train_pictures != NULL) CT_TRY(ct_pictures_keep(d->train_pictures, keep));
-    return keep_images(&d->train, keep, n_kept);
+    ct_images_free(&d->train);
+    ct_free(d->train_numbers);
+    ct_move(&d->train, &part.train);
+    ct_move(&d->train_numbers, &part.train_numbers);
+    d->n_whole = part.n_whole;
+    return CT_OK;
 }
 
 /* ---- writing ---- */
 
-typedef struct output {
-    ct_writer *file; /* NULL: bytes are only checked off */
-    uint32_t crc;
-} output;
-
-static ct_status put(output *o, const void *bytes, size_t n) {
-    o->crc = ct_crc32(o->crc, bytes, n);
-    return o->file != NULL ? ct_writer_add(o->file, bytes, n) : CT_OK;
-}
-
-static ct_status put_body(output *o, const ct_dataset *d, const bool *keep, size_t names_bytes) {
-    const ct_images *train = &d->train, *test = &d->test;
-    for (size_t i = 0; i < train->n; i++) {
-        uint32_t number = ct_dataset_number(d, i);
-        if (keep[i]) CT_TRY(put(o, &number, sizeof number));
-    }
-    for (size_t i = 0; i < train->n; i++)
-        if (keep[i]) CT_TRY(put(o, &train->labels[i], sizeof *train->labels));
-    CT_TRY(put(o, test->labels, test->n * sizeof *test->labels));
-    CT_TRY(put(o, d->class_names, names_bytes));
-    for (size_t i = 0; i < train->n; i++)
-        if (keep[i])
-            CT_TRY(put(o, train->pixels + i * ct_image_bytes(train), ct_image_bytes(train)));
-    return put(o, test->pixels, test->n * ct_image_bytes(test));
-}
-
-static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, header *h) {
+static void describe(const ct_dataset *d, bool coarse_labels, header *h) {
     memset(h, 0, sizeof *h); /* gaps too: they are part of the checksum */
     h->magic = MAGIC;
     memcpy(h->name, d->name, sizeof h->name);
-    h->n_whole = ct_dataset_n_whole(d);
-    for (size_t i = 0; i < d->train.n; i++) h->n_train += keep[i];
+    h->n_whole = d->n_whole;
+    h->n_train = d->train.n;
     h->n_test = d->test.n;
     h->names_bytes = ct_names_bytes(d->class_names, d->n_classes);
     h->n_classes = (uint32_t)d->n_classes;
@@ -123,18 +100,23 @@ static void describe(const ct_dataset *d, bool coarse_labels, const bool *keep, 
 
 static ct_status write_images(const ct_dataset *d, bool coarse_labels, const bool *keep,
                               const char *path) {
+    CT_SCOPED(ct_dataset) picked = {0};
+    CT_SCOPED_BY(ct_writer_abandon, ct_writer *) file = NULL;
+    CT_TRY(pick(d, keep, &picked));
+    ct_dataset part = *d;
+    part.train = picked.train;
+    part.train_numbers = picked.train_numbers;
+    part.n_whole = picked.n_whole;
     header h;
-    output o = {0};
-    describe(d, coarse_labels, keep, &h);
-    CT_TRY(put_body(&o, d, keep, (size_t)h.names_bytes)); /* the header comes first and needs it */
-    h.body_crc = o.crc;
+    piece body[N_PIECES];
+    describe(&part, coarse_labels, &h);
+    list_pieces(&part, (size_t)h.names_bytes, body);
+    for (int k = 0; k < N_PIECES; k++) h.body_crc = ct_crc32(h.body_crc, body[k].bytes, body[k].n);
     h.header_crc = header_crc(&h);
-    CT_TRY(ct_writer_open(path, &o.file));
-    ct_status status = ct_writer_add(o.file, &h, sizeof h);
-    if (status == CT_OK) status = put_body(&o, d, keep, (size_t)h.names_bytes);
-    if (status == CT_OK) status = ct_writer_commit(&o.file);
-    ct_writer_abandon(&o.file);
-    return status;
+    CT_TRY(ct_writer_open(path, &file));
+    CT_TRY(ct_writer_add(file, &h, sizeof h));
+    for (int k = 0; k < N_PIECES; k++) CT_TRY(ct_writer_add(file, body[k].bytes, body[k].n));
+    return ct_writer_commit(&file);
 }
 
 /* Picture i of a pack into another one, under the number it has in the whole set. */
@@ -162,17 +144,13 @@ static ct_status copy_pack(const ct_dataset *d, const bool *keep, const ct_pack 
 }
 
 static ct_status write_pack(const ct_dataset *d, const bool *keep, const char *path) {
-    ct_pack *from = NULL;
-    ct_decoder *decoder = NULL;
-    ct_pack_writer *to = NULL;
-    ct_status status = ct_pack_open(d->source, &from);
-    if (status == CT_OK) status = ct_decoder_create(&decoder);
-    if (status == CT_OK) status = ct_pack_writer_open(path, &to);
-    if (status == CT_OK) status = copy_pack(d, keep, from, decoder, &to);
-    ct_pack_writer_abandon(&to);
-    ct_decoder_free(&decoder);
-    ct_pack_close(&from);
-    return status;
+    CT_SCOPED_BY(ct_pack_close, ct_pack *) from = NULL;
+    CT_SCOPED_HANDLE(ct_decoder) decoder = NULL;
+    CT_SCOPED_BY(ct_pack_writer_abandon, ct_pack_writer *) to = NULL;
+    CT_TRY(ct_pack_open(d->source, &from));
+    CT_TRY(ct_decoder_create(&decoder));
+    CT_TRY(ct_pack_writer_open(path, &to));
+    return copy_pack(d, keep, from, decoder, &to);
 }
 
 ct_status ct_part_check(const ct_dataset *d) {
@@ -226,23 +204,16 @@ static ct_status read_header(const char *path, const ct_blob *file, header *h) {
     return CT_OK;
 }
 
-static const uint8_t *take(const uint8_t *from, void *to, size_t n) {
-    if (n > 0) memcpy(to, from, n);
-    return from + n;
-}
-
 static ct_status read_body(const char *path, const header *h, const uint8_t *at, ct_dataset *d) {
     int c = (int)h->channels, y = (int)h->height, x = (int)h->width;
     CT_TRY(ct_images_create((size_t)h->n_train, c, y, x, &d->train));
     CT_TRY(ct_images_create((size_t)h->n_test, c, y, x, &d->test));
     CT_TRY(ct_make(&d->train_numbers, d->train.n, path));
     if (h->names_bytes > 0) CT_TRY(ct_make(&d->class_names, (size_t)h->names_bytes, path));
-    at = take(at, d->train_numbers, d->train.n * sizeof *d->train_numbers);
-    at = take(at, d->train.labels, d->train.n * sizeof *d->train.labels);
-    at = take(at, d->test.labels, d->test.n * sizeof *d->test.labels);
-    at = take(at, d->class_names, (size_t)h->names_bytes);
-    at = take(at, d->train.pixels, d->train.n * ct_image_bytes(&d->train));
-    take(at, d->test.pixels, d->test.n * ct_image_bytes(&d->test));
+    piece body[N_PIECES];
+    list_pieces(d, (size_t)h->names_bytes, body);
+    for (int k = 0; k < N_PIECES; at += body[k++].n)
+        if (body[k].n > 0) memcpy(body[k].bytes, at, body[k].n);
     if (!ct_names_are_right(d->class_names, (size_t)h->names_bytes, h->n_classes) ||
         !ct_numbers_are_right(d->train_numbers, d->train.n, d->n_whole))
         return damaged(path);
@@ -278,16 +249,11 @@ static ct_status fill(const char *path, const char *name, const ct_dataset_optio
 
 ct_status ct_part_open(const char *path, const char *name, const ct_dataset_options *options,
                        ct_dataset *out) {
-    ct_blob file = {0};
-    ct_dataset d = {0};
+    CT_SCOPED(ct_blob) file = {0};
+    CT_SCOPED(ct_dataset) d = {0};
     CT_TRY(ct_file_read(path, SIZE_MAX / 4, &file));
-    ct_status status = fill(path, name, options, &file, &d);
-    ct_blob_free(&file);
-    if (status != CT_OK) {
-        ct_dataset_free(&d);
-        return status;
-    }
-    *out = d;
+    CT_TRY(fill(path, name, options, &file, &d));
+    ct_move(out, &d);
     return CT_OK;
 }
 

@@ -4,8 +4,6 @@
 #ifndef CT_DATA_PART_H
 #define CT_DATA_PART_H
 
-#include <stdbool.h>
-
 #include "data/dataset.h"
 
 /* Training samples of the whole set, and the number that sample i has among them. */

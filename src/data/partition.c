@@ -18,8 +18,7 @@ static const kind kinds[] = {
 };
 static const size_t n_kinds = sizeof kinds / sizeof kinds[0];
 
-void ct_partition_each(void (*each)(void *context, const char *name, const char *text),
-                       void *context) {
+void ct_partition_each(ct_name_visit each, void *context) {
     for (size_t k = 0; k < n_kinds; k++) each(context, kinds[k].name, kinds[k].text);
 }
 
@@ -46,27 +45,20 @@ ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labe
     if (found == NULL) return ct_unknown_name("partition", spec->kind, NULL, ct_partition_each);
 
     ct_samples samples = {labels, n, n_classes};
-    ct_partition partition = {0};
+    CT_SCOPED(ct_partition) partition = {0};
     CT_TRY(check(spec, &samples));
     CT_TRY(ct_partition_alloc(spec->n_agents, n, &partition));
-    ct_status status = found->make(spec, &samples, &partition);
-    if (status != CT_OK) {
-        ct_partition_free(&partition);
-        return status;
-    }
-    *out = partition;
+    CT_TRY(found->make(spec, &samples, &partition));
+    ct_move(out, &partition);
     return CT_OK;
 }
 
 ct_status ct_partition_alloc(int n_agents, size_t n_samples, ct_partition *out) {
-    ct_partition partition = {.n_agents = n_agents};
-    ct_status status = ct_make(&partition.begin, (size_t)n_agents + 1, "a partition");
-    if (status == CT_OK) status = ct_make(&partition.index, n_samples, "a partition");
-    if (status == CT_OK)
-        *out = partition;
-    else
-        ct_partition_free(&partition);
-    return status;
+    CT_SCOPED(ct_partition) partition = {.n_agents = n_agents};
+    CT_TRY(ct_make(&partition.begin, (size_t)n_agents + 1, "a partition"));
+    CT_TRY(ct_make(&partition.index, n_samples, "a partition"));
+    ct_move(out, &partition);
+    return CT_OK;
 }
 
 void ct_partition_free(ct_partition *partition) {

@@ -3,10 +3,7 @@
 #ifndef CT_DATA_PARTITION_H
 #define CT_DATA_PARTITION_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "util/status.h"
+#include "util/registry.h"
 
 typedef struct ct_partition {
     int n_agents;
@@ -54,7 +51,6 @@ void ct_partition_describe(const ct_partition *partition, const uint32_t *table,
 void ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
                           uint32_t *table, ct_partition_facts *out);
 
-void ct_partition_each(void (*each)(void *context, const char *name, const char *text),
-                       void *context);
+void ct_partition_each(ct_name_visit each, void *context);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct reader {
     size_t n_samples;
     ct_lines lines;
     uint32_t *index;    /* [n_samples] samples in the order of the file */
-    uint32_t *agent;    /* [n_samples] who holds them */
+    int32_t *agent;     /* [n_samples] who holds a sample */
     uint32_t *found_in; /* [n_samples] line of each sample; 0: not seen */
     size_t n;
 } reader;
@@ -45,7 +45,7 @@ static ct_status read_header(reader *r) {
 }
 
 /* The two numbers of a line, each in its range. */
-static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32_t *agent) {
+static ct_status parse_line(const reader *r, char *line, uint32_t *index, int32_t *agent) {
     int64_t i, a;
     shown whole = show(line);
     char *comma = strchr(line, ',');
@@ -63,76 +63,68 @@ static ct_status parse_line(const reader *r, char *line, uint32_t *index, uint32
         return ct_fail(CT_IO, "%s: line %u: agent %lld is not one of 0..%d", r->path,
                        r->lines.number, (long long)a, r->n_agents - 1);
     *index = (uint32_t)i;
-    *agent = (uint32_t)a;
+    *agent = (int32_t)a;
     return CT_OK;
 }
 
 static ct_status read_lines(reader *r) {
     CT_TRY(read_header(r));
     for (char *line = ct_lines_next(&r->lines); line != NULL; line = ct_lines_next(&r->lines)) {
-        uint32_t index = 0, agent = 0;
+        uint32_t index = 0;
+        int32_t agent = 0;
         CT_TRY(parse_line(r, line, &index, &agent));
         if (r->found_in[index] != 0)
             return ct_fail(CT_IO, "%s: line %u: sample %u appears twice, first in line %u", r->path,
                            r->lines.number, (unsigned)index, (unsigned)r->found_in[index]);
         r->found_in[index] = r->lines.number;
-        r->index[r->n] = index; /* none appears twice, so there is room */
-        r->agent[r->n++] = agent;
+        r->index[r->n++] = index; /* none appears twice, so there is room */
+        r->agent[index] = agent;
     }
     return CT_OK;
 }
 
 /* Sorts the samples by agent, keeping the order of the file. */
 static ct_status collect(const reader *r, ct_partition *out) {
-    CT_TRY(ct_partition_alloc(r->n_agents, r->n, out));
-    size_t *begin = out->begin;
-    for (size_t i = 0; i < r->n; i++) begin[r->agent[i] + 1]++;
-    for (int a = 0; a < r->n_agents; a++) {
-        if (begin[a + 1] == 0) {
-            ct_partition_free(out);
+    ct_samples samples = {r->agent, r->n_samples, r->n_agents};
+    CT_SCOPED(ct_partition) sorted = {0};
+    CT_TRY(ct_partition_alloc(r->n_agents, r->n, &sorted));
+    ct_partition_sort(&samples, r->index, r->n, sorted.begin, sorted.index);
+    for (int a = 0; a < r->n_agents; a++)
+        if (ct_partition_size(&sorted, a) == 0)
             return ct_fail(CT_IO, "%s: agent %d of 0..%d has no samples", r->path, a,
                            r->n_agents - 1);
-        }
-        begin[a + 1] += begin[a];
-    }
-    /* Placing moves each agent's begin to the next agent's. */
-    for (size_t i = 0; i < r->n; i++) out->index[begin[r->agent[i]]++] = r->index[i];
-    for (int a = r->n_agents; a > 0; a--) begin[a] = begin[a - 1];
-    begin[0] = 0;
+    ct_move(out, &sorted);
     return CT_OK;
+}
+
+static void reader_free(reader *r) {
+    ct_free(r->found_in);
+    ct_free(r->agent);
+    ct_free(r->index);
 }
 
 ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct_partition *out) {
     if (n_agents < 1 || n_samples < 1 || n_samples > UINT32_MAX)
         return ct_fail(CT_INVAL, "%d agents and %zu samples cannot be a partition", n_agents,
                        n_samples);
-    reader r = {.path = path, .n_agents = n_agents, .n_samples = n_samples};
-    ct_blob file = {0};
-    ct_status status;
+    CT_SCOPED(reader) r = {.path = path, .n_agents = n_agents, .n_samples = n_samples};
+    CT_SCOPED(ct_blob) file = {0};
     /* with room for a partition of more samples: the line of one that is not there says more */
     CT_TRY(ct_file_read(path, (n_samples + 2) * MAX_LINE_BYTES + MORE_BYTES, &file));
-    r.lines = (ct_lines){.rest = (char *)file.bytes, .end = (char *)file.bytes + file.n};
-    CT_TRY_GOTO(ct_make(&r.index, n_samples, "a partition"), status, done);
-    CT_TRY_GOTO(ct_make(&r.agent, n_samples, "a partition"), status, done);
-    CT_TRY_GOTO(ct_make(&r.found_in, n_samples, "a partition"), status, done);
-    CT_TRY_GOTO(read_lines(&r), status, done);
-    CT_TRY_GOTO(collect(&r, out), status, done);
-done:
-    ct_free(r.found_in);
-    ct_free(r.agent);
-    ct_free(r.index);
-    ct_blob_free(&file);
-    return status;
+    r.lines = ct_blob_lines(&file);
+    CT_TRY(ct_make(&r.index, n_samples, "a partition"));
+    CT_TRY(ct_make(&r.agent, n_samples, "a partition"));
+    CT_TRY(ct_make(&r.found_in, n_samples, "a partition"));
+    CT_TRY(read_lines(&r));
+    return collect(&r, out);
 }
 
 ct_status ct_partition_write(const ct_partition *partition, const char *path) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, HEADER "\n");
     for (int a = 0; a < partition->n_agents; a++)
         for (size_t i = partition->begin[a]; i < partition->begin[a + 1]; i++)
             ct_text_add(&text, "%u,%d\n", (unsigned)partition->index[i], a);
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK) status = ct_file_write(path, text.chars, text.n);
-    ct_text_free(&text);
-    return status;
+    CT_TRY(ct_text_status(&text));
+    return ct_file_write(path, text.chars, text.n);
 }

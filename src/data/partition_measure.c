@@ -75,10 +75,10 @@ void ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_c
 void ct_partition_measure(const ct_partition *p, const int32_t *labels, int n_classes,
                           uint32_t *table, ct_partition_facts *out) {
     size_t width = (size_t)n_classes;
-    uint32_t *own = table == NULL ? ct_new(uint32_t, (size_t)p->n_agents * width) : NULL;
-    uint32_t *counts = table != NULL ? table : own;
-    for (int a = 0; a < p->n_agents && counts != NULL; a++)
-        ct_partition_count(p, a, labels, n_classes, counts + (size_t)a * width);
-    ct_partition_describe(p, counts, n_classes, out);
-    ct_free(own);
+    CT_SCOPED_BLOCK(uint32_t)
+    own = table == NULL ? ct_new(uint32_t, (size_t)p->n_agents * width) : NULL;
+    if (table == NULL) table = own;
+    for (int a = 0; a < p->n_agents && table != NULL; a++)
+        ct_partition_count(p, a, labels, n_classes, table + (size_t)a * width);
+    ct_partition_describe(p, table, n_classes, out);
 }

@@ -24,7 +24,7 @@ static void sweep_task(void *context, int task, int worker) {
     if (status != CT_OK) atomic_store(&s->status, (int)status);
 }
 
-static ct_status sweep_start(ct_sweep *s) {
+ct_status ct_sweep_open(ct_sweep *s) {
     static const char what[] = "decoders of pictures";
     CT_TRY(ct_pool_create(s->pictures->spec.n_workers, &s->pool));
     size_t n_workers = (size_t)ct_pool_size(s->pool);
@@ -33,13 +33,6 @@ static ct_status sweep_start(ct_sweep *s) {
     CT_TRY(ct_make(&s->reason, s->pictures->files.n, what));
     for (size_t k = 0; k < n_workers; k++) CT_TRY(ct_decoder_create(&s->decoder[k]));
     return CT_OK;
-}
-
-ct_status ct_sweep_open(ct_pictures *p, ct_sweep *out) {
-    *out = (ct_sweep){.pictures = p};
-    ct_status status = sweep_start(out);
-    if (status != CT_OK) ct_sweep_close(out);
-    return status;
 }
 
 ct_status ct_sweep_run(ct_sweep *s, ct_visitor visit, void *context, size_t first, size_t end,
@@ -92,14 +85,12 @@ static ct_status report_broken(const ct_sweep *s) {
 /* Visits every step-th picture; keep[i] (may be NULL) = it can be read. */
 static ct_status sweep_run(ct_pictures *p, ct_visitor visit, void *context, size_t step,
                            bool *keep) {
-    ct_sweep s;
-    CT_TRY(ct_sweep_open(p, &s));
-    ct_status status = ct_sweep_run(&s, visit, context, 0, p->files.n, step);
-    if (status == CT_OK && keep != NULL) status = report_broken(&s);
-    for (size_t i = 0; i < p->files.n && status == CT_OK && keep != NULL; i++)
-        keep[i] = s.reason[i] == NULL;
-    ct_sweep_close(&s);
-    return status;
+    CT_SCOPED_BY(ct_sweep_close, ct_sweep) s = {.pictures = p};
+    CT_TRY(ct_sweep_open(&s));
+    CT_TRY(ct_sweep_run(&s, visit, context, 0, p->files.n, step));
+    if (keep == NULL) return CT_OK;
+    for (size_t i = 0; i < p->files.n; i++) keep[i] = s.reason[i] == NULL;
+    return report_broken(&s);
 }
 
 /* ---- one picture ---- */
@@ -211,15 +202,14 @@ static bool fits_memory(const ct_pictures *p) {
 static ct_status prepare(ct_pictures *p) {
     if (p->spec.cache != NULL && !p->is_imported) CT_TRY(ct_pictures_attach_cache(p));
     CT_TRY(ct_make(&p->is_broken, p->files.n, "a list of pictures"));
-    bool is_kept = p->spec.random && fits_memory(p), *keep = NULL;
+    bool is_kept = p->spec.random && fits_memory(p);
     if (p->pack != NULL && !is_kept) return CT_OK; /* looked at before */
     if (is_kept) CT_TRY(ct_make(&p->kept, p->files.n, "a list of pictures"));
     p->n_kept = is_kept ? p->files.n : 0;
+    CT_SCOPED_BLOCK(bool) keep = NULL;
     CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
-    ct_status status = sweep_run(p, p->kept != NULL ? keep_one : look_at, NULL, 1, keep);
-    if (status == CT_OK) status = ct_pictures_keep(p, keep);
-    ct_free(keep);
-    return status;
+    CT_TRY(sweep_run(p, p->kept != NULL ? keep_one : look_at, NULL, 1, keep));
+    return ct_pictures_keep(p, keep);
 }
 
 /* Names and labels of a part of a pack; what there is of them is freed by the caller. */
@@ -242,28 +232,22 @@ static ct_status list_pack(const char *path, const ct_pack_entry *entries, size_
 /* Files in a listing, which is taken, or pictures first .. first+n-1 of the pack at `path`. */
 static ct_status create(const ct_pictures_spec *spec, ct_listing *files, const char *path,
                         size_t first, size_t n, ct_pictures **out) {
-    ct_pictures *p = NULL;
-    ct_status status = CT_OK;
+    CT_SCOPED_HANDLE(ct_pictures) p = NULL;
     CT_TRY(ct_make(&p, 1, "pictures"));
     p->spec = *spec;
     p->is_imported = files == NULL;
     p->pack_first = first;
     pthread_mutex_init(&p->lock, NULL);
     if (files != NULL) {
-        p->files = *files;
-        *files = (ct_listing){0};
+        ct_move(&p->files, files);
     } else {
-        status = ct_pack_open(path, &p->pack);
-        if (status == CT_OK)
-            status = list_pack(path, ct_pack_entries(p->pack) + first, n, &p->files);
+        CT_TRY(ct_pack_open(path, &p->pack));
+        CT_TRY(list_pack(path, ct_pack_entries(p->pack) + first, n, &p->files));
     }
     p->n_listed = p->files.n;
-    if (status == CT_OK) status = prepare(p);
-    if (status == CT_OK)
-        *out = p;
-    else
-        ct_pictures_free(&p);
-    return status;
+    CT_TRY(prepare(p));
+    ct_move(out, &p);
+    return CT_OK;
 }
 
 ct_status ct_pictures_create(const ct_pictures_spec *spec, ct_listing *files, ct_pictures **out) {
@@ -297,16 +281,8 @@ const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures) {
     return &pictures->spec;
 }
 
-const int32_t *ct_pictures_labels(const ct_pictures *pictures) {
-    return pictures->files.labels;
-}
-
 bool ct_pictures_in_memory(const ct_pictures *pictures) {
     return pictures->kept != NULL;
-}
-
-size_t ct_pictures_left_out(const ct_pictures *pictures) {
-    return pictures->n_listed - pictures->files.n;
 }
 
 /* ---- all at once ---- */
@@ -317,12 +293,11 @@ static ct_status decode_only(ct_sweep *s, size_t i, int worker) {
 }
 
 ct_status ct_pictures_verify(ct_pictures *p, size_t *n_broken) {
-    bool *keep = NULL;
+    CT_SCOPED_BLOCK(bool) keep = NULL;
     CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
-    ct_status status = sweep_run(p, decode_only, NULL, 1, keep);
-    for (size_t i = 0; i < p->files.n && status == CT_OK; i++) *n_broken += !keep[i];
-    ct_free(keep);
-    return status;
+    CT_TRY(sweep_run(p, decode_only, NULL, 1, keep));
+    for (size_t i = 0; i < p->files.n; i++) *n_broken += !keep[i];
+    return CT_OK;
 }
 
 static ct_status cut_middle(ct_sweep *s, size_t i, int worker, uint8_t *out) {
@@ -335,61 +310,45 @@ static ct_status cut_middle(ct_sweep *s, size_t i, int worker, uint8_t *out) {
 
 static ct_status image_one(ct_sweep *s, size_t i, int worker) {
     ct_images *images = s->context;
-    size_t image = (size_t)3 * (size_t)images->height * (size_t)images->width;
-    return cut_middle(s, i, worker, images->pixels + i * image);
+    return cut_middle(s, i, worker, images->pixels + i * ct_image_bytes(images));
 }
 
 ct_status ct_pictures_images(ct_pictures *p, ct_images *out) {
-    ct_images images = {0};
-    int size = p->spec.size;
-    size_t image = (size_t)3 * (size_t)size * (size_t)size, n = 0;
-    bool *keep = NULL;
+    CT_SCOPED(ct_images) images = {0};
+    CT_SCOPED_BLOCK(bool) keep = NULL;
     CT_TRY(ct_make(&keep, p->files.n, "a list of pictures"));
-    ct_status status = ct_images_create(p->files.n, 3, size, size, &images);
-    if (status == CT_OK) status = sweep_run(p, image_one, &images, 1, keep);
-    for (size_t i = 0; i < p->files.n && status == CT_OK; i++) {
+    CT_TRY(ct_images_create(p->files.n, 3, p->spec.size, p->spec.size, &images));
+    CT_TRY(sweep_run(p, image_one, &images, 1, keep));
+    size_t image = ct_image_bytes(&images), n = 0;
+    for (size_t i = 0; i < p->files.n; i++) {
         if (!keep[i]) continue;
         if (n != i) memcpy(images.pixels + n * image, images.pixels + i * image, image);
         images.labels[n++] = p->files.labels[i];
     }
     images.n = n;
-    if (status == CT_OK && n == 0)
-        status = ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
-    if (status == CT_OK)
-        *out = images;
-    else
-        ct_images_free(&images);
-    ct_free(keep);
-    return status;
+    if (n == 0) return ct_fail(CT_IO, "%s: none of its files is a picture", p->files.root);
+    ct_move(out, &images);
+    return CT_OK;
 }
 
-typedef struct measure {
-    uint8_t *pixels; /* [pictures measured][3][size][size] */
-    bool *is_there;
-} measure;
-
 static ct_status measure_one(ct_sweep *s, size_t i, int worker) {
-    measure *m = s->context;
-    size_t image = (size_t)3 * (size_t)s->pictures->spec.size * (size_t)s->pictures->spec.size;
-    CT_TRY(cut_middle(s, i, worker, m->pixels + i / s->step * image));
-    m->is_there[i / s->step] = true;
+    ct_images *images = s->context;
+    size_t k = i / s->step;
+    CT_TRY(cut_middle(s, i, worker, images->pixels + k * ct_image_bytes(images)));
+    images->labels[k] = true;
     return CT_OK;
 }
 
 ct_status ct_pictures_measure(ct_pictures *p, float *mean, float *std) {
     size_t step = (p->files.n + N_MEASURED - 1) / N_MEASURED, n = (p->files.n + step - 1) / step;
-    int size = p->spec.size;
-    size_t image = (size_t)3 * (size_t)size * (size_t)size, n_there = 0;
-    measure m = {0};
-    ct_status status = ct_make(&m.pixels, n * image, "pictures to be measured");
-    if (status == CT_OK) status = ct_make(&m.is_there, n, "pictures to be measured");
-    if (status == CT_OK) status = sweep_run(p, measure_one, &m, step, NULL);
-    for (size_t k = 0; k < n && status == CT_OK; k++)
-        if (m.is_there[k]) memmove(m.pixels + n_there++ * image, m.pixels + k * image, image);
-    ct_images images = {
-        .n = n_there, .channels = 3, .height = size, .width = size, .pixels = m.pixels};
-    if (status == CT_OK && n_there > 0) ct_images_measure(&images, mean, std);
-    ct_free(m.is_there);
-    ct_free(m.pixels);
-    return status;
+    CT_SCOPED(ct_images) images = {0}; /* labels say which of them can be read */
+    CT_TRY(ct_images_create(n, 3, p->spec.size, p->spec.size, &images));
+    CT_TRY(sweep_run(p, measure_one, &images, step, NULL));
+    size_t image = ct_image_bytes(&images);
+    images.n = 0;
+    for (size_t k = 0; k < n; k++)
+        if (images.labels[k])
+            memmove(images.pixels + images.n++ * image, images.pixels + k * image, image);
+    if (images.n > 0) ct_images_measure(&images, mean, std);
+    return CT_OK;
 }

@@ -37,8 +37,6 @@ ct_status ct_pictures_keep(ct_pictures *pictures, const bool *keep);
 
 size_t ct_pictures_count(const ct_pictures *pictures);
 const ct_pictures_spec *ct_pictures_spec_of(const ct_pictures *pictures);
-/* Labels of the pictures, [count]. */
-const int32_t *ct_pictures_labels(const ct_pictures *pictures);
 /* Where they are: in memory (then asking costs next to nothing), or to be decoded each time. */
 bool ct_pictures_in_memory(const ct_pictures *pictures);
 
@@ -53,8 +51,6 @@ ct_status ct_pictures_images(ct_pictures *pictures, ct_images *out);
 
 /* Decodes all of them, names those that cannot be and adds their number to *n_broken. */
 ct_status ct_pictures_verify(ct_pictures *pictures, size_t *n_broken);
-/* Files that were left out when this was created. */
-size_t ct_pictures_left_out(const ct_pictures *pictures);
 
 /* Mean and deviation of every channel, over the middles of up to 4096 of them. */
 ct_status ct_pictures_measure(ct_pictures *pictures, float *mean, float *std);

@@ -41,11 +41,15 @@ struct ct_sweep {
     atomic_int status; /* the first failure that is not a broken picture */
 };
 
-ct_status ct_sweep_open(ct_pictures *pictures, ct_sweep *out);
+/* Of a sweep that has its pictures; it is closed by its owner, opened or not. */
+ct_status ct_sweep_open(ct_sweep *sweep);
 /* Visits pictures first, first + step, ... before `end`. */
 ct_status ct_sweep_run(ct_sweep *sweep, ct_visitor visit, void *context, size_t first, size_t end,
                        size_t step);
 void ct_sweep_close(ct_sweep *sweep);
+
+/* As the options want it, without a cache. */
+ct_pictures_spec ct_pictures_spec_for(const ct_dataset_options *options, int side, int size);
 
 /* A copy in memory of its own. */
 ct_status ct_picture_copy(const ct_picture *from, ct_picture *out);

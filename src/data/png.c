@@ -7,7 +7,6 @@
 
 #include <png.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct reader {

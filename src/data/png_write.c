@@ -16,15 +16,11 @@ ct_status ct_png_write(const char *path, int width, int height, const uint8_t *p
                        .height = (png_uint_32)height,
                        .format = PNG_FORMAT_RGB};
     png_alloc_size_t n = PNG_IMAGE_PNG_SIZE_MAX(image);
-    uint8_t *bytes = NULL;
+    CT_SCOPED_BLOCK(uint8_t) bytes = NULL;
     CT_TRY(ct_make(&bytes, n, path));
-    ct_status status = CT_OK;
-    if (png_image_write_to_memory(&image, bytes, &n, 0, pixels, 0, NULL) != 0)
-        status = ct_file_write(path, bytes, n);
-    else
-        status = ct_fail(CT_IO, "%s: %.64s", path, image.message);
-    ct_free(bytes);
-    return status;
+    if (png_image_write_to_memory(&image, bytes, &n, 0, pixels, 0, NULL) == 0)
+        return ct_fail(CT_IO, "%s: %.64s", path, image.message);
+    return ct_file_write(path, bytes, n);
 }
 
 #else

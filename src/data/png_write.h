@@ -2,8 +2,6 @@
 #ifndef CT_DATA_PNG_WRITE_H
 #define CT_DATA_PNG_WRITE_H
 
-#include <stdint.h>
-
 #include "util/status.h"
 
 /* pixels: [height][width][3] R, G, B. The file appears whole or not at all. */

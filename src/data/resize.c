@@ -14,16 +14,12 @@
 
 #define BITS 22
 
-/* The loops are compiled twice where the processor may have wider vectors, and chosen at run time.
- */
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WIDE_TARGET __attribute__((target("avx2")))
-#define HAS_WIDE    __builtin_cpu_supports("avx2")
+/* Compiled twice where the processor may have wider vectors, and chosen at run time. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+#define TWICE __attribute__((target_clones("avx2", "default")))
 #else
-#define WIDE_TARGET
-#define HAS_WIDE 0
+#define TWICE
 #endif
-#define BODY static inline __attribute__((always_inline))
 
 /* One and two pixels of 32 bits a channel. */
 typedef int32_t half_lanes __attribute__((vector_size(16)));
@@ -85,7 +81,7 @@ ct_status ct_resizer_begin(ct_resizer *r, int in_width, int in_height, double sp
 
 /* Weights are not negative and add up to one, but for roundings of a few in 2^22: sums stay within
  * 8 bits. */
-BODY void mix_columns_body(const ct_axis *a, const uint8_t *row, int32_t *wide, uint8_t *out) {
+TWICE static void mix_columns(const ct_axis *a, const uint8_t *row, int32_t *wide, uint8_t *out) {
     size_t n_in = (size_t)a->n_in * CT_PIXEL, n_out = (size_t)a->n_out * CT_PIXEL;
     int32_t *sums = wide + n_in + N_LANES;
     for (size_t i = 0; i < n_in; i++) wide[i] = row[i];
@@ -110,8 +106,8 @@ BODY void mix_columns_body(const ct_axis *a, const uint8_t *row, int32_t *wide, 
 }
 
 /* One output row of n bytes: the sum of input rows `stride` bytes apart. */
-BODY void mix_rows_body(const uint8_t *rows, size_t stride, const int32_t *weight, int n_rows,
-                        size_t n, uint8_t *out) {
+TWICE static void mix_rows(const uint8_t *rows, size_t stride, const int32_t *weight, int n_rows,
+                           size_t n, uint8_t *out) {
     enum { BLOCK = 64 };
     for (size_t at = 0; at < n; at += BLOCK) {
         int32_t sum[BLOCK];
@@ -126,31 +122,6 @@ BODY void mix_rows_body(const uint8_t *rows, size_t stride, const int32_t *weigh
         }
         for (size_t i = 0; i < n_here; i++) out[at + i] = (uint8_t)(sum[i] >> BITS);
     }
-}
-
-WIDE_TARGET static void mix_columns_wide(const ct_axis *a, const uint8_t *row, int32_t *wide,
-                                         uint8_t *out) {
-    mix_columns_body(a, row, wide, out);
-}
-
-WIDE_TARGET static void mix_rows_wide(const uint8_t *rows, size_t stride, const int32_t *weight,
-                                      int n_rows, size_t n, uint8_t *out) {
-    mix_rows_body(rows, stride, weight, n_rows, n, out);
-}
-
-static void mix_columns(const ct_axis *a, const uint8_t *row, int32_t *wide, uint8_t *out) {
-    if (HAS_WIDE)
-        mix_columns_wide(a, row, wide, out);
-    else
-        mix_columns_body(a, row, wide, out);
-}
-
-static void mix_rows(const uint8_t *rows, size_t stride, const int32_t *weight, int n_rows,
-                     size_t n, uint8_t *out) {
-    if (HAS_WIDE)
-        mix_rows_wide(rows, stride, weight, n_rows, n, out);
-    else
-        mix_rows_body(rows, stride, weight, n_rows, n, out);
 }
 
 static bool is_identity(const ct_axis *a) {

@@ -4,10 +4,6 @@
 #ifndef CT_DATA_RESIZE_H
 #define CT_DATA_RESIZE_H
 
-#include <stddef.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 /* A pixel is 4 bytes: R, G, B and one that means nothing. */

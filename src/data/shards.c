@@ -32,21 +32,17 @@ ct_status ct_partition_make_shards(const ct_partition_spec *spec, const ct_sampl
     CT_TRY(check(spec, samples));
     size_t k = (size_t)spec->classes_per_agent;
     size_t n_shards = (size_t)spec->n_agents * k, size = samples->n / n_shards;
-    uint32_t *sorted = NULL, *deal = NULL;
-    size_t *class_begin = NULL;
-    ct_status status = CT_OK;
-    CT_TRY_GOTO(ct_make(&sorted, samples->n, "the shards"), status, done);
-    CT_TRY_GOTO(ct_make(&deal, n_shards, "the shards"), status, done);
-    CT_TRY_GOTO(ct_make(&class_begin, (size_t)samples->n_classes + 1, "the shards"), status, done);
+    CT_SCOPED_BLOCK(uint32_t) sorted = NULL;
+    CT_SCOPED_BLOCK(uint32_t) deal = NULL;
+    CT_SCOPED_BLOCK(size_t) class_begin = NULL;
+    CT_TRY(ct_make(&sorted, samples->n, "the shards"));
+    CT_TRY(ct_make(&deal, n_shards, "the shards"));
+    CT_TRY(ct_make(&class_begin, (size_t)samples->n_classes + 1, "the shards"));
     ct_partition_shuffle(spec->seed, out->index, samples->n);
     ct_partition_sort(samples, out->index, samples->n, class_begin, sorted);
     deal_shards(spec->seed, deal, n_shards);
     for (size_t s = 0; s < n_shards; s++)
         memcpy(out->index + s * size, sorted + deal[s] * size, size * sizeof *sorted);
     ct_partition_cut(k * size, out);
-done:
-    ct_free(class_begin);
-    ct_free(deal);
-    ct_free(sorted);
-    return status;
+    return CT_OK;
 }

@@ -58,23 +58,24 @@ static ct_status fill(sheet *s, int n_rows) {
     return CT_OK;
 }
 
+static void sheet_free(sheet *s) {
+    ct_free(s->image);
+    ct_free(s->pixels);
+    ct_cutter_free(&s->cutter);
+    ct_decoder_free(&s->decoder);
+}
+
 ct_status ct_sheet_write(const ct_dataset *d, const char *path) {
     int n_rows = d->n_classes < MAX_ROWS ? d->n_classes : MAX_ROWS;
-    sheet s = {.dataset = d,
-               .width = GAP + N_COLUMNS * (d->train.width + GAP),
-               .height = GAP + n_rows * (d->train.height + GAP)};
+    CT_SCOPED(sheet)
+    s = {.dataset = d,
+         .width = GAP + N_COLUMNS * (d->train.width + GAP),
+         .height = GAP + n_rows * (d->train.height + GAP)};
     size_t n = (size_t)s.width * (size_t)s.height * 3;
-    ct_status status = ct_decoder_create(&s.decoder);
-    if (status == CT_OK) status = ct_make(&s.pixels, n, "a contact sheet");
-    if (status == CT_OK) status = ct_make(&s.image, ct_image_bytes(&d->train), "a contact sheet");
-    if (status == CT_OK) {
-        memset(s.pixels, 255, n);
-        status = fill(&s, n_rows);
-    }
-    if (status == CT_OK) status = ct_png_write(path, s.width, s.height, s.pixels);
-    ct_free(s.image);
-    ct_free(s.pixels);
-    ct_cutter_free(&s.cutter);
-    ct_decoder_free(&s.decoder);
-    return status;
+    CT_TRY(ct_decoder_create(&s.decoder));
+    CT_TRY(ct_make(&s.pixels, n, "a contact sheet"));
+    CT_TRY(ct_make(&s.image, ct_image_bytes(&d->train), "a contact sheet"));
+    memset(s.pixels, 255, n);
+    CT_TRY(fill(&s, n_rows));
+    return ct_png_write(path, s.width, s.height, s.pixels);
 }

@@ -38,12 +38,11 @@ ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double t
                         uint64_t seed, bool *is_test) {
     if (!(test_fraction > 0 && test_fraction < 1))
         return ct_fail(CT_INVAL, "there is no test part; hold one out with @test-fraction 0.1");
-    size_t *left = NULL;
-    uint32_t *order = NULL;
-    ct_status status = n <= UINT32_MAX ? CT_OK : ct_no_memory("samples to be held out");
-    if (status != CT_OK) return status;
-    CT_TRY_GOTO(ct_make(&left, (size_t)n_classes, "samples to be held out"), status, done);
-    CT_TRY_GOTO(ct_make(&order, n, "samples to be held out"), status, done);
+    CT_SCOPED_BLOCK(size_t) left = NULL;
+    CT_SCOPED_BLOCK(uint32_t) order = NULL;
+    if (n > UINT32_MAX) return ct_no_memory("samples to be held out");
+    CT_TRY(ct_make(&left, (size_t)n_classes, "samples to be held out"));
+    CT_TRY(ct_make(&order, n, "samples to be held out"));
     for (size_t i = 0; i < n; i++) left[labels[i]]++;
     for (int c = 0; c < n_classes; c++) left[c] = n_held_out(left[c], test_fraction);
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
@@ -55,37 +54,37 @@ ct_status ct_split_draw(const int32_t *labels, size_t n, int n_classes, double t
         is_test[order[k]] = *room > 0;
         if (*room > 0) --*room;
     }
-done:
-    ct_free(order);
-    ct_free(left);
-    return status;
+    return CT_OK;
 }
 
-/* Copies the samples whose flag is `wanted`. */
-static ct_status pick(const ct_images *all, const bool *flag, bool wanted, ct_images *out) {
-    size_t n = 0, at = 0;
-    size_t image = ct_image_bytes(all);
-    for (size_t i = 0; i < all->n; i++) n += flag[i] == wanted;
-    CT_TRY(ct_images_create(n, all->channels, all->height, all->width, out));
+ct_status ct_images_pick(const ct_images *all, const bool *flag, bool wanted, ct_images *out) {
+    CT_SCOPED(ct_images) picked = *all;
+    size_t image = ct_image_bytes(all), at = 0;
+    picked.n = 0;
+    picked.pixels = NULL;
+    picked.labels = NULL;
+    for (size_t i = 0; i < all->n; i++) picked.n += flag[i] == wanted;
+    CT_TRY(ct_make(&picked.labels, picked.n, "a part of the samples"));
+    if (all->pixels != NULL)
+        CT_TRY(ct_make_block(&picked.pixels, picked.n, image, "a part of the samples"));
     for (size_t i = 0; i < all->n; i++) {
         if (flag[i] != wanted) continue;
-        memcpy(out->pixels + at * image, all->pixels + i * image, image);
-        out->labels[at++] = all->labels[i];
+        if (all->pixels != NULL) memcpy(picked.pixels + at * image, all->pixels + i * image, image);
+        picked.labels[at++] = all->labels[i];
     }
+    ct_move(out, &picked);
     return CT_OK;
 }
 
 ct_status ct_images_split(ct_images *all, int n_classes, double test_fraction, uint64_t seed,
                           ct_images *train, ct_images *test) {
-    bool *is_test = NULL;
-    ct_status status = ct_make(&is_test, all->n, "samples to be held out");
-    if (status == CT_OK)
-        status = ct_split_draw(all->labels, all->n, n_classes, test_fraction, seed, is_test);
-    if (status == CT_OK) status = pick(all, is_test, false, train);
-    if (status == CT_OK) status = pick(all, is_test, true, test);
-    if (status == CT_OK && test->n == 0)
-        status = ct_fail(CT_IO, "no class has two samples: nothing can be held out for testing");
-    ct_free(is_test);
-    ct_images_free(all);
-    return status;
+    CT_SCOPED_BLOCK(bool) is_test = NULL;
+    CT_SCOPED(ct_images) taken = {0};
+    ct_move(&taken, all);
+    CT_TRY(ct_make(&is_test, taken.n, "samples to be held out"));
+    CT_TRY(ct_split_draw(taken.labels, taken.n, n_classes, test_fraction, seed, is_test));
+    CT_TRY(ct_images_pick(&taken, is_test, false, train));
+    CT_TRY(ct_images_pick(&taken, is_test, true, test));
+    if (test->n > 0) return CT_OK;
+    return ct_fail(CT_IO, "no class has two samples: nothing can be held out for testing");
 }

@@ -63,25 +63,20 @@ static ct_status damaged(const ct_tar *tar) {
 }
 
 ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
-    ct_tar *tar = NULL;
+    CT_SCOPED_BY(ct_tar_close, ct_tar *) tar = NULL;
     CT_TRY(ct_make(&tar, 1, path));
     tar->max_bytes = max_bytes;
     tar->path = ct_path_in("", path);
     tar->archive = archive_read_new();
     errno = 0;
     if (tar->archive != NULL) tar->file = gzopen(path, "rb");
-    ct_status status = CT_OK;
-    if (tar->file == NULL)
-        status = errno != 0 ? ct_fail(CT_IO, "%s: %s", path, strerror(errno)) : ct_no_memory(path);
-    else if (gzbuffer(tar->file, CHUNK) != 0 ||
-             archive_read_support_format_tar(tar->archive) != ARCHIVE_OK ||
-             archive_read_open(tar->archive, tar, NULL, feed, NULL) != ARCHIVE_OK)
-        status = damaged(tar);
-    if (status == CT_OK)
-        *out = tar;
-    else
-        ct_tar_close(&tar);
-    return status;
+    if (tar->file == NULL) return errno != 0 ? ct_file_failed(path) : ct_no_memory(path);
+    if (gzbuffer(tar->file, CHUNK) != 0 ||
+        archive_read_support_format_tar(tar->archive) != ARCHIVE_OK ||
+        archive_read_open(tar->archive, tar, NULL, feed, NULL) != ARCHIVE_OK)
+        return damaged(tar);
+    ct_move(out, &tar);
+    return CT_OK;
 }
 
 void ct_tar_close(ct_tar **tar) {
@@ -199,51 +194,43 @@ ct_status ct_tar_blob(ct_tar *tar, const ct_tar_entry *entry, size_t max_bytes, 
     if (entry->size > max_bytes)
         return ct_fail(CT_IO, "%s has %llu bytes; at most %zu are allowed here", entry->name,
                        (unsigned long long)entry->size, max_bytes);
-    ct_blob blob = {.n = (size_t)entry->size};
+    CT_SCOPED(ct_blob) blob = {.n = (size_t)entry->size};
     CT_TRY(ct_make(&blob.bytes, blob.n + 1, entry->name));
-    ct_status status = ct_tar_read(tar, blob.bytes, blob.n);
-    if (status == CT_OK)
-        *out = blob;
-    else
-        ct_blob_free(&blob);
-    return status;
+    CT_TRY(ct_tar_read(tar, blob.bytes, blob.n));
+    ct_move(out, &blob);
+    return CT_OK;
 }
 
 /* Writes the current member to `path`, whose folder is created. */
 static ct_status unpack_file(ct_tar *tar, const ct_tar_entry *entry, char *path, uint8_t *chunk) {
     char *slash = strrchr(path, '/');
     *slash = '\0';
-    ct_status status = ct_dir_create(path);
+    CT_TRY(ct_dir_create(path));
     *slash = '/';
-    if (status != CT_OK) return status;
-    FILE *f = fopen(path, "wbx");
-    if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    for (uint64_t left = entry->size; left > 0 && status == CT_OK;) {
+    CT_SCOPED_BY(ct_stream_close, FILE *) f = fopen(path, "wbx");
+    if (f == NULL) return ct_file_failed(path);
+    for (uint64_t left = entry->size; left > 0;) {
         size_t piece = left < CHUNK ? (size_t)left : CHUNK;
-        status = ct_tar_read(tar, chunk, piece);
-        if (status == CT_OK && fwrite(chunk, 1, piece, f) != piece)
-            status = ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+        CT_TRY(ct_tar_read(tar, chunk, piece));
+        if (fwrite(chunk, 1, piece, f) != piece) return ct_file_failed(path);
         left -= piece;
     }
-    if (fclose(f) != 0 && status == CT_OK) status = ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    return status;
+    return fclose(ct_take(&f)) == 0 ? CT_OK : ct_file_failed(path);
 }
 
 ct_status ct_tar_unpack(const char *path, const char *dir, uint64_t max_bytes) {
-    ct_tar *tar = NULL;
+    CT_SCOPED_BY(ct_tar_close, ct_tar *) tar = NULL;
+    CT_SCOPED_BLOCK(uint8_t) chunk = NULL;
     CT_TRY(ct_tar_open(path, max_bytes, &tar));
-    uint8_t *chunk = NULL;
-    ct_status status = ct_make(&chunk, CHUNK, path);
-    if (status == CT_OK) status = ct_dir_create(dir);
-    for (bool more = true; status == CT_OK;) {
+    CT_TRY(ct_make(&chunk, CHUNK, path));
+    CT_TRY(ct_dir_create(dir));
+    for (;;) {
         ct_tar_entry entry;
-        status = ct_tar_next(tar, &entry, &more);
-        if (status != CT_OK || !more) break;
+        bool more;
+        CT_TRY(ct_tar_next(tar, &entry, &more));
+        if (!more) return CT_OK;
         ct_path target = ct_path_in(dir, entry.name);
-        status = entry.is_dir ? ct_dir_create(target.text)
-                              : unpack_file(tar, &entry, target.text, chunk);
+        CT_TRY(entry.is_dir ? ct_dir_create(target.text)
+                            : unpack_file(tar, &entry, target.text, chunk));
     }
-    ct_tar_close(&tar);
-    ct_free(chunk);
-    return status;
 }

@@ -4,10 +4,6 @@
 #ifndef CT_DATA_TAR_H
 #define CT_DATA_TAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/file.h"
 #include "util/status.h"
 

@@ -1,6 +1,5 @@
 #include "nn/graph.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

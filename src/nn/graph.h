@@ -4,10 +4,7 @@
 #ifndef CT_NN_GRAPH_H
 #define CT_NN_GRAPH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "util/status.h"
+#include "util/registry.h"
 
 typedef enum ct_op {
     CT_OP_INPUT,
@@ -125,7 +122,7 @@ double ct_graph_macs(const ct_graph *g, int last);
 
 /* The image shape a model was made for. */
 ct_status ct_model_usual_input(const char *name, ct_shape *out);
-void ct_model_each(void (*each)(void *context, const char *name, const char *text), void *context);
+void ct_model_each(ct_name_visit each, void *context);
 
 /* Fills one parameter row (n_weights floats) with the start values of `seed`. */
 void ct_init_params(const ct_graph *g, unsigned long long seed, float *row);

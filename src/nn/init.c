@@ -1,7 +1,5 @@
 #include "nn/graph.h"
 
-#include <stdint.h>
-
 #include "util/rng.h"
 
 static void fill(const ct_param *p, ct_rng *rng, float *values) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/registry.h"
 
 typedef struct model_entry {
@@ -27,7 +28,7 @@ static const struct {
              {"batchnorm", CT_OP_BATCHNORM},
              {"none", CT_OP_INPUT}};
 
-void ct_model_each(void (*each)(void *context, const char *name, const char *text), void *context) {
+void ct_model_each(ct_name_visit each, void *context) {
     for (int i = 0; i < N_MODELS; i++) each(context, models[i].name, models[i].text);
 }
 
@@ -71,19 +72,14 @@ ct_status ct_graph_create(const ct_model_spec *spec, ct_graph *out) {
                           .argument = colon != NULL ? colon + 1 : NULL};
     CT_TRY(find_model(spec->name, n, &entry));
     CT_TRY(find_norm(spec->norm, &m.norm));
-    ct_graph g = {.n_classes = spec->n_classes, .features = -1};
+    CT_SCOPED(ct_graph) g = {.n_classes = spec->n_classes, .features = -1};
     snprintf(g.model, sizeof g.model, "%s", spec->name);
     entry->describe(&g, &m);
-    if (g.status == CT_OK && m.argument != NULL && !g.took_argument)
-        g.status = ct_fail(CT_INVAL, "model %.*s takes no argument; leave ':%s' out", (int)n,
-                           spec->name, m.argument);
-    if (g.status == CT_OK && g.features < 0)
-        g.status = ct_fail(CT_INVAL, "model %s names no features node", spec->name);
-    if (g.status != CT_OK) {
-        ct_status status = g.status;
-        ct_graph_free(&g);
-        return status;
-    }
-    *out = g;
+    CT_TRY(g.status);
+    if (m.argument != NULL && !g.took_argument)
+        return ct_fail(CT_INVAL, "model %.*s takes no argument; leave ':%s' out", (int)n,
+                       spec->name, m.argument);
+    if (g.features < 0) return ct_fail(CT_INVAL, "model %s names no features node", spec->name);
+    ct_move(out, &g);
     return CT_OK;
 }

@@ -33,20 +33,15 @@ static int newest_first(const void *a, const void *b) {
 
 ct_status ct_checkpoint_list(const char *dir, long **out, int *n_out) {
     DIR *d = opendir(ct_checkpoint_folder(dir, -1).text);
-    int n = 0, room = 0;
+    int n = 0;
     long *found = NULL;
     ct_status status = CT_OK;
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         int64_t iteration;
         if (e->d_name[0] < '0' || e->d_name[0] > '9' || !ct_parse_i64(e->d_name, &iteration))
             continue;
-        if (n == room) {
-            long *more = ct_grow(found, (size_t)room, (size_t)room + 16, sizeof *found);
-            if (more == NULL) status = ct_no_memory("the list of checkpoints");
-            if (more == NULL) break;
-            found = more;
-            room += 16;
-        }
+        status = ct_extend(&found, (size_t)n, "the list of checkpoints");
+        if (status != CT_OK) break;
         found[n++] = (long)iteration;
     }
     if (d != NULL) closedir(d);

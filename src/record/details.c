@@ -19,8 +19,7 @@ static ct_status read_table(const char *path, const ct_json *object, const char 
     if (table == NULL || table->kind == CT_JSON_NULL) return CT_OK;
     if (table->kind != CT_JSON_ARRAY || table->n_children != (size_t)n_rows)
         return wrong(path, key);
-    *out = ct_new(uint32_t, (size_t)n_rows * (size_t)n_columns);
-    if (*out == NULL) return ct_no_memory(path);
+    CT_TRY(ct_make(out, (size_t)n_rows * (size_t)n_columns, path));
     uint32_t *at = *out;
     for (const ct_json *row = table->child; row != NULL; row = row->next) {
         if (row->kind != CT_JSON_ARRAY || row->n_children != (size_t)n_columns)
@@ -38,13 +37,11 @@ static ct_status read_names(const char *path, const ct_json *object, ct_record *
     if (names == NULL || names->kind == CT_JSON_NULL) return CT_OK;
     if (names->kind != CT_JSON_ARRAY || names->n_children != (size_t)run->n_classes)
         return wrong(path, "class_names");
-    run->class_names = ct_new(char *, (size_t)run->n_classes);
-    if (run->class_names == NULL) return ct_no_memory(path);
+    CT_TRY(ct_make(&run->class_names, (size_t)run->n_classes, path));
     char **at = run->class_names;
     for (const ct_json *name = names->child; name != NULL; name = name->next) {
         if (name->kind != CT_JSON_STRING) return wrong(path, "class_names");
-        *at = ct_strdup(name->string);
-        if (*at++ == NULL) return ct_no_memory(path);
+        CT_TRY(ct_make_text(at++, name->string));
     }
     return CT_OK;
 }
@@ -58,8 +55,7 @@ static ct_status read_edges(const char *path, const ct_json *object, ct_record *
     const ct_json *edges = ct_json_get(object, "edges");
     if (edges == NULL || edges->kind == CT_JSON_NULL) return CT_OK;
     if (edges->kind != CT_JSON_ARRAY || edges->n_children > INT32_MAX) return wrong(path, "edges");
-    run->edges = ct_alloc(edges->n_children, sizeof *run->edges);
-    if (run->edges == NULL) return ct_no_memory(path);
+    CT_TRY(ct_make(&run->edges, edges->n_children, path));
     for (const ct_json *edge = edges->child; edge != NULL; edge = edge->next) {
         if (edge->kind != CT_JSON_ARRAY || edge->n_children != 2 ||
             !is_agent(edge->child, run->n_agents) || !is_agent(edge->child->next, run->n_agents))
@@ -91,8 +87,7 @@ ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_
     run->evaluated_epoch = (long)epoch;
     if (local == NULL || local->kind != CT_JSON_ARRAY || local->n_children != (size_t)run->n_agents)
         return wrong(path, "local_accuracy");
-    run->local_accuracy = ct_new(double, (size_t)run->n_agents);
-    if (run->local_accuracy == NULL) return ct_no_memory(path);
+    CT_TRY(ct_make(&run->local_accuracy, (size_t)run->n_agents, path));
     double *at = run->local_accuracy;
     for (const ct_json *value = local->child; value != NULL; value = value->next)
         *at++ = value->kind == CT_JSON_NUMBER ? value->number : NAN;

@@ -13,11 +13,8 @@
 #define LEVELS 3 /* below the name: a folder of folders of runs with a folder for each seed */
 
 ct_status ct_name_list_add(ct_name_list *list, const char *name) {
-    char **grown = ct_grow(list->name, (size_t)list->n, (size_t)list->n + 1, sizeof *list->name);
-    if (grown == NULL) return ct_no_memory("a name");
-    list->name = grown;
-    list->name[list->n] = ct_strdup(name);
-    if (list->name[list->n] == NULL) return ct_no_memory("a name");
+    CT_TRY(ct_extend(&list->name, (size_t)list->n, "a name"));
+    CT_TRY(ct_make_text(&list->name[list->n], name));
     list->n++;
     return CT_OK;
 }

@@ -8,8 +8,7 @@
 #include "record/checkpoint.h"
 #include "record/file.h"
 #include "record/record.h"
-#include "util/file.h"
-#include "util/text.h"
+#include "util/memory.h"
 
 /* ---- names ---- */
 
@@ -77,14 +76,11 @@ static const char *list_of(const ct_record *record, const char *name) {
 }
 
 ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *context) {
-    ct_record run;
+    CT_SCOPED(ct_record) run = {0};
     CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
     const char *seeds = list_of(&run, "seeds"), *lambdas = list_of(&run, "lambdas");
-    ct_status status = lambdas[0] != '\0' || are_several(seeds)
-                           ? ct_record_each_inside(dir, seeds, lambdas, false, visit, context)
-                           : visit(context, dir);
-    ct_record_free(&run);
-    return status;
+    if (lambdas[0] == '\0' && !are_several(seeds)) return visit(context, dir);
+    return ct_record_each_inside(dir, seeds, lambdas, false, visit, context);
 }
 
 /* ---- claiming them ---- */
@@ -126,12 +122,10 @@ static ct_status clear_folder(void *keep, const char *dir) {
 }
 
 ct_status ct_record_clear_inside(const char *dir, const char *keep) {
-    ct_record old;
+    CT_SCOPED(ct_record) old = {0};
     if (CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old)) != CT_OK) return CT_OK;
-    ct_status status = ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"),
-                                             true, clear_folder, (void *)keep);
-    ct_record_free(&old);
-    return status;
+    return ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"), true,
+                                 clear_folder, (void *)keep);
 }
 
 ct_status ct_record_forget(const char *dir) {

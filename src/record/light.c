@@ -11,6 +11,7 @@
 #include "record/checkpoint.h"
 #include "record/folder.h"
 #include "record/record_internal.h"
+#include "util/memory.h"
 
 #define KEPT_LINES 40          /* of metrics.jsonl, besides those of evaluations */
 #define MAX_SIDE   (20 * 1024) /* bytes that setting.json and evaluation.json may have */
@@ -40,11 +41,10 @@ static bool is_kept(const ct_json *object, long step, bool is_end) {
 
 /* The step depends on the last epoch alone, so that what is thinned already is left as it is. */
 static ct_status find_step(const char *path, const char *text, size_t n, long *out) {
-    ct_json *object = NULL;
+    CT_SCOPED_HANDLE(ct_json) object = NULL;
     ct_line last = ct_line_last(text, n);
     if (last.n > 0) CT_TRY(ct_json_parse(last.text, last.n, path, &object));
     double epochs = ct_json_number(object, "epoch");
-    ct_json_free(&object);
     *out = epochs > KEPT_LINES && epochs < 1e9 ? (long)ceil(epochs / KEPT_LINES) : 1;
     return CT_OK;
 }
@@ -55,12 +55,11 @@ static ct_status thin_metrics(const char *path, const char *text, size_t size, c
     (void)name;
     CT_TRY(find_step(path, text, size, &step));
     for (ct_line line = {0}; ct_line_next(text, &line);) {
-        ct_json *object = NULL;
+        CT_SCOPED_HANDLE(ct_json) object = NULL;
         bool is_end = line.number == 1 || line.text[line.n + line.is_ended] == '\0';
         if (line.n == 0) continue;
         CT_TRY(ct_json_parse(line.text, line.n, path, &object));
         if (is_kept(object, step, is_end)) add_rounded(object, out);
-        ct_json_free(&object);
     }
     return ct_text_status(out);
 }
@@ -122,17 +121,14 @@ typedef ct_status rewriter(const char *path, const char *text, size_t n, const c
  */
 static ct_status rewrite_file(const char *dir, ct_record_file file, const char *name,
                               rewriter *rewrite) {
-    ct_blob blob = {0};
-    ct_text text = {0};
+    CT_SCOPED(ct_blob) blob = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_path path = ct_record_path(dir, file);
     if (!ct_file_exists(path.text)) return CT_OK;
     CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_FILE, &blob));
-    ct_status status = rewrite(path.text, (char *)blob.bytes, blob.n, name, &text);
+    CT_TRY(rewrite(path.text, (char *)blob.bytes, blob.n, name, &text));
     bool is_same = text.n == blob.n && (text.n == 0 || memcmp(text.chars, blob.bytes, text.n) == 0);
-    if (status == CT_OK && !is_same) status = ct_file_write(path.text, text.chars, text.n);
-    ct_text_free(&text);
-    ct_blob_free(&blob);
-    return status;
+    return is_same ? CT_OK : ct_file_write(path.text, text.chars, text.n);
 }
 
 static bool is_large(const char *dir, ct_record_file file) {

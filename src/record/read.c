@@ -28,10 +28,9 @@ ct_line ct_line_last(const char *text, size_t n) {
 /* ---- metrics.jsonl ---- */
 
 static ct_status read_row(const ct_line *line, const char *where, ct_record_row *out) {
-    ct_json *json = NULL;
+    CT_SCOPED_HANDLE(ct_json) json = NULL;
     CT_TRY(ct_json_parse(line->text, line->n, where, &json));
     for (int m = 0; m < CT_N_METRICS; m++) out->value[m] = ct_json_number(json, ct_metrics[m].key);
-    ct_json_free(&json);
     if (isfinite(out->value[CT_METRIC_EPOCH])) return CT_OK;
     return ct_fail(CT_IO, "%s: no epoch in this line", where);
 }
@@ -63,17 +62,13 @@ static ct_status read_rows(const char *path, const char *text, ct_record *run) {
 }
 
 static ct_status read_metrics(const char *path, ct_record *run) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
-    ct_status status = CT_OK;
-    if (strlen((char *)blob.bytes) != blob.n) status = ct_fail(CT_IO, "%s: this is not text", path);
+    if (strlen((char *)blob.bytes) != blob.n) return ct_fail(CT_IO, "%s: this is not text", path);
     size_t n_lines = 1;
     for (size_t k = 0; k < blob.n; k++) n_lines += blob.bytes[k] == '\n';
-    run->epochs = ct_new(ct_record_row, n_lines);
-    if (run->epochs == NULL) status = ct_no_memory(path);
-    if (status == CT_OK) status = read_rows(path, (char *)blob.bytes, run);
-    ct_blob_free(&blob);
-    return status;
+    CT_TRY(ct_make(&run->epochs, n_lines, path));
+    return read_rows(path, (char *)blob.bytes, run);
 }
 
 double ct_record_last(const ct_record *run, ct_metric_id metric) {
@@ -89,28 +84,24 @@ static ct_status add_option(ct_record *run, const char *path, char *line) {
     if (equals == NULL)
         return ct_fail(CT_IO, "%s: '%.80s' is not of the form name = value", path, line);
     *equals = '\0';
-    ct_record_option *grown =
-        ct_grow(run->options, (size_t)run->n_options, (size_t)run->n_options + 1, sizeof *grown);
-    if (grown == NULL) return ct_no_memory(path);
-    run->options = grown;
+    CT_TRY(ct_extend(&run->options, (size_t)run->n_options, path));
     ct_record_option *o = &run->options[run->n_options++];
-    *o = (ct_record_option){ct_strdup(ct_trim(line)), ct_strdup(ct_trim(equals + 1))};
-    return o->name != NULL && o->value != NULL ? CT_OK : ct_no_memory(path);
+    *o = (ct_record_option){0};
+    CT_TRY(ct_make_text(&o->name, ct_trim(line)));
+    return ct_make_text(&o->value, ct_trim(equals + 1));
 }
 
 static ct_status read_options(const char *path, ct_record *run) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_file_read(path, 1 << 20, &blob));
-    ct_status status = CT_OK;
-    for (char *at = (char *)blob.bytes; at != NULL && status == CT_OK;) {
+    for (char *at = (char *)blob.bytes; at != NULL;) {
         char *end = strchr(at, '\n');
         if (end != NULL) *end = '\0';
         char *line = ct_trim(at);
-        if (*line != '\0' && *line != '#') status = add_option(run, path, line);
+        if (*line != '\0' && *line != '#') CT_TRY(add_option(run, path, line));
         at = end != NULL ? end + 1 : NULL;
     }
-    ct_blob_free(&blob);
-    return status;
+    return CT_OK;
 }
 
 const char *ct_record_option_of(const ct_record *run, const char *name) {
@@ -122,11 +113,9 @@ const char *ct_record_option_of(const ct_record *run, const char *name) {
 /* ---- JSON ---- */
 
 static ct_status read_json(const char *path, ct_json **out) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
-    ct_status status = ct_json_parse((const char *)blob.bytes, blob.n, path, out);
-    ct_blob_free(&blob);
-    return status;
+    return ct_json_parse((const char *)blob.bytes, blob.n, path, out);
 }
 
 ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
@@ -145,11 +134,9 @@ static ct_status read_summary(const char *path, ct_record *run) {
 static ct_status read_object(const char *path, ct_record *run,
                              ct_status (*take)(const char *path, const ct_json *object,
                                                ct_record *run)) {
-    ct_json *json = NULL;
+    CT_SCOPED_HANDLE(ct_json) json = NULL;
     CT_TRY(read_json(path, &json));
-    ct_status status = take(path, json, run);
-    ct_json_free(&json);
-    return status;
+    return take(path, json, run);
 }
 
 static ct_status read_setting(const char *path, ct_record *run) {
@@ -170,7 +157,7 @@ static long iteration_in(const char *message) {
 }
 
 static ct_status read_end(const char *dir, ct_record_file file, ct_record_end *out) {
-    ct_json *json = NULL;
+    CT_SCOPED_HANDLE(ct_json) json = NULL;
     CT_TRY(ct_record_read_file(dir, file, &json));
     const ct_json *message = ct_json_get(json, "message");
     double iteration = ct_json_number(json, "iteration"), agent = ct_json_number(json, "agent");
@@ -180,7 +167,6 @@ static ct_status read_end(const char *dir, ct_record_file file, ct_record_end *o
     out->iteration =
         iteration >= 0 && iteration < 1e15 ? (long)iteration : iteration_in(out->reason);
     out->agent = agent >= 0 && agent < 1e9 ? (int)agent : -1;
-    ct_json_free(&json);
     return CT_OK;
 }
 

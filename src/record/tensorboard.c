@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "record/record_internal.h"
+#include "util/memory.h"
 
 static const struct {
     ct_metric_id metric;
@@ -145,38 +146,30 @@ static ct_status add_line(const char *path, const ct_json *line, double age_s) {
 }
 
 ct_status ct_tensorboard_add(const char *dir, const ct_text *text) {
-    ct_json *line = NULL;
+    CT_SCOPED_HANDLE(ct_json) line = NULL;
     CT_TRY(parse(text->chars, text->n, &line));
-    ct_status status = add_line(ct_record_path(dir, CT_FILE_EVENTS).text, line, 0);
-    ct_json_free(&line);
-    return status;
+    return add_line(ct_record_path(dir, CT_FILE_EVENTS).text, line, 0);
 }
 
 /* A line that was measured earlier in the run than the last one gets its own time. */
 static ct_status add_lines(const char *path, const char *text, size_t n) {
-    ct_json *json = NULL;
+    CT_SCOPED_HANDLE(ct_json) newest = NULL;
     ct_line last = ct_line_last(text, n);
-    CT_TRY(parse(last.text, last.n, &json));
-    double seconds_now = fmax(0, ct_json_number(json, "seconds"));
-    ct_json_free(&json);
+    CT_TRY(parse(last.text, last.n, &newest));
+    double seconds_now = fmax(0, ct_json_number(newest, "seconds"));
     for (ct_line line = {0}; ct_line_next(text, &line);) {
+        CT_SCOPED_HANDLE(ct_json) json = NULL;
         CT_TRY(parse(line.text, line.n, &json));
-        double seconds = fmax(0, ct_json_number(json, "seconds"));
-        ct_status status = add_line(path, json, seconds_now - seconds);
-        ct_json_free(&json);
-        CT_TRY(status);
+        CT_TRY(add_line(path, json, seconds_now - fmax(0, ct_json_number(json, "seconds"))));
     }
     return CT_OK;
 }
 
 ct_status ct_tensorboard_rewrite(const char *dir) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_record_remove(dir, CT_FILE_EVENTS));
     if (!ct_record_has(dir, CT_FILE_METRICS)) return CT_OK;
     CT_TRY(ct_file_read(ct_record_path(dir, CT_FILE_METRICS).text, SIZE_MAX / 2, &blob));
-    ct_status status = CT_OK;
-    if (blob.n > 0)
-        status = add_lines(ct_record_path(dir, CT_FILE_EVENTS).text, (char *)blob.bytes, blob.n);
-    ct_blob_free(&blob);
-    return status;
+    if (blob.n == 0) return CT_OK;
+    return add_lines(ct_record_path(dir, CT_FILE_EVENTS).text, (char *)blob.bytes, blob.n);
 }

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "record/record_internal.h"
+#include "util/memory.h"
 
-/* Adds to a text that goes to a file, and lets go of it. */
+/* The text as a file; it is freed. */
 static ct_status write_text(const char *dir, ct_record_file file, ct_text *text) {
     ct_status status = ct_record_write(dir, file, text);
     ct_text_free(text);
@@ -82,22 +83,16 @@ static bool has_link(const ct_config *config) {
     return config->link_latency > 0 || config->link_bandwidth > 0;
 }
 
-static ct_status append_line(const char *dir, const ct_config *config, const ct_text *line) {
-    CT_TRY(ct_text_status(line));
-    CT_TRY(ct_file_append(ct_record_path(dir, CT_FILE_METRICS).text, line->chars, line->n));
-    return config->tensorboard ? ct_tensorboard_add(dir, line) : CT_OK;
-}
-
 ct_status ct_record_write_epoch(const char *dir, const ct_config *config, const ct_epoch *e) {
-    ct_text line = {0};
+    CT_SCOPED(ct_text) line = {0};
     add_epoch(&line, e);
     add_number(&line, "bytes_sent_per_agent", e->bytes_sent_per_agent);
     if (has_link(config)) add_number(&line, "link_seconds", e->link_seconds);
     add_number(&line, "seconds", e->seconds);
     ct_text_add(&line, "}\n");
-    ct_status status = append_line(dir, config, &line);
-    ct_text_free(&line);
-    return status;
+    CT_TRY(ct_text_status(&line));
+    CT_TRY(ct_file_append(ct_record_path(dir, CT_FILE_METRICS).text, line.chars, line.n));
+    return config->tensorboard ? ct_tensorboard_add(dir, &line) : CT_OK;
 }
 
 /* ---- metrics.jsonl of a run that goes on ---- */
@@ -128,16 +123,12 @@ ct_status ct_record_check_metrics(const char *dir, size_t n) {
 
 ct_status ct_record_resume_metrics(const char *from, const char *to, size_t n,
                                    const ct_config *config) {
-    ct_blob blob = {0};
-    ct_path old = ct_record_path(from, CT_FILE_METRICS);
-    ct_status status = n > 0 ? ct_file_read(old.text, SIZE_MAX / 2, &blob) : CT_OK;
-    if (status == CT_OK) status = check_length(old.text, blob.n, n);
-    if (status == CT_OK)
-        status = n > 0 ? ct_file_write(ct_record_path(to, CT_FILE_METRICS).text, blob.bytes, n)
-                       : ct_record_remove(to, CT_FILE_METRICS);
-    ct_blob_free(&blob);
-    if (status == CT_OK && config->tensorboard) status = ct_tensorboard_rewrite(to);
-    return status;
+    CT_SCOPED(ct_blob) blob = {0};
+    ct_path old = ct_record_path(from, CT_FILE_METRICS), path = ct_record_path(to, CT_FILE_METRICS);
+    if (n > 0) CT_TRY(ct_file_read(old.text, SIZE_MAX / 2, &blob));
+    CT_TRY(check_length(old.text, blob.n, n));
+    CT_TRY(n > 0 ? ct_file_write(path.text, blob.bytes, n) : ct_record_remove(to, CT_FILE_METRICS));
+    return config->tensorboard ? ct_tensorboard_rewrite(to) : CT_OK;
 }
 
 /* ---- setting.json, evaluation.json ---- */
@@ -195,7 +186,7 @@ ct_status ct_record_write_setting(const char *dir, const ct_dataset *d, const ct
 ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, const ct_dataset *d,
                                      const double *local_accuracy, int n_agents,
                                      const uint32_t *confusion) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "{\"epoch\": %ld, \"iteration\": %ld, \"test_samples\": %zu", e->epoch,
                 e->iteration, d->test.n);
     add_number(&text, "consensus_accuracy", e->evaluation.consensus_accuracy);
@@ -207,11 +198,8 @@ ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, const c
     ct_text_add(&text, "]");
     add_table(&text, "confusion", confusion, d->n_classes, d->n_classes);
     ct_text_add(&text, "}\n");
-    ct_status status = ct_text_status(&text);
-    if (status == CT_OK)
-        status = ct_file_replace(ct_record_path(dir, CT_FILE_EVALUATION).text, text.chars, text.n);
-    ct_text_free(&text);
-    return status;
+    CT_TRY(ct_text_status(&text));
+    return ct_file_replace(ct_record_path(dir, CT_FILE_EVALUATION).text, text.chars, text.n);
 }
 
 /* ---- summary.json ---- */

@@ -133,14 +133,6 @@ static double x_at(const frame *f, const panel *p, double value) {
 
 /* ---- marks ---- */
 
-static void draw_line(ct_text *out, const char *class, const char *colour, double x1, double y1,
-                      double x2, double y2) {
-    ct_text_add(out,
-                "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
-                "\" stroke=\"%s\"/>\n",
-                class, x1, y1, x2, y2, colour);
-}
-
 /* A line from end to end with a stroke across at both. */
 static void draw_whisker(ct_text *out, int style, bool is_dashed, double from, double to,
                          double y) {
@@ -165,11 +157,7 @@ static void draw_mark(ct_text *out, bool is_ours, double x, double y, const char
                 ")\" d=\"M0,-4.4L4.4,0L0,4.4L-4.4,0z\" fill=\"#fff\" stroke=\"%s\" "
                 "stroke-width=\"1.6\">",
                 x, y, ct_style_colour(1));
-    if (title != NULL) {
-        ct_text_add(out, "<title>");
-        ct_markup_text(out, title);
-        ct_text_add(out, "</title>");
-    }
+    if (title != NULL) ct_svg_title(out, title);
     ct_text_add(out, "</path>\n");
 }
 
@@ -207,18 +195,10 @@ static void draw_axis(const frame *f, const panel *p, ct_text *out) {
     for (int k = 0; k < p->axis.n_ticks; k++) {
         double x = x_at(f, p, p->axis.tick[k]);
         ct_axis_letter(&p->axis, p->axis.tick[k], text, sizeof text);
-        draw_line(out, "grid", "#dfe5ea", x, p->top, x, bottom);
+        ct_svg_line(out, "grid", "", x, p->top, x, bottom);
         ct_svg_label(out, x, bottom + 17, "middle", "soft", CT_FONT_SIZE, text);
     }
-    draw_line(out, "axis", "#8896a3", p->left, bottom, p->left + f->panel_width, bottom);
-}
-
-/* Leads the eye from a row's name to its marks. */
-static void draw_guide(const frame *f, const panel *p, double y, ct_text *out) {
-    ct_text_add(out,
-                "<line class=\"grid\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT
-                "\" y2=\"" CT_AT "\" stroke=\"#dfe5ea\" stroke-dasharray=\"1 4\"/>\n",
-                p->left, y, p->left + f->panel_width, y);
+    ct_svg_line(out, "axis", "", p->left, bottom, p->left + f->panel_width, bottom);
 }
 
 static void draw_panel(const frame *f, int column, ct_text *out) {
@@ -231,7 +211,9 @@ static void draw_panel(const frame *f, int column, ct_text *out) {
     for (int row = 0; row < f->dots->n_rows; row++) {
         const ct_dot_place *place = place_of(f->dots, row, column);
         double y = p.top + row_at(f, row);
-        draw_guide(f, &p, y, out);
+        /* leads the eye from the row's name to its marks */
+        ct_svg_line(out, "grid", " stroke-dasharray=\"1 4\"", p.left, y, p.left + f->panel_width,
+                    y);
         if (place->word != NULL)
             ct_svg_label(out, p.left + 6, y + (f->has_theirs ? 0 : 4), "start", "soft",
                          CT_FONT_SMALL, place->word);
@@ -259,8 +241,8 @@ static void draw_rows(const frame *f, int block, ct_text *out) {
         if (begins_group(f->dots, row)) {
             draw_group_name(out, y - f->row_height / 2 - 4, r->group);
             if (row > 0)
-                draw_line(out, "grid", "#dfe5ea", MARGIN, y - f->row_height / 2 - GROUP_LINE,
-                          f->width - MARGIN, y - f->row_height / 2 - GROUP_LINE);
+                ct_svg_line(out, "grid", "", MARGIN, y - f->row_height / 2 - GROUP_LINE,
+                            f->width - MARGIN, y - f->row_height / 2 - GROUP_LINE);
         }
         if (width * size > MAX_LEFT) size = MAX_LEFT / width;
         ct_svg_label(out, f->left - 12, y + 4.5, "end", "ink", size, r->label);

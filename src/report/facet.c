@@ -23,8 +23,7 @@ static int count_alike(const parting *p, int group) {
 
 static ct_status name_settings(parting *p) {
     const ct_report *r = p->report;
-    p->setting = ct_new(char *, (size_t)r->n_groups);
-    if (p->setting == NULL) return ct_fail(CT_NOMEM, "no memory for the settings");
+    CT_TRY(ct_make(&p->setting, (size_t)r->n_groups, "the settings"));
     for (int g = 0; g < r->n_groups; g++)
         CT_TRY(ct_report_name(r, g, CT_NAME_SETTING, &p->setting[g]));
     for (int g = 0; g < r->n_groups; g++) p->n_alone += count_alike(p, g) == 1;
@@ -45,19 +44,16 @@ static ct_status add_to_facet(ct_report *r, const char *label, int group) {
     for (int k = 0; k < r->n_facets && f == NULL; k++)
         if (strcmp(r->facets[k].label, label) == 0) f = &r->facets[k];
     if (f == NULL) {
-        f = &r->facets[r->n_facets];
-        f->label = ct_strdup(label);
-        f->groups = ct_new(int, (size_t)r->n_groups);
-        r->n_facets++;
-        if (f->label == NULL || f->groups == NULL) return ct_fail(CT_NOMEM, "no memory for charts");
+        f = &r->facets[r->n_facets++];
+        CT_TRY(ct_make_text(&f->label, label));
+        CT_TRY(ct_make(&f->groups, (size_t)r->n_groups, "charts"));
     }
     f->groups[f->n_groups++] = group;
     return CT_OK;
 }
 
 static ct_status fill_facets(const parting *p, ct_report *r) {
-    r->facets = ct_new(ct_report_facet, (size_t)r->n_groups);
-    if (r->facets == NULL) return ct_fail(CT_NOMEM, "no memory for charts");
+    CT_TRY(ct_make(&r->facets, (size_t)r->n_groups, "charts"));
     for (int is_last = 0; is_last <= 1; is_last++)
         for (int g = 0; g < r->n_groups; g++) {
             const char *label = facet_of(p, g);
@@ -78,8 +74,7 @@ static bool is_double(const ct_report *r, const ct_report_facet *f, int group) {
 
 static ct_status use_label(ct_report_group *g) {
     ct_free(g->name);
-    g->name = ct_strdup(g->label);
-    return g->name != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a label");
+    return ct_make_text(&g->name, g->label);
 }
 
 /* The method's name where the chart's tells the setting; the whole label where it does not, or

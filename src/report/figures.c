@@ -17,12 +17,10 @@
 static ct_status add_figure(ct_figures *all, const char *id, const char *title, bool is_wide,
                             const ct_text *caption, ct_figure **out) {
     CT_TRY(ct_text_status(caption));
-    ct_figure *grown = ct_grow(all->figure, (size_t)all->n, (size_t)all->n + 1, sizeof *grown);
-    if (grown == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
-    all->figure = grown;
+    CT_TRY(ct_extend(&all->figure, (size_t)all->n, "a figure"));
     ct_figure *f = &all->figure[all->n];
-    *f = (ct_figure){.is_wide = is_wide, .facet = -1, .caption = ct_strdup(caption->chars)};
-    if (f->caption == NULL) return ct_fail(CT_NOMEM, "no memory for a figure");
+    *f = (ct_figure){.is_wide = is_wide, .facet = -1};
+    CT_TRY(ct_make_text(&f->caption, caption->chars));
     snprintf(f->id, sizeof f->id, "%s", id);
     snprintf(f->title, sizeof f->title, "%s", title);
     all->n++;
@@ -42,96 +40,67 @@ void ct_figures_free(ct_figures *figures) {
 /* ---- curves ---- */
 
 static const struct curve_figure {
-    const char *id, *title, *x_name, *y_name, *caption;
+    const char *id, *title, *caption;
     ct_curve_spec spec;
-    ct_unit x_unit, y_unit;
-    bool may_be_log;
 } curve_figures[] = {
     {"fig-accuracy",
      "Accuracy of the consensus model",
-     "epoch",
-     "test accuracy",
      "The mean of all agents' models, tested.",
-     {CT_METRIC_EPOCH, CT_METRIC_CONSENSUS_ACCURACY},
-     CT_UNIT_WHOLE,
-     CT_UNIT_SHARE},
+     {CT_METRIC_EPOCH, CT_METRIC_CONSENSUS_ACCURACY}},
     {"fig-local",
      "Accuracy of the agents' own models",
-     "epoch",
-     "test accuracy",
      "Mean over the agents, each tested on the whole test set.",
-     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN},
-     CT_UNIT_WHOLE,
-     CT_UNIT_SHARE},
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN}},
     {"fig-worst",
      "Accuracy of the worst agent",
-     "epoch",
-     "test accuracy",
      "The lowest of the agents' own accuracies.",
-     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MIN},
-     CT_UNIT_WHOLE,
-     CT_UNIT_SHARE},
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MIN}},
     {"fig-ce",
      "Cross-entropy",
-     "epoch",
-     "L_ce",
      "Training loss, mean over samples and agents.",
-     {CT_METRIC_EPOCH, CT_METRIC_CE},
-     CT_UNIT_WHOLE,
-     CT_UNIT_NUMBER,
-     true},
+     {CT_METRIC_EPOCH, CT_METRIC_CE}},
     {"fig-mv",
      "Model-variant contrastive loss",
-     "epoch",
-     "L_mv",
      "How far features under the neighbours' models are from the agent's own.",
-     {CT_METRIC_EPOCH, CT_METRIC_MV, true},
-     CT_UNIT_WHOLE,
-     CT_UNIT_NUMBER,
-     true},
+     {CT_METRIC_EPOCH, CT_METRIC_MV, true}},
     {"fig-dv",
      "Data-variant contrastive loss",
-     "epoch",
-     "L_dv",
      "How far features are from the mean of their class in the neighbourhood.",
-     {CT_METRIC_EPOCH, CT_METRIC_DV, true},
-     CT_UNIT_WHOLE,
-     CT_UNIT_NUMBER,
-     true},
+     {CT_METRIC_EPOCH, CT_METRIC_DV, true}},
     {"fig-distance",
      "Consensus distance",
-     "epoch",
-     "squared distance to the mean model",
      "How far the agents' parameters are from their mean, mean over the agents.",
-     {CT_METRIC_EPOCH, CT_METRIC_DISTANCE},
-     CT_UNIT_WHOLE,
-     CT_UNIT_NUMBER,
-     true},
+     {CT_METRIC_EPOCH, CT_METRIC_DISTANCE}},
     {"fig-bytes",
      "Accuracy against communication",
-     "sent by an agent",
-     "test accuracy",
      "The consensus model's, over what an agent has sent so far.",
-     {CT_METRIC_BYTES, CT_METRIC_CONSENSUS_ACCURACY},
-     CT_UNIT_BYTES,
-     CT_UNIT_SHARE},
+     {CT_METRIC_BYTES, CT_METRIC_CONSENSUS_ACCURACY}},
     {"fig-time",
      "Accuracy against time",
-     "training time",
-     "test accuracy",
      "The consensus model's, over wall-clock time; seeds that were trained at once share it.",
-     {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
-     CT_UNIT_SECONDS,
-     CT_UNIT_SHARE},
+     {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY}},
     {"fig-link",
      "Accuracy against time on the simulated links",
-     "time that messages take",
-     "test accuracy",
      "The consensus model's, over what the simulated links make of the messages.",
-     {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
-     CT_UNIT_SECONDS,
-     CT_UNIT_SHARE},
+     {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY}},
 };
+
+/* What stands at an axis with its own unit; of all others the metric's own name. */
+static void name_axis(ct_metric_id metric, const char **name, ct_unit *unit) {
+    *unit = CT_UNIT_NUMBER;
+    *name = ct_metrics[metric].axis;
+    if (ct_metric_rises(&ct_metrics[metric])) {
+        *unit = CT_UNIT_SHARE;
+        *name = "test accuracy";
+    }
+    switch (metric) {
+    case CT_METRIC_EPOCH: *unit = CT_UNIT_WHOLE; break;
+    case CT_METRIC_BYTES: *unit = CT_UNIT_BYTES, *name = "sent by an agent"; break;
+    case CT_METRIC_SECONDS: *unit = CT_UNIT_SECONDS, *name = "training time"; break;
+    case CT_METRIC_LINK_SECONDS: *unit = CT_UNIT_SECONDS, *name = "time that messages take"; break;
+    default: break;
+    }
+}
 
 static bool has_band(const ct_curve_set *set) {
     for (int k = 0; k < set->n_curves; k++)
@@ -155,35 +124,27 @@ static ct_status add_curves(const ct_report *r, int facet, const struct curve_fi
                             bool has_legend, ct_figures *all) {
     const ct_report_facet *f = &r->facets[facet];
     char id[64], title[160];
-    ct_curve_set set;
+    CT_SCOPED(ct_curve_set) set = {0};
+    CT_SCOPED(ct_text) caption = {0};
     ct_figure *figure = NULL;
-    ct_text caption = {0};
     CT_TRY(ct_curve_set_create(r, f, &c->spec, &set));
+    if (set.n_curves == 0) return CT_OK;
     name_curves(r, facet, c, title, id);
     ct_plot plot = {.id = id,
                     .title = title,
-                    .x_name = c->x_name,
-                    .y_name = c->y_name,
-                    .x_unit = c->x_unit,
-                    .y_unit = c->y_unit,
-                    .may_be_log = c->may_be_log,
                     .starts_at_0 = true,
                     .has_no_legend = !has_legend && f->n_groups > CT_MAX_IN_LEGEND,
                     .curves = set.curves,
                     .n_curves = set.n_curves};
+    name_axis(c->spec.x, &plot.x_name, &plot.x_unit);
+    name_axis(c->spec.y, &plot.y_name, &plot.y_unit);
+    plot.may_be_log = plot.y_unit == CT_UNIT_NUMBER;
     ct_text_add(&caption, "%s%s", c->caption,
                 has_band(&set) ? " Line: mean over seeds; band: lowest to highest." : "");
-    ct_status status = CT_OK;
-    if (set.n_curves > 0) {
-        status = add_figure(all, id, c->title, false, &caption, &figure);
-        if (status == CT_OK) {
-            figure->facet = r->n_facets > 1 ? facet : -1;
-            ct_plot_draw(&plot, &figure->svg);
-        }
-    }
-    ct_text_free(&caption);
-    ct_curve_set_free(&set);
-    return status;
+    CT_TRY(add_figure(all, id, c->title, false, &caption, &figure));
+    figure->facet = r->n_facets > 1 ? facet : -1;
+    ct_plot_draw(&plot, &figure->svg);
+    return CT_OK;
 }
 
 /* ---- how the groups ended ---- */
@@ -194,7 +155,7 @@ static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *
                             ct_figures *all) {
     static const char title[] = "Accuracy at the end", *const no_heading[] = {""};
     ct_figure *figure = NULL;
-    ct_text caption = {0};
+    CT_SCOPED(ct_text) caption = {0};
     int n_rows = 0;
     for (int k = 0; k < r->n_facets; k++)
         for (int i = 0; i < r->facets[k].n_groups; i++, n_rows++) {
@@ -215,10 +176,9 @@ static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *
                     .n_panels = 1,
                     .n_rows = n_rows};
     ct_text_add(&caption, "The consensus model's, at the last evaluation.");
-    ct_status status = add_figure(all, dots.id, title, true, &caption, &figure);
-    if (status == CT_OK) ct_dots_draw(&dots, &figure->svg);
-    ct_text_free(&caption);
-    return status;
+    CT_TRY(add_figure(all, dots.id, title, true, &caption, &figure));
+    ct_dots_draw(&dots, &figure->svg);
+    return CT_OK;
 }
 
 static ct_status add_final(const ct_report *r, ct_figures *all) {
@@ -228,13 +188,11 @@ static ct_status add_final(const ct_report *r, ct_figures *all) {
         is_any =
             isfinite(ct_report_mean(r, &r->groups[g], CT_METRIC_CONSENSUS_ACCURACY, &deviation));
     if (!is_any || r->n_groups < MANY_GROUPS) return CT_OK;
-    ct_dot_row *rows = ct_new(ct_dot_row, (size_t)r->n_groups);
-    ct_dot_place *places = ct_new(ct_dot_place, (size_t)r->n_groups);
-    ct_status status = rows != NULL && places != NULL ? draw_final(r, rows, places, all)
-                                                      : ct_fail(CT_NOMEM, "no memory for a figure");
-    ct_free(rows);
-    ct_free(places);
-    return status;
+    CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
+    CT_SCOPED_BLOCK(ct_dot_place) places = NULL;
+    CT_TRY(ct_make(&rows, (size_t)r->n_groups, "a figure"));
+    CT_TRY(ct_make(&places, (size_t)r->n_groups, "a figure"));
+    return draw_final(r, rows, places, all);
 }
 
 /* ---- one figure a group ---- */
@@ -256,25 +214,21 @@ static bool same_split(const ct_record *a, const ct_record *b) {
                   (size_t)a->n_agents * (size_t)a->n_classes * sizeof *a->class_counts) == 0;
 }
 
-static const ct_record *first_run(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
 /* Groups with the same split share one chart, the first one's. */
 static bool is_split_drawn(const ct_report *r, int group) {
     for (int k = 0; k < group; k++)
-        if (same_split(first_run(r, k), first_run(r, group))) return true;
+        if (same_split(ct_report_first(r, k), ct_report_first(r, group))) return true;
     return false;
 }
 
 static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
-    const ct_record *run = first_run(r, group);
+    const ct_record *run = ct_report_first(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
-    ct_text caption = {0};
+    CT_SCOPED(ct_text) caption = {0};
     if (run->class_counts == NULL || is_split_drawn(r, group)) return CT_OK;
     int n_same = 0;
-    for (int k = 0; k < r->n_groups; k++) n_same += same_split(run, first_run(r, k));
+    for (int k = 0; k < r->n_groups; k++) n_same += same_split(run, ct_report_first(r, k));
     name_figure(r, group, "Who holds which classes", "fig-classes", title, id);
     if (n_same == r->n_groups) snprintf(title, sizeof title, "Who holds which classes");
     ct_text_add(&caption, "A bubble's area is the number of samples of a class at an agent");
@@ -282,19 +236,16 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
         ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
     ct_text_add(&caption, ".%s",
                 n_same > 1 && n_same < r->n_groups ? " Others share this split." : "");
-    ct_status status = add_figure(all, id, title, run->n_agents > 20, &caption, &figure);
-    if (status == CT_OK) {
-        ct_bubbles b = {.id = id,
-                        .title = title,
-                        .heading = "",
-                        .table = run->class_counts,
-                        .n_agents = run->n_agents,
-                        .n_classes = run->n_classes,
-                        .names = run->class_names};
-        ct_bubbles_draw(&b, &figure->svg);
-    }
-    ct_text_free(&caption);
-    return status;
+    CT_TRY(add_figure(all, id, title, run->n_agents > 20, &caption, &figure));
+    ct_bubbles b = {.id = id,
+                    .title = title,
+                    .heading = "",
+                    .table = run->class_counts,
+                    .n_agents = run->n_agents,
+                    .n_classes = run->n_classes,
+                    .names = run->class_names};
+    ct_bubbles_draw(&b, &figure->svg);
+    return CT_OK;
 }
 
 /* All graphs of a report have the same scale, so that shades can be compared. */
@@ -302,7 +253,7 @@ static void measure_local(const ct_report *r, double *low, double *high) {
     *low = INFINITY;
     *high = -INFINITY;
     for (int k = 0; k < r->n_groups; k++) {
-        const ct_record *run = first_run(r, k);
+        const ct_record *run = ct_report_first(r, k);
         for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++) {
             if (!isfinite(run->local_accuracy[i])) continue;
             *low = fmin(*low, run->local_accuracy[i]);
@@ -312,10 +263,10 @@ static void measure_local(const ct_report *r, double *low, double *high) {
 }
 
 static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
-    const ct_record *run = first_run(r, group);
+    const ct_record *run = ct_report_first(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
-    ct_text caption = {0};
+    CT_SCOPED(ct_text) caption = {0};
     if (run->edges == NULL || run->n_agents > CT_MAX_DRAWN_AGENTS) return CT_OK;
     name_figure(r, group, "The agents and their graph", "fig-graph", title, id);
     ct_network g = {.id = id,
@@ -337,10 +288,8 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
     if (r->groups[group].n_runs > 1)
         ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
     ct_text_add(&caption, ".");
-    ct_status status = add_figure(all, id, title, false, &caption, &figure);
-    if (status == CT_OK) status = ct_network_draw(&g, &figure->svg);
-    ct_text_free(&caption);
-    return status;
+    CT_TRY(add_figure(all, id, title, false, &caption, &figure));
+    return ct_network_draw(&g, &figure->svg);
 }
 
 /* The confusion matrices of all seeds, added up. NULL without memory or without any. */
@@ -361,30 +310,26 @@ static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int
 }
 
 static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
-    const ct_record *run = first_run(r, group);
+    const ct_record *run = ct_report_first(r, group);
     char id[64], title[160];
     ct_figure *figure = NULL;
-    ct_text caption = {0};
+    CT_SCOPED(ct_text) caption = {0};
     int n_summed;
-    uint32_t *sum = sum_confusion(r, &r->groups[group], &n_summed);
-    if (sum == NULL) return n_summed == 0 ? CT_OK : ct_fail(CT_NOMEM, "no memory for a figure");
+    CT_SCOPED_BLOCK(uint32_t) sum = sum_confusion(r, &r->groups[group], &n_summed);
+    if (sum == NULL) return n_summed == 0 ? CT_OK : ct_no_memory("a figure");
     name_figure(r, group, "What the consensus model mistakes", "fig-confusion", title, id);
     ct_text_add(&caption, "Percent of a true class (row) taken for each class (column), epoch %ld",
                 run->evaluated_epoch);
     if (n_summed > 1) ct_text_add(&caption, "; %d seeds together", n_summed);
     ct_text_add(&caption, ".");
-    ct_status status = add_figure(all, id, title, run->n_classes > 40, &caption, &figure);
-    if (status == CT_OK) {
-        ct_confusion c = {.id = id,
-                          .title = title,
-                          .table = sum,
-                          .n_classes = run->n_classes,
-                          .names = run->class_names};
-        ct_confusion_draw(&c, &figure->svg);
-    }
-    ct_text_free(&caption);
-    ct_free(sum);
-    return status;
+    CT_TRY(add_figure(all, id, title, run->n_classes > 40, &caption, &figure));
+    ct_confusion c = {.id = id,
+                      .title = title,
+                      .table = sum,
+                      .n_classes = run->n_classes,
+                      .names = run->class_names};
+    ct_confusion_draw(&c, &figure->svg);
+    return CT_OK;
 }
 
 /* ---- all ---- */
@@ -414,17 +359,13 @@ static ct_status write_one(const ct_figure *figure, const char *dir, const char 
                            bool only_look) {
     char name[80];
     snprintf(name, sizeof name, "%s.%s", figure->id, suffix);
-    char *path = ct_path_join(dir, name);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = CT_OK;
-    if (only_look && !force && ct_file_exists(path))
-        status = ct_fail(CT_IO, "%s is there already; replace it with @force", path);
-    else if (!only_look && strcmp(suffix, "svg") == 0)
-        status = ct_file_write(path, figure->svg.chars, figure->svg.n);
-    else if (!only_look)
-        status = ct_raster_write(path, &figure->svg, PNG_SCALE);
-    ct_free(path);
-    return status;
+    ct_path path = ct_path_in(dir, name);
+    if (only_look && !force && ct_file_exists(path.text))
+        return ct_fail(CT_IO, "%s is there already; replace it with @force", path.text);
+    if (only_look) return CT_OK;
+    if (strcmp(suffix, "svg") == 0)
+        return ct_file_write(path.text, figure->svg.chars, figure->svg.n);
+    return ct_raster_write(path.text, &figure->svg, PNG_SCALE);
 }
 
 ct_status ct_figures_write(const ct_figures *figures, const char *dir, bool svg, bool png,

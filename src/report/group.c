@@ -4,59 +4,46 @@
 #include <string.h>
 
 #include "report/report_internal.h"
+#include "schema/schema.h"
 #include "util/memory.h"
 
-/* Options that do not change results, or that are the seed itself. */
-static const char *const never[] = {"seed",
-                                    "seeds",
-                                    "out",
-                                    "data-dir",
-                                    "cache",
-                                    "memory",
-                                    "workers",
-                                    "threads",
-                                    "transport",
-                                    "timeout",
-                                    "save-agents",
-                                    "ledger",
-                                    "eval-every",
-                                    "force",
-                                    "quiet",
-                                    "resume",
-                                    "strict",
-                                    "checkpoint-every",
-                                    "checkpoint-strict"};
-/* Options that say what is learnt and where: told wherever groups differ in them. */
-static const char *const setting[] = {"dataset",   "model", "agents", "topology",
-                                      "partition", "alpha", "epochs"};
-/* Options that a method's name stands for. */
-static const char *const method[] = {"algorithm", "loss"};
+/* ---- what options are, as the schema says ---- */
 
-#define LIST(names) names, (int)(sizeof names / sizeof *names)
-
-static bool is_among(const char *name, const char *const *names, int n) {
-    for (int k = 0; k < n; k++)
-        if (strcmp(names[k], name) == 0) return true;
-    return false;
+static bool has_role(const char *name, unsigned roles) {
+    const ct_option *o = ct_schema_find(name);
+    return o != NULL && (o->roles & roles) != 0;
 }
+
+/* The seed itself, what makes several runs of one, and what does not change the numbers. */
+static bool never_counts(const char *name) {
+    return has_role(name, CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS |
+                              CT_ROLE_SEED);
+}
+
+/* What is learnt, by whom and for how long: told wherever groups differ in it. */
+static bool is_of_setting(const char *name) {
+    return has_role(name, CT_ROLE_SETTING);
+}
+
+/* What a method's name stands for. */
+static bool is_of_method(const char *name) {
+    return has_role(name, CT_ROLE_METHOD);
+}
+
+/* ---- groups ---- */
 
 static bool has_value(const ct_record *run, const char *name, const char *value) {
     const char *own = ct_record_option_of(run, name);
     return own != NULL && strcmp(own, value) == 0;
 }
 
-/* Every option that counts is the same in both (device too: whoever trained the same seed on two
- * devices gets two groups, as a seed is there only once). */
-static bool counts(const ct_record_option *o) {
-    return !is_among(o->name, LIST(never)) && strcmp(o->name, "device") != 0;
-}
-
+/* Every option that counts is the same in both. */
 static bool same_options(const ct_record *a, const ct_record *b) {
     int n_more = 0; /* that b has */
-    for (int k = 0; k < b->n_options; k++) n_more += counts(&b->options[k]);
+    for (int k = 0; k < b->n_options; k++) n_more += !never_counts(b->options[k].name);
     for (int k = 0; k < a->n_options; k++) {
         const ct_record_option *o = &a->options[k];
-        if (!counts(o)) continue;
+        if (never_counts(o->name)) continue;
         if (!has_value(b, o->name, o->value)) return false;
         n_more--;
     }
@@ -98,9 +85,8 @@ static ct_status add_to_group(ct_report *r, int run) {
         if (belongs(r, &r->groups[k], &r->runs[run])) g = &r->groups[k];
     if (g == NULL) {
         g = &r->groups[r->n_groups];
-        g->runs = ct_new(int, (size_t)r->n_runs);
-        if (g->runs == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", r->n_runs);
         r->n_groups++;
+        CT_TRY(ct_make(&g->runs, (size_t)r->n_runs, "a group of runs"));
     }
     int at = g->n_runs++;
     for (; at > 0 && r->runs[g->runs[at - 1]].seed > r->runs[run].seed; at--)
@@ -111,36 +97,49 @@ static ct_status add_to_group(ct_report *r, int run) {
 
 /* ---- labels ---- */
 
-static const ct_record *first_of(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
-static bool same_values(const ct_record *a, const ct_record *b, const char *const *names, int n) {
-    for (int k = 0; k < n; k++) {
-        const char *x = ct_record_option_of(a, names[k]), *y = ct_record_option_of(b, names[k]);
-        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) return false;
+/* The same value of each of these options, which some of either may lack. */
+static bool same_values(const ct_record *a, const ct_record *b, bool (*is_one)(const char *name)) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < a->n_options; k++) {
+            const ct_record_option *o = &a->options[k];
+            if (is_one(o->name) && !has_value(b, o->name, o->value)) return false;
+        }
+        const ct_record *other = a;
+        a = b;
+        b = other;
     }
     return true;
 }
 
 bool ct_report_same_method(const ct_record *a, const ct_record *b) {
-    return same_values(a, b, LIST(method));
+    return same_values(a, b, is_of_method);
 }
 
 /* Some other group has another value of this option, and that should be told: settings always,
- * others where method and setting are the same (published lambdas differ from alpha to alpha). */
+ * others where method and setting are the same (published lambdas differ from alpha to alpha). So
+ * is the device: whoever trained the same seed on two has two groups, as a seed is there once. */
 static bool is_telling(const ct_report *r, int group, const ct_record_option *o) {
-    if (is_among(o->name, LIST(never)) || is_among(o->name, LIST(method))) return false;
-    bool is_setting = is_among(o->name, LIST(setting));
+    const ct_record *own = ct_report_first(r, group);
+    if (is_of_method(o->name) || (never_counts(o->name) && strcmp(o->name, "device") != 0))
+        return false;
     for (int k = 0; k < r->n_groups; k++) {
-        const ct_record *other = first_of(r, k);
+        const ct_record *other = ct_report_first(r, k);
         if (k == group || has_value(other, o->name, o->value)) continue;
-        const ct_record *own = first_of(r, group);
-        if (is_setting) return true;
-        if (ct_report_same_method(own, other) && same_values(own, other, LIST(setting)))
+        if (is_of_setting(o->name)) return true;
+        if (ct_report_same_method(own, other) && same_values(own, other, is_of_setting))
             return true;
     }
     return false;
+}
+
+bool ct_report_is_shared(const ct_report *r, const char *name) {
+    const char *value = ct_record_option_of(ct_report_first(r, 0), name);
+    for (int g = 1; g < r->n_groups; g++) {
+        const char *other = ct_record_option_of(ct_report_first(r, g), name);
+        if ((value == NULL) != (other == NULL)) return false;
+        if (value != NULL && strcmp(value, other) != 0) return false;
+    }
+    return true;
 }
 
 static void add_method(const ct_record *run, ct_text *out) {
@@ -166,23 +165,20 @@ static bool is_worth_telling(const ct_record *run, const ct_record_option *o) {
 }
 
 ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **out) {
-    const ct_record *run = first_of(r, group);
-    ct_text name = {0};
+    const ct_record *run = ct_report_first(r, group);
+    CT_SCOPED(ct_text) name = {0};
     ct_text_add(&name, "%s", "");
     if (what & CT_NAME_METHOD) add_method(run, &name);
     for (int k = 0; k < run->n_options; k++) {
         const ct_record_option *o = &run->options[k];
-        bool is_setting = is_among(o->name, LIST(setting));
+        bool is_setting = is_of_setting(o->name);
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;
         ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
                     o->value[0] != '\0' ? o->value : "none");
     }
-    ct_status status = ct_text_status(&name);
-    if (status == CT_OK) *out = ct_strdup(name.chars);
-    if (status == CT_OK && *out == NULL) status = ct_fail(CT_NOMEM, "no memory for a label");
-    ct_text_free(&name);
-    return status;
+    CT_TRY(ct_text_status(&name));
+    return ct_make_text(out, name.chars);
 }
 
 static bool is_double(const ct_report *r, int group) {
@@ -193,32 +189,27 @@ static bool is_double(const ct_report *r, int group) {
 
 /* Labels that are there more than once get the paths of their runs. */
 static ct_status part_labels(ct_report *r) {
-    char **parted = ct_new(char *, (size_t)r->n_groups);
-    ct_status status = parted != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for the labels");
+    CT_SCOPED_BLOCK(char *) parted = NULL;
+    ct_status status = ct_make(&parted, (size_t)r->n_groups, "the labels");
     for (int k = 0; k < r->n_groups && status == CT_OK; k++) {
         char name[1024];
-        ct_text label = {0};
+        CT_SCOPED(ct_text) label = {0};
         if (!is_double(r, k)) continue;
-        bare_name(first_of(r, k)->path, name, sizeof name);
+        bare_name(ct_report_first(r, k)->path, name, sizeof name);
         ct_text_add(&label, "%s (%s)", r->groups[k].label, name);
         status = ct_text_status(&label);
-        if (status == CT_OK) parted[k] = ct_strdup(label.chars);
-        if (status == CT_OK && parted[k] == NULL)
-            status = ct_fail(CT_NOMEM, "no memory for a label");
-        ct_text_free(&label);
+        if (status == CT_OK) status = ct_make_text(&parted[k], label.chars);
     }
     for (int k = 0; parted != NULL && k < r->n_groups; k++) {
         if (parted[k] == NULL) continue;
         ct_free(r->groups[k].label);
         r->groups[k].label = parted[k];
     }
-    ct_free(parted);
     return status;
 }
 
 ct_status ct_report_group_runs(ct_report *r) {
-    r->groups = ct_new(ct_report_group, (size_t)r->n_runs);
-    if (r->groups == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", r->n_runs);
+    CT_TRY(ct_make(&r->groups, (size_t)r->n_runs, "the groups"));
     for (int k = 0; k < r->n_runs; k++) CT_TRY(add_to_group(r, k));
     for (int k = 0; k < r->n_groups; k++)
         CT_TRY(ct_report_name(r, k, CT_NAME_ALL, &r->groups[k].label));

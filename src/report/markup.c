@@ -43,6 +43,12 @@ void ct_markup_text(ct_text *out, const char *text) {
     }
 }
 
+void ct_markup_wrap(ct_text *out, const char *before, const char *text, const char *after) {
+    ct_text_add(out, "%s", before);
+    ct_markup_text(out, text);
+    ct_text_add(out, "%s", after);
+}
+
 void ct_markup_number(ct_text *out, double value) {
     if (isfinite(value))
         ct_json_add_number(out, value);

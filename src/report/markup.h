@@ -10,6 +10,9 @@
  * becomes U+FFFD. Good for content and for quoted attributes. */
 void ct_markup_text(ct_text *out, const char *text);
 
+/* The text so, between two pieces that are markup already. */
+void ct_markup_wrap(ct_text *out, const char *before, const char *text, const char *after);
+
 /* A number that reads back to the same double; "nan" if it is not finite. */
 void ct_markup_number(ct_text *out, double value);
 

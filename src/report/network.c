@@ -141,19 +141,16 @@ static void draw_all(const frame *f, ct_text *out) {
 
 ct_status ct_network_draw(const ct_network *network, ct_text *out) {
     size_t n = (size_t)network->n_agents;
-    double *place = ct_new(double, 2 * n);
-    if (place == NULL) return ct_fail(CT_NOMEM, "no memory for a drawing of %zu agents", n);
+    CT_SCOPED_BLOCK(double) place = NULL;
+    CT_TRY(ct_make(&place, 2 * n, "a drawing"));
     frame f = {.g = network, .x = place, .y = place + n};
-    ct_status status = ct_network_place(network, f.x, f.y);
+    CT_TRY(ct_network_place(network, f.x, f.y));
     for (size_t i = 0; i < n; i++) {
         f.x[i] = MARGIN + SIDE * f.x[i];
         f.y[i] = MARGIN - 10 + SIDE * f.y[i];
     }
-    if (status == CT_OK) {
-        f.radius = fitting_radius(&f);
-        fit_scale(&f);
-        draw_all(&f, out);
-    }
-    ct_free(place);
-    return status;
+    f.radius = fitting_radius(&f);
+    fit_scale(&f);
+    draw_all(&f, out);
+    return CT_OK;
 }

@@ -85,21 +85,18 @@ static void measure_from(const ct_network *g, const int *begin, const int *next,
 
 static ct_status measure_hops(const ct_network *g, int16_t *d) {
     int n = g->n_agents;
-    int *begin = ct_new(int, 2 * (size_t)n + 3), *next = ct_new(int, 2 * (size_t)g->n_edges + 1);
-    ct_status status =
-        begin != NULL && next != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory for a drawing");
-    if (status == CT_OK) {
-        int *queue = begin + n + 2;
-        for (int e = 0; e < g->n_edges; e++)
-            for (int k = 0; k < 2; k++) begin[g->edges[e][k] + 2]++;
-        for (int i = 1; i <= n; i++) begin[i + 1] += begin[i];
-        for (int e = 0; e < g->n_edges; e++)
-            for (int k = 0; k < 2; k++) next[begin[g->edges[e][k] + 1]++] = g->edges[e][1 - k];
-        for (int i = 0; i < n; i++) measure_from(g, begin, next, i, d, queue);
-    }
-    ct_free(begin);
-    ct_free(next);
-    return status;
+    CT_SCOPED_BLOCK(int) begin = NULL;
+    CT_SCOPED_BLOCK(int) next = NULL;
+    CT_TRY(ct_make(&begin, 2 * (size_t)n + 3, "a drawing"));
+    CT_TRY(ct_make(&next, 2 * (size_t)g->n_edges + 1, "a drawing"));
+    int *queue = begin + n + 2;
+    for (int e = 0; e < g->n_edges; e++)
+        for (int k = 0; k < 2; k++) begin[g->edges[e][k] + 2]++;
+    for (int i = 1; i <= n; i++) begin[i + 1] += begin[i];
+    for (int e = 0; e < g->n_edges; e++)
+        for (int k = 0; k < 2; k++) next[begin[g->edges[e][k] + 1]++] = g->edges[e][1 - k];
+    for (int i = 0; i < n; i++) measure_from(g, begin, next, i, d, queue);
+    return CT_OK;
 }
 
 /* One agent's better place. */
@@ -134,20 +131,19 @@ static void fit_square(int n, double *x, double *y) {
 
 static ct_status place_by_stress(const ct_network *g, double *x, double *y) {
     int n = g->n_agents;
-    int16_t *d = ct_new(int16_t, (size_t)n * (size_t)n);
-    if (d == NULL) return ct_fail(CT_NOMEM, "no memory for a drawing of %d agents", n);
-    ct_status status = measure_hops(g, d);
+    CT_SCOPED_BLOCK(int16_t) d = NULL;
+    CT_TRY(ct_make(&d, (size_t)n * (size_t)n, "a drawing"));
+    CT_TRY(measure_hops(g, d));
     /* A circle a little out of shape: nothing stays balanced on a symmetry it should leave. */
     place_circle(n, x, y);
     for (int i = 0; i < n; i++) {
         x[i] = 2 * x[i] + 1e-3 * (i % 7);
         y[i] = 2 * y[i] + 1e-3 * (i % 5);
     }
-    for (int round = 0; round < ROUNDS && status == CT_OK; round++)
+    for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < n; i++) improve(n, i, d, x, y);
     fit_square(n, x, y);
-    ct_free(d);
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_network_place(const ct_network *g, double *x, double *y) {

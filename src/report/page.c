@@ -13,18 +13,10 @@
 #define MAX_CARDS 12 /* of groups */
 #define DASH      "\xE2\x80\x93"
 
-static const ct_record *first_run(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
 /* The option's value if all groups have the same; NULL otherwise. */
 static const char *shared_option(const ct_report *r, const char *name) {
-    const char *value = ct_record_option_of(first_run(r, 0), name);
-    for (int g = 1; g < r->n_groups && value != NULL; g++) {
-        const char *other = ct_record_option_of(first_run(r, g), name);
-        if (other == NULL || strcmp(other, value) != 0) return NULL;
-    }
-    return value;
+    bool is_shared = ct_report_is_shared(r, name);
+    return is_shared ? ct_record_option_of(ct_report_first(r, 0), name) : NULL;
 }
 
 /* ---- heading ---- */
@@ -56,7 +48,7 @@ static int count_methods(const ct_report *r) {
     for (int g = 0; g < r->n_groups; g++) {
         bool is_new = true;
         for (int k = 0; k < g && is_new; k++)
-            is_new = !ct_report_same_method(first_run(r, g), first_run(r, k));
+            is_new = !ct_report_same_method(ct_report_first(r, g), ct_report_first(r, k));
         n += is_new;
     }
     return n;
@@ -226,9 +218,7 @@ static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_
             snprintf(text, sizeof text, "%.2f", 100 * value);
         ct_text_add(out, "<td data-value=\"");
         ct_markup_number(out, value);
-        ct_text_add(out, "\">");
-        ct_markup_text(out, text);
-        ct_text_add(out, "</td>");
+        ct_markup_wrap(out, "\">", text, "</td>");
     }
     add_state(run, out);
 }
@@ -387,7 +377,7 @@ static void add_footer(const ct_report *r, ct_text *out) {
 
 static void add_main(const ct_report *r, const ct_report_options *o, const ct_figures *figures,
                      ct_text *out) {
-    ct_text title = {0}, setting = {0};
+    CT_SCOPED(ct_text) title = {0}, setting = {0};
     add_title(r, o, &title);
     add_setting(r, &setting);
     ct_text_add(out, "<main id=\"report\">\n<header><h1>");
@@ -395,8 +385,6 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     ct_text_add(out, "</h1>\n<p class=\"setting\">");
     add_escaped(out, &setting);
     ct_text_add(out, "</p></header>\n");
-    ct_text_free(&title);
-    ct_text_free(&setting);
     if (o->intro != NULL)
         ct_text_add(out, "%s", o->intro);
     else
@@ -411,21 +399,19 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
 }
 
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out) {
-    ct_figures figures;
+    CT_SCOPED(ct_figures) figures = {0};
     CT_TRY(ct_figures_draw(report, options->figures, &figures));
     add_main(report, options, &figures, out);
-    ct_figures_free(&figures);
     return ct_text_status(out);
 }
 
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out) {
-    ct_text title = {0};
+    CT_SCOPED(ct_text) title = {0};
     add_title(report, options, &title);
     ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
                      "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
     add_escaped(out, &title);
-    ct_text_free(&title);
     ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
                 options->head != NULL ? options->head : "");
     CT_TRY(ct_report_body(report, options, out));

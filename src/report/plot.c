@@ -152,27 +152,21 @@ static double y_at(const frame *f, double value) {
     return f->top + f->height * (1 - ct_axis_place(&f->y, value));
 }
 
-static void draw_line(ct_text *out, const char *class, double x1, double y1, double x2, double y2) {
-    ct_text_add(out,
-                "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
-                "\" stroke=\"%s\" stroke-width=\"1\"/>\n",
-                class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3");
-}
-
 static void draw_axes(const frame *f, ct_text *out) {
     char text[32];
     double bottom = f->top + f->height;
     for (int k = 0; k < f->y.n_ticks; k++) {
         double y = y_at(f, f->y.tick[k]);
         ct_axis_letter(&f->y, f->y.tick[k], text, sizeof text);
-        if (y < bottom - 0.5) draw_line(out, "grid", f->left, y, f->left + f->width, y);
+        if (y < bottom - 0.5)
+            ct_svg_line(out, "grid", " stroke-width=\"1\"", f->left, y, f->left + f->width, y);
         ct_svg_label(out, f->left - 8, y + 4.5, "end", "soft", CT_FONT_SIZE, text);
     }
-    draw_line(out, "axis", f->left, bottom, f->left + f->width, bottom);
+    ct_svg_line(out, "axis", " stroke-width=\"1\"", f->left, bottom, f->left + f->width, bottom);
     for (int k = 0; k < f->x.n_ticks; k++) {
         double x = x_at(f, f->x.tick[k]);
         ct_axis_letter(&f->x, f->x.tick[k], text, sizeof text);
-        draw_line(out, "axis", x, bottom, x, bottom + 4);
+        ct_svg_line(out, "axis", " stroke-width=\"1\"", x, bottom, x, bottom + 4);
         ct_svg_label(out, x, bottom + 18, "middle", "soft", CT_FONT_SIZE, text);
     }
     ct_svg_axis_name(out, 4, 16, "start", f->plot->y_name, f->y.label);
@@ -261,9 +255,7 @@ static void add_facts(const frame *f, ct_text *out) {
     add_values(out, "y-to", &f->y.to, 1);
     add_values(out, "x-divisor", &f->x.divisor, 1);
     add_values(out, "y-divisor", &f->y.divisor, 1);
-    ct_text_add(out, " data-x-name=\"");
-    ct_markup_text(out, f->plot->x_name);
-    ct_text_add(out, "\"/>\n");
+    ct_markup_wrap(out, " data-x-name=\"", f->plot->x_name, "\"/>\n");
 }
 
 void ct_plot_draw(const ct_plot *plot, ct_text *out) {

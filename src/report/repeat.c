@@ -7,21 +7,7 @@
 #include "schema/config.h"
 #include "util/memory.h"
 
-static const ct_record *first_run(const ct_report *r, int group) {
-    return &r->runs[r->groups[group].runs[0]];
-}
-
 /* ---- options ---- */
-
-static bool is_shared(const ct_report *r, const char *name) {
-    const char *value = ct_record_option_of(first_run(r, 0), name);
-    for (int g = 1; g < r->n_groups; g++) {
-        const char *other = ct_record_option_of(first_run(r, g), name);
-        if ((value == NULL) != (other == NULL)) return false;
-        if (value != NULL && strcmp(value, other) != 0) return false;
-    }
-    return true;
-}
 
 /* What is the run's own anyway. */
 static bool is_own(const char *name) {
@@ -29,36 +15,34 @@ static bool is_own(const char *name) {
 }
 
 static void add_cell(const char *value, ct_text *out) {
-    ct_text_add(out, "<td class=\"word long\">");
-    ct_markup_text(out, value == NULL ? "\xE2\x80\x93" : value[0] == '\0' ? "(none)" : value);
-    ct_text_add(out, "</td>");
+    ct_markup_wrap(out, "<td class=\"word long\">",
+                   value == NULL      ? "\xE2\x80\x93"
+                   : value[0] == '\0' ? "(none)"
+                                      : value,
+                   "</td>");
 }
 
 static void add_differing(const ct_report *r, ct_text *out) {
-    const ct_record *first = first_run(r, 0);
+    const ct_record *first = ct_report_first(r, 0);
     ct_text_add(out, "<div class=\"wide-table\"><table id=\"options-differing\">\n<thead><tr>"
                      "<th>differs in</th>");
     for (int g = 0; g < r->n_groups; g++) {
-        ct_text_add(out, "<th class=\"word\">");
-        ct_markup_text(out, r->groups[g].label);
-        ct_text_add(out, "</th>");
+        ct_markup_wrap(out, "<th class=\"word\">", r->groups[g].label, "</th>");
     }
     ct_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int k = 0; k < first->n_options; k++) {
         const char *name = first->options[k].name;
-        if (is_shared(r, name) || is_own(name)) continue;
-        ct_text_add(out, "<tr><th>");
-        ct_markup_text(out, name);
-        ct_text_add(out, "</th>");
+        if (ct_report_is_shared(r, name) || is_own(name)) continue;
+        ct_markup_wrap(out, "<tr><th>", name, "</th>");
         for (int g = 0; g < r->n_groups; g++)
-            add_cell(ct_record_option_of(first_run(r, g), name), out);
+            add_cell(ct_record_option_of(ct_report_first(r, g), name), out);
         ct_text_add(out, "</tr>\n");
     }
     ct_text_add(out, "</tbody></table></div>\n");
 }
 
 void ct_report_add_options(const ct_report *r, ct_text *out) {
-    const ct_record *first = first_run(r, 0);
+    const ct_record *first = ct_report_first(r, 0);
     if (first->n_options == 0) return;
     ct_text_add(out, "<section id=\"options\"><h2>Options</h2>\n");
     if (r->n_groups > 1) add_differing(r, out);
@@ -68,10 +52,8 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
                 r->n_groups > 1 ? "The same for all" : "Every option");
     for (int k = 0; k < first->n_options; k++) {
         const ct_record_option *o = &first->options[k];
-        if (!is_shared(r, o->name) || is_own(o->name)) continue;
-        ct_text_add(out, "<tr><th>");
-        ct_markup_text(out, o->name);
-        ct_text_add(out, "</th>");
+        if (!ct_report_is_shared(r, o->name) || is_own(o->name)) continue;
+        ct_markup_wrap(out, "<tr><th>", o->name, "</th>");
         add_cell(o->value, out);
         ct_text_add(out, "</tr>\n");
     }
@@ -82,32 +64,11 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
 
 #define LINE 84 /* characters after which a command goes on in the next line */
 
-/* A word as a shell takes it. */
-static void add_word(ct_text *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_=+./,:@%";
-    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
-        ct_text_add(out, "%s", word);
-        return;
-    }
-    ct_text_add(out, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'')
-            ct_text_add(out, "'\\''");
-        else
-            ct_text_add(out, "%c", *word);
-    }
-    ct_text_add(out, "'");
-}
-
 /* "name = value\n" is a line of the text. */
 static bool has_line(const ct_text *lines, const ct_record_option *o) {
-    ct_text line = {0};
+    CT_SCOPED(ct_text) line = {0};
     ct_text_add(&line, "\n%s = %s\n", o->name, o->value);
-    bool is_there =
-        lines->chars != NULL && line.chars != NULL && strstr(lines->chars, line.chars) != NULL;
-    ct_text_free(&line);
-    return is_there;
+    return lines->chars != NULL && line.chars != NULL && strstr(lines->chars, line.chars) != NULL;
 }
 
 /* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */
@@ -136,7 +97,7 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
         ct_text_add(out, "%s --%s", is_full ? " \\\n   " : "", o->name);
         if (is_switch) continue;
         ct_text_add(out, " ");
-        add_word(out, o->value);
+        ct_shell_add(out, o->value);
     }
     ct_text_add(out, g->n_runs > 1 ? " --seeds " : " --seed ");
     for (int k = 0; k < g->n_runs; k++)
@@ -145,24 +106,17 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
 
 /* "name = value" of every option as it is when nobody says otherwise. */
 static void add_defaults(ct_text *out) {
-    ct_config *config = ct_new(ct_config, 1);
-    if (config == NULL) {
-        out->failed = true;
-        return;
-    }
-    ct_config_init(config);
+    ct_config config;
+    ct_config_init(&config);
     ct_text_add(out, "\n");
-    ct_config_print(config, out);
-    ct_free(config);
+    ct_config_print(&config, out);
 }
 
 static void add_group_command(const ct_report *r, int group, const ct_text *defaults,
                               ct_text *out) {
     ct_text command = {0};
     if (r->n_groups > 1) {
-        ct_text_add(out, "<h3>");
-        ct_markup_text(out, r->groups[group].label);
-        ct_text_add(out, "</h3>\n");
+        ct_markup_wrap(out, "<h3>", r->groups[group].label, "</h3>\n");
     }
     add_command(r, &r->groups[group], defaults, &command);
     if (command.failed) out->failed = true;
@@ -178,7 +132,7 @@ void ct_report_add_commands(const ct_report *r, ct_text *out) {
     add_defaults(&defaults);
     if (defaults.failed) out->failed = true;
     for (int g = 0; g < r->n_groups; g++) {
-        if (first_run(r, g)->n_options == 0) continue;
+        if (ct_report_first(r, g)->n_options == 0) continue;
         if (!is_open)
             ct_text_add(out, "<section id=\"repeat\"><h2>How to repeat this</h2>\n"
                              "<p class=\"note\">The same numbers, to the bit, on the same kind of "

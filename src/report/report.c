@@ -20,8 +20,7 @@ static bool is_known(const ct_report *r, const char *path) {
 }
 
 static ct_status load(const ct_name_list *paths, ct_report *out) {
-    out->runs = ct_new(ct_record, (size_t)paths->n);
-    if (out->runs == NULL) return ct_fail(CT_NOMEM, "no memory for %d runs", paths->n);
+    CT_TRY(ct_make(&out->runs, (size_t)paths->n, "the runs"));
     for (int k = 0; k < paths->n; k++) {
         if (is_known(out, paths->name[k])) continue;
         CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, &out->runs[out->n_runs]));
@@ -32,13 +31,12 @@ static ct_status load(const ct_name_list *paths, ct_report *out) {
 }
 
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) {
-    ct_name_list paths = {0};
+    CT_SCOPED(ct_name_list) paths = {0};
     *out = (ct_report){0};
     ct_status status = CT_OK;
     for (int k = 0; k < n_names && status == CT_OK; k++) status = ct_record_find(names[k], &paths);
     if (status == CT_OK && paths.n == 0) status = ct_fail(CT_INVAL, "name one run or more");
     if (status == CT_OK) status = load(&paths, out);
-    ct_name_list_free(&paths);
     if (status != CT_OK) ct_report_free(out);
     return status;
 }

@@ -6,6 +6,10 @@
 
 #define CT_MAX_IN_LEGEND 6 /* curves; of more a page has one legend for several charts */
 
+static inline const ct_record *ct_report_first(const ct_report *report, int group) {
+    return &report->runs[report->groups[group].runs[0]];
+}
+
 /* ---- group.c ---- */
 ct_status ct_report_group_runs(ct_report *report);
 typedef enum ct_naming {
@@ -14,6 +18,8 @@ typedef enum ct_naming {
     CT_NAME_ALL = 3,
 } ct_naming;
 ct_status ct_report_name(const ct_report *report, int group, ct_naming what, char **out);
+/* All groups have the same value of an option, or none has one. */
+bool ct_report_is_shared(const ct_report *report, const char *option);
 /* The same algorithm and loss. */
 bool ct_report_same_method(const ct_record *a, const ct_record *b);
 

@@ -41,6 +41,18 @@ void ct_svg_close(ct_text *out) {
     ct_text_add(out, "</svg>\n");
 }
 
+void ct_svg_title(ct_text *out, const char *title) {
+    ct_markup_wrap(out, "<title>", title, "</title>");
+}
+
+void ct_svg_line(ct_text *out, const char *class, const char *more, double x1, double y1, double x2,
+                 double y2) {
+    ct_text_add(out,
+                "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
+                "\" stroke=\"%s\"%s/>\n",
+                class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3", more);
+}
+
 static const char *ink_of(const char *class) {
     return class[0] == 's' ? "#52606d" : "#1b242c";
 }
@@ -51,9 +63,7 @@ void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const ch
                 "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT "\" font-size=\"%g\" fill=\"%s\"",
                 class, x, y, size, ink_of(class));
     if (anchor[0] != 's') ct_text_add(out, " text-anchor=\"%s\"", anchor);
-    ct_text_add(out, ">");
-    ct_markup_text(out, text);
-    ct_text_add(out, "</text>\n");
+    ct_markup_wrap(out, ">", text, "</text>\n");
 }
 
 void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
@@ -122,9 +132,9 @@ void ct_style_marker(ct_text *out, int k, double x, double y, const char *title)
         ct_text_add(out, "/>\n");
         return;
     }
-    ct_text_add(out, "><title>");
-    ct_markup_text(out, title);
-    ct_text_add(out, "</title></path>\n");
+    ct_text_add(out, ">");
+    ct_svg_title(out, title);
+    ct_text_add(out, "</path>\n");
 }
 
 void ct_style_sample(ct_text *out, int k, double x, double y) {

@@ -18,6 +18,11 @@
 void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height);
 void ct_svg_close(ct_text *out);
 
+/* What is shown when the element around it is pointed at. */
+void ct_svg_title(ct_text *out, const char *title);
+/* A line of class grid or axis; more: attributes, each after a blank. */
+void ct_svg_line(ct_text *out, const char *class, const char *more, double x1, double y1, double x2,
+                 double y2);
 /* A line of text; anchor: start, middle, end. The class is one of the above. */
 void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const char *class,
                   double size, const char *text);

@@ -101,7 +101,7 @@ static void add_state(ct_text *text, ct_run *run) {
 
 static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agent_file *files,
                                 const char *folder) {
-    ct_text body = {0}, text = {0};
+    CT_SCOPED(ct_text) body = {0}, text = {0};
     ct_text_add(&body, "{\"iteration\": %ld, \"rows\": %d, \"seconds\": ", p->iteration,
                 run->agents.n_rows);
     ct_json_add_number(&body, p->seconds);
@@ -115,17 +115,11 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
     ct_text_add(&body, "],\n\"options\": {");
     ct_config_print_json(&run->config, &body);
     ct_text_add(&body, "\n}}\n");
-    ct_status status = ct_text_status(&body);
-    if (status == CT_OK) {
-        ct_text_add(&text, CT_MANIFEST_MAGIC "%016" PRIx64 "\n%s",
-                    ct_checksum(CT_HASH_START, body.chars, body.n), body.chars);
-        status = ct_text_status(&text);
-    }
-    if (status == CT_OK)
-        status = ct_file_write(ct_path_in(folder, CT_MANIFEST).text, text.chars, text.n);
-    ct_text_free(&text);
-    ct_text_free(&body);
-    return status;
+    CT_TRY(ct_text_status(&body));
+    ct_text_add(&text, CT_MANIFEST_MAGIC "%016" PRIx64 "\n%s",
+                ct_checksum(CT_HASH_START, body.chars, body.n), body.chars);
+    CT_TRY(ct_text_status(&text));
+    return ct_file_write(ct_path_in(folder, CT_MANIFEST).text, text.chars, text.n);
 }
 
 /* ---- all of it ---- */
@@ -167,16 +161,14 @@ static ct_status write_all(ct_run *run, const ct_position *p, const char *folder
 
 ct_status ct_checkpoint_write(ct_run *run, const ct_position *p) {
     size_t n = (size_t)run->agents.n_rows;
-    ct_agent_file *own = ct_new(ct_agent_file, n), *files = ct_new(ct_agent_file, n);
+    CT_SCOPED_BLOCK(ct_agent_file) own = NULL;
+    CT_SCOPED_BLOCK(ct_agent_file) files = NULL;
     ct_path folder = ct_checkpoint_folder(run->config.out, p->iteration);
-    ct_status status = own != NULL && files != NULL ? CT_OK : ct_no_memory("a checkpoint");
-    if (status == CT_OK && p->iteration != run->resumed_at) {
-        status = write_all(run, p, folder.text, own, files);
-        /* all ranks have given up: the next one needs the room */
-        if (status != CT_OK && ct_run_leads(run))
-            ct_checkpoint_remove(run->config.out, p->iteration);
-    }
-    ct_free(own);
-    ct_free(files);
+    if (p->iteration == run->resumed_at) return CT_OK;
+    CT_TRY(ct_make(&own, n, "a checkpoint"));
+    CT_TRY(ct_make(&files, n, "a checkpoint"));
+    ct_status status = write_all(run, p, folder.text, own, files);
+    /* all ranks have given up: the next one needs the room */
+    if (status != CT_OK && ct_run_leads(run)) ct_checkpoint_remove(run->config.out, p->iteration);
     return status;
 }

@@ -80,10 +80,10 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     return n;
 }
 
-static char *path_of(const char *folder, int row) {
+static ct_path path_of(const char *folder, int row) {
     char name[40];
     snprintf(name, sizeof name, "agent-%d.ckpt", row);
-    return ct_path_join(folder, name);
+    return ct_path_in(folder, name);
 }
 
 /* Pieces of a file being written, and their checksum. */
@@ -132,20 +132,15 @@ ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long
     header head = {MAGIC, (uint64_t)(run->agents.first + own_row), (uint64_t)iteration,
                    (uint64_t)n};
     output out = {.sum.checksum = CT_HASH_START};
-    char *path = path_of(folder, run->agents.first + own_row);
-    float *values = ct_new(float, widest(sections, n) + 2);
-    ct_status status = path != NULL && values != NULL
-                           ? CT_OK
-                           : ct_fail(CT_NOMEM, "no memory to write a checkpoint");
-    if (status == CT_OK) status = ct_writer_open(path, &out.writer);
-    if (status == CT_OK) status = add(&out, &head, sizeof head);
+    CT_SCOPED_BLOCK(float) values = NULL;
+    CT_TRY(ct_make(&values, widest(sections, n) + 2, "a checkpoint"));
+    CT_TRY(ct_writer_open(path_of(folder, run->agents.first + own_row).text, &out.writer));
+    ct_status status = add(&out, &head, sizeof head);
     if (status == CT_OK) status = add(&out, sections, (size_t)n * sizeof *sections);
     if (status == CT_OK) status = write_sections(&out, sections, places, n, values);
     if (status == CT_OK) status = ct_writer_commit(&out.writer);
     if (out.writer != NULL) ct_writer_abandon(&out.writer);
     if (status == CT_OK) *result = out.sum;
-    ct_free(values);
-    ct_free(path);
     return status;
 }
 
@@ -176,14 +171,10 @@ static ct_status check_bytes(const char *path, const ct_blob *blob, int row, lon
 
 ct_status ct_agent_file_check(const char *folder, int row, long iteration,
                               const ct_agent_file *expected) {
-    ct_blob blob = {0};
-    char *path = path_of(folder, row);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, MAX_FILE, &blob);
-    if (status == CT_OK) status = check_bytes(path, &blob, row, iteration, expected);
-    ct_blob_free(&blob);
-    ct_free(path);
-    return status;
+    CT_SCOPED(ct_blob) blob = {0};
+    ct_path path = path_of(folder, row);
+    CT_TRY(ct_file_read(path.text, MAX_FILE, &blob));
+    return check_bytes(path.text, &blob, row, iteration, expected);
 }
 
 /* The table in the file is the one this run would write. */
@@ -214,14 +205,10 @@ ct_status ct_agent_file_read(ct_run *run, int own_row, const char *folder, long 
     section sections[MAX_SECTIONS];
     place places[MAX_SECTIONS];
     int n = list_sections(run, own_row, sections, places), row = run->agents.first + own_row;
-    ct_blob blob = {0};
-    char *path = path_of(folder, row);
-    if (path == NULL) return ct_fail(CT_NOMEM, "no memory for a path");
-    ct_status status = ct_file_read(path, MAX_FILE, &blob);
-    if (status == CT_OK) status = check_bytes(path, &blob, row, iteration, NULL);
-    if (status == CT_OK) status = check_sections(path, &blob, sections, n);
-    if (status == CT_OK) status = read_sections(&blob, sections, places, n);
-    ct_blob_free(&blob);
-    ct_free(path);
-    return status;
+    CT_SCOPED(ct_blob) blob = {0};
+    ct_path path = path_of(folder, row);
+    CT_TRY(ct_file_read(path.text, MAX_FILE, &blob));
+    CT_TRY(check_bytes(path.text, &blob, row, iteration, NULL));
+    CT_TRY(check_sections(path.text, &blob, sections, n));
+    return read_sections(&blob, sections, places, n);
 }

@@ -101,17 +101,13 @@ static ct_status check_files(const ct_checkpoint *c) {
 }
 
 static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) {
-    ct_checkpoint *c = ct_new(ct_checkpoint, 1);
-    if (c == NULL) return ct_fail(CT_NOMEM, "no memory for a checkpoint");
+    CT_SCOPED_HANDLE(ct_checkpoint) c = NULL;
+    CT_TRY(ct_make(&c, 1, "a checkpoint"));
     c->iteration = iteration;
     c->folder = ct_checkpoint_folder(dir, iteration);
-    ct_status status = read_manifest(c);
-    if (status == CT_OK) status = check_files(c);
-    if (status != CT_OK) {
-        ct_checkpoint_free(&c);
-        return status;
-    }
-    *out = c;
+    CT_TRY(read_manifest(c));
+    CT_TRY(check_files(c));
+    *out = ct_take(&c);
     return CT_OK;
 }
 
@@ -152,30 +148,24 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
     if (options == NULL || options->kind != CT_JSON_OBJECT) return bad(c, "options");
     for (const ct_json *o = options->child; o != NULL; o = o->next) {
         if (strcmp(o->key, "out") == 0 || ct_config_is_given(config, o->key)) continue;
-        ct_text text = {0};
+        CT_SCOPED(ct_text) text = {0};
         ct_option_text(o, &text);
-        ct_status status = ct_text_status(&text);
-        if (status == CT_OK) status = ct_config_set(config, o->key, text.n > 0 ? text.chars : "");
-        ct_text_free(&text);
-        if (status != CT_OK) return status;
+        CT_TRY(ct_text_status(&text));
+        CT_TRY(ct_config_set(config, o->key, text.n > 0 ? text.chars : ""));
     }
     return CT_OK;
 }
 
 /* The run's options against those of the checkpoint, both with everything filled in. */
 static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
-    ct_text now = {0}, then = {0};
+    CT_SCOPED(ct_text) now = {0}, then = {0};
     char name[64];
-    ct_status status =
-        ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
-                                  ct_difference_may_resume, name, sizeof name, &now, &then);
-    if (status == CT_OK && name[0] != '\0')
-        status = ct_fail(
-            CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s", name,
-            now.n > 0 ? now.chars : "''", c->iteration, then.n > 0 ? then.chars : "none");
-    ct_text_free(&now);
-    ct_text_free(&then);
-    return status;
+    CT_TRY(ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
+                                     ct_difference_may_resume, name, sizeof name, &now, &then));
+    if (name[0] == '\0') return CT_OK;
+    return ct_fail(CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s",
+                   name, now.n > 0 ? now.chars : "''", c->iteration,
+                   then.n > 0 ? then.chars : "none");
 }
 
 /* ---- the state ---- */

@@ -97,29 +97,20 @@ static ct_status load_agents(ct_run *run, const char *path, float *row, float *r
 }
 
 ct_status ct_run_init_params(ct_run *run) {
-    ct_status status = CT_OK;
-    float *row = ct_new(float, run->graph.n_weights);
-    float *running = ct_new(float, run->graph.n_buffer_values);
-    if (row == NULL || running == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for the start values");
-        goto done;
-    }
-    if (run->config.init[0] != '\0') {
-        status = load_agents(run, run->config.init, row, running);
-        goto done;
-    }
+    CT_SCOPED_BLOCK(float) row = NULL;
+    CT_SCOPED_BLOCK(float) running = NULL;
+    CT_TRY(ct_make(&row, run->graph.n_weights, "the start values"));
+    CT_TRY(ct_make(&running, run->graph.n_buffer_values, "the start values"));
+    if (run->config.init[0] != '\0') return load_agents(run, run->config.init, row, running);
     ct_init_buffers(&run->graph, running);
-    for (int i = 0; i < run->agents.n && status == CT_OK; i++) {
+    for (int i = 0; i < run->agents.n; i++) {
         /* all agents of a world start from the same values */
         int at = run->agents.first + i;
         if (i == 0 || at % run->agents.n_agents == 0)
             ct_init_params(&run->graph, run->seeds[at / run->agents.n_agents], row);
-        status = put_row(run, i, row, running);
+        CT_TRY(put_row(run, i, row, running));
     }
-done:
-    ct_free(row);
-    ct_free(running);
-    return status;
+    return CT_OK;
 }
 
 /* Tensors of one model row, described from `values` on; names are prefix + parameter name. */

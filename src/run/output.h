@@ -27,7 +27,6 @@ ct_status ct_output_end(ct_run *run, const ct_epoch *last);
  * CT_STOPPED leaves nothing. iteration: from 1; row: who diverged, -1 = unknown. */
 ct_status ct_output_fail(const ct_run *run, const ct_error *error, long iteration, int row);
 
-#define ct_output_pair_name ct_record_name_pair
 /* The run's directory: --out, or a name made of what is run. */
 void ct_output_dir(const ct_config *config, char *out, size_t size);
 

@@ -153,7 +153,6 @@ ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
  * their splits.
  */
 ct_status ct_run_create_worlds(ct_run *run);
-#define ct_run_parse_pair ct_record_parse_pair /* "m:d", one of --lambdas */
 ct_status ct_run_split_data(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,

@@ -43,7 +43,7 @@ static ct_status add_pair(void *context, const char *field) {
     ct_run *run = context;
     double pair[2];
     int first = run->lambdas[0] < 0 ? 0 : run->n_worlds; /* the seeds are there once already */
-    if (!ct_run_parse_pair(field, pair))
+    if (!ct_record_parse_pair(field, pair))
         return ct_refuse("lambdas", "'%s' is no pair of numbers such as 0.1:0.01", field);
     for (int k = 0; k < first; k++)
         if (run->lambdas[2 * k] == pair[0] && run->lambdas[2 * k + 1] == pair[1])

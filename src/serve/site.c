@@ -30,12 +30,11 @@ static bool is_inside(const ct_site *site, const char *path) {
 }
 
 static ct_status find_runs(const ct_site *site, ct_name_list *out) {
-    ct_name_list all = {0};
-    ct_status status = ct_record_find(site->dir, &all);
-    for (int k = 0; k < all.n && status == CT_OK; k++)
-        if (is_inside(site, all.name[k])) status = ct_name_list_add(out, all.name[k]);
-    ct_name_list_free(&all);
-    return status;
+    CT_SCOPED(ct_name_list) all = {0};
+    CT_TRY(ct_record_find(site->dir, &all));
+    for (int k = 0; k < all.n; k++)
+        if (is_inside(site, all.name[k])) CT_TRY(ct_name_list_add(out, all.name[k]));
+    return CT_OK;
 }
 
 /* What a run is called here: its path below the directory. */
@@ -70,16 +69,13 @@ static bool is_asked_for(const ct_http_request *request, const char *name) {
 }
 
 static ct_status load_asked(const ct_site *site, const ct_http_request *request, ct_report *out) {
-    ct_name_list runs = {0}, asked = {0};
-    ct_status status = find_runs(site, &runs);
-    for (int k = 0; k < runs.n && status == CT_OK; k++)
+    CT_SCOPED(ct_name_list) runs = {0}, asked = {0};
+    CT_TRY(find_runs(site, &runs));
+    for (int k = 0; k < runs.n; k++)
         if (is_asked_for(request, name_of(site, runs.name[k])))
-            status = ct_name_list_add(&asked, runs.name[k]);
-    if (status == CT_OK && asked.n == 0) status = ct_fail(CT_IO, "there are no such runs");
-    if (status == CT_OK) status = ct_report_load((const char *const *)asked.name, asked.n, out);
-    ct_name_list_free(&asked);
-    ct_name_list_free(&runs);
-    return status;
+            CT_TRY(ct_name_list_add(&asked, runs.name[k]));
+    if (asked.n == 0) return ct_fail(CT_IO, "there are no such runs");
+    return ct_report_load((const char *const *)asked.name, asked.n, out);
 }
 
 /* ---- pages ---- */
@@ -119,24 +115,19 @@ static ct_status add_report(const ct_http_request *request, const ct_report *rep
                             ct_text *out) {
     ct_report_options options = {0};
     if (!is_whole) return ct_report_body(report, &options, out);
-    ct_text body = {0}, head = {0};
-    ct_status status = ct_report_body(report, &options, &body);
+    CT_SCOPED(ct_text) body = {0}, head = {0};
+    CT_TRY(ct_report_body(report, &options, &body));
     add_script("/body", request, &body, &head);
-    if (status == CT_OK) status = ct_text_status(&head);
+    CT_TRY(ct_text_status(&head));
     options.head = head.chars;
-    if (status == CT_OK) status = ct_report_page(report, &options, out);
-    ct_text_free(&head);
-    ct_text_free(&body);
-    return status;
+    return ct_report_page(report, &options, out);
 }
 
 static ct_status show_report(const ct_site *site, const ct_http_request *request, bool is_whole,
                              ct_text *out) {
-    ct_report report = {0};
+    CT_SCOPED(ct_report) report = {0};
     CT_TRY(load_asked(site, request, &report));
-    ct_status status = add_report(request, &report, is_whole, out);
-    ct_report_free(&report);
-    return status;
+    return add_report(request, &report, is_whole, out);
 }
 
 /* ---- the list ---- */
@@ -150,13 +141,10 @@ static void add_names(const ct_site *site, const ct_report *r, const ct_report_g
 /* A box to tick and a link, both for all runs of the group. */
 static void add_link(const ct_text *names, const char *label, ct_text *out) {
     const char *all = names->chars != NULL ? names->chars : "";
-    ct_text_add(out, "<th><input type=\"checkbox\" name=\"run\" aria-label=\"compare\" value=\"");
-    ct_markup_text(out, all);
-    ct_text_add(out, "\"/> <a href=\"/report?run=");
+    ct_markup_wrap(out, "<th><input type=\"checkbox\" name=\"run\" aria-label=\"compare\" value=\"",
+                   all, "\"/> <a href=\"/report?run=");
     add_encoded(out, all);
-    ct_text_add(out, "\">");
-    ct_markup_text(out, label);
-    ct_text_add(out, "</a></th>");
+    ct_markup_wrap(out, "\">", label, "</a></th>");
     if (names->failed) out->failed = true;
 }
 
@@ -188,32 +176,24 @@ static void add_group(const ct_site *site, const ct_report *r, const ct_report_g
 
 /* Runs that cannot be read are named with the reason; the others are listed all the same. */
 static ct_status load_readable(const ct_name_list *runs, ct_report *out, ct_text *complaints) {
-    ct_name_list good = {0};
-    ct_status status = CT_OK;
-    for (int k = 0; k < runs->n && status == CT_OK; k++) {
-        ct_report one = {0};
+    CT_SCOPED(ct_name_list) good = {0};
+    for (int k = 0; k < runs->n; k++) {
+        CT_SCOPED(ct_report) one = {0};
         const char *name = runs->name[k];
         ct_error error;
         if (CT_CATCH(&error, ct_report_load(&name, 1, &one)) == CT_OK) {
-            status = ct_name_list_add(&good, name);
+            CT_TRY(ct_name_list_add(&good, name));
         } else {
-            ct_text_add(complaints, "<p class=\"note\">");
-            ct_markup_text(complaints, error.text);
-            ct_text_add(complaints, "</p>\n");
+            ct_markup_wrap(complaints, "<p class=\"note\">", error.text, "</p>\n");
         }
-        ct_report_free(&one);
     }
-    if (status == CT_OK && good.n > 0)
-        status = ct_report_load((const char *const *)good.name, good.n, out);
-    ct_name_list_free(&good);
-    return status;
+    return good.n > 0 ? ct_report_load((const char *const *)good.name, good.n, out) : CT_OK;
 }
 
 static void add_list(const ct_site *site, const ct_report *r, const ct_text *complaints,
                      ct_text *out) {
-    ct_text_add(out, "<main id=\"list\">\n<header><h1>Runs</h1>\n<p class=\"setting\">");
-    ct_markup_text(out, site->dir);
-    ct_text_add(out, "</p></header>\n");
+    ct_markup_wrap(out, "<main id=\"list\">\n<header><h1>Runs</h1>\n<p class=\"setting\">",
+                   site->dir, "</p></header>\n");
     if (r->n_groups == 0) {
         ct_text_add(out, "<p>None yet: crosstalk train --out here/name begins one.</p>\n");
     } else {
@@ -229,18 +209,14 @@ static void add_list(const ct_site *site, const ct_report *r, const ct_text *com
 }
 
 static ct_status make_list(const ct_site *site, ct_text *out) {
-    ct_name_list runs = {0};
-    ct_report report = {0};
-    ct_text complaints = {0};
+    CT_SCOPED(ct_name_list) runs = {0};
+    CT_SCOPED(ct_report) report = {0};
+    CT_SCOPED(ct_text) complaints = {0};
     /* A directory without a run is not wrong: one may begin any time. */
     (void)CT_CATCH(NULL, find_runs(site, &runs));
-    ct_status status = load_readable(&runs, &report, &complaints);
-    if (status == CT_OK) add_list(site, &report, &complaints, out);
-    if (complaints.failed) out->failed = true;
-    ct_text_free(&complaints);
-    ct_report_free(&report);
-    ct_name_list_free(&runs);
-    return status;
+    CT_TRY(load_readable(&runs, &report, &complaints));
+    add_list(site, &report, &complaints, out);
+    return ct_text_status(&complaints);
 }
 
 static ct_status show_list(const ct_site *site, const ct_http_request *request, bool is_whole,

@@ -25,13 +25,10 @@ static void walks_free(walks *w) {
 
 static ct_status walks_create(int n_agents, walks *out) {
     size_t n = (size_t)n_agents;
-    walks w = {ct_new(uint64_t, n), ct_new(uint64_t, n), ct_new(uint64_t, n), ct_new(int, n),
-               ct_new(int, n)};
-    *out = w;
-    if (w.seen != NULL && w.now != NULL && w.next != NULL && w.at != NULL && w.at_next != NULL)
-        return CT_OK;
-    walks_free(out);
-    return ct_no_memory("the measure of a graph");
+    uint64_t **const words[] = {&out->seen, &out->now, &out->next};
+    for (int k = 0; k < 3; k++) CT_TRY(ct_make(words[k], n, "the measure of a graph"));
+    CT_TRY(ct_make(&out->at, n, "the measure of a graph"));
+    return ct_make(&out->at_next, n, "the measure of a graph");
 }
 
 /* One step of every walk from the n_at agents in w->at; returns how many agents it reaches and adds
@@ -77,15 +74,13 @@ static int furthest_from(const ct_topology *t, int first, int n_roots, walks *w)
 }
 
 static ct_status find_diameter(const ct_topology *t, int *out) {
-    walks w = {0};
+    CT_SCOPED(walks) w = {0};
     CT_TRY(walks_create(t->n, &w));
-    int diameter = 0;
+    *out = 0;
     for (int first = 0; first < t->n; first += 64) {
         int furthest = furthest_from(t, first, t->n - first < 64 ? t->n - first : 64, &w);
-        if (furthest > diameter) diameter = furthest;
+        if (furthest > *out) *out = furthest;
     }
-    walks_free(&w);
-    *out = diameter;
     return CT_OK;
 }
 

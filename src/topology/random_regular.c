@@ -38,17 +38,10 @@ static void workspace_free(workspace *work) {
 
 static ct_status workspace_create(int n, int degree, workspace *out) {
     size_t n_stubs = (size_t)n * (size_t)degree;
-    workspace work = {0};
-    work.set.n_slots = 16;
-    while (work.set.n_slots < n_stubs) work.set.n_slots *= 2;
-    work.stub = ct_new(uint32_t, n_stubs);
-    work.set.slot = ct_new(uint64_t, work.set.n_slots);
-    if (work.stub == NULL || work.set.slot == NULL) {
-        workspace_free(&work);
-        return ct_fail(CT_NOMEM, "no memory for a random graph of %d agents", n);
-    }
-    *out = work;
-    return CT_OK;
+    out->set.n_slots = 16;
+    while (out->set.n_slots < n_stubs) out->set.n_slots *= 2;
+    CT_TRY(ct_make(&out->stub, n_stubs, "a random graph"));
+    return ct_make(&out->set.slot, out->set.n_slots, "a random graph");
 }
 
 /* Joins what can be joined of the shuffled stubs; returns how many are left, in front. */
@@ -86,35 +79,26 @@ static ct_status attempt_graph(const ct_topology_request *request, int degree, b
                                uint32_t attempt, workspace *work, ct_topology *out, bool *found) {
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, attempt, 0);
-    ct_edges edges = {.n = request->n};
+    CT_SCOPED(ct_edges) edges = {.n = request->n};
     *found = false;
-    if (!join_all(work, degree, &rng, &edges)) {
-        ct_edges_free(&edges);
-        return CT_OK;
-    }
-    ct_topology t = {0};
+    if (!join_all(work, degree, &rng, &edges)) return CT_OK;
+    CT_SCOPED(ct_topology) t = {0};
     int unreached = -1;
     CT_TRY(ct_edges_finish(&edges, &t));
-    ct_status status = connected ? ct_topology_walk(&t, NULL, &unreached) : CT_OK;
-    *found = status == CT_OK && unreached < 0;
-    if (*found) {
-        *out = t;
-    } else {
-        ct_topology_free(&t);
-    }
-    return status;
+    if (connected) CT_TRY(ct_topology_walk(&t, NULL, &unreached));
+    *found = unreached < 0;
+    if (*found) ct_move(out, &t);
+    return CT_OK;
 }
 
 static ct_status make_by_pairing(const ct_topology_request *request, int degree, bool connected,
                                  ct_topology *out) {
-    workspace work = {0};
+    CT_SCOPED(workspace) work = {0};
     CT_TRY(workspace_create(request->n, degree, &work));
-    ct_status status = CT_OK;
     bool found = false;
-    for (uint32_t k = 0; k < MAX_ATTEMPTS && status == CT_OK && !found; k++)
-        status = attempt_graph(request, degree, connected, k, &work, out, &found);
-    workspace_free(&work);
-    if (status != CT_OK || found) return status;
+    for (uint32_t k = 0; k < MAX_ATTEMPTS && !found; k++)
+        CT_TRY(attempt_graph(request, degree, connected, k, &work, out, &found));
+    if (found) return CT_OK;
     return ct_fail(CT_INVAL,
                    "found no graph of %d agents with %d neighbours each; try another seed",
                    request->n, degree);
@@ -123,7 +107,7 @@ static ct_status make_by_pairing(const ct_topology_request *request, int degree,
 /* Two neighbours each and connected: a ring in random order. Pairing would find one as well, but
  * the larger the ring the more often it falls into several. */
 static ct_status make_random_ring(const ct_topology_request *request, ct_topology *out) {
-    uint32_t *order;
+    CT_SCOPED_BLOCK(uint32_t) order = NULL;
     CT_TRY(ct_make(&order, (size_t)request->n, "a random ring"));
     for (int i = 0; i < request->n; i++) order[i] = (uint32_t)i;
     ct_rng rng;
@@ -132,7 +116,6 @@ static ct_status make_random_ring(const ct_topology_request *request, ct_topolog
     ct_edges edges = {.n = request->n};
     for (int i = 0; i < request->n; i++)
         ct_edges_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
-    ct_free(order);
     return ct_edges_finish(&edges, out);
 }
 
@@ -156,21 +139,16 @@ static ct_status read_degree(const ct_topology_request *request, int *out) {
     if (request->argument != NULL && !ct_parse_i64(request->argument, &degree))
         return ct_fail(CT_INVAL, "topology 'random-regular:%s': the degree must be a number",
                        request->argument);
+    const char *why = NULL;
     if (degree < 0 || degree >= n)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents: the degree must be "
-                       "less than the number of agents",
-                       (long long)degree, request->n);
-    if (n * degree % 2 != 0)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents: agents times degree "
-                       "must be even",
-                       (long long)degree, request->n);
-    if (degree < 2 && degree != n - 1)
-        return ct_fail(CT_INVAL,
-                       "topology 'random-regular:%lld' of %d agents is not connected: the "
-                       "degree must be at least 2",
-                       (long long)degree, request->n);
+        why = ": the degree must be less than the number of agents";
+    else if (n * degree % 2 != 0)
+        why = ": agents times degree must be even";
+    else if (degree < 2 && degree != n - 1)
+        why = " is not connected: the degree must be at least 2";
+    if (why != NULL)
+        return ct_fail(CT_INVAL, "topology 'random-regular:%lld' of %d agents%s", (long long)degree,
+                       request->n, why);
     if ((size_t)(n * degree / 2) > CT_MAX_EDGES)
         return ct_fail(CT_INVAL, "topology 'random-regular:%lld' of %d agents: more than %zu edges",
                        (long long)degree, request->n, CT_MAX_EDGES);
@@ -183,9 +161,7 @@ ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct
     CT_TRY(read_degree(request, &degree));
     if (degree == 2) return make_random_ring(request, out);
     if (degree <= request->n / 2) return make_by_pairing(request, degree, true, out);
-    ct_topology absent = {0};
+    CT_SCOPED(ct_topology) absent = {0};
     CT_TRY(make_by_pairing(request, request->n - 1 - degree, false, &absent));
-    ct_status status = make_complement(&absent, out);
-    ct_topology_free(&absent);
-    return status;
+    return make_complement(&absent, out);
 }

@@ -22,8 +22,7 @@ static const entry entries[] = {
 };
 #define N_ENTRIES (sizeof entries / sizeof *entries)
 
-void ct_schedule_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context) {
+void ct_schedule_each(ct_name_visit each, void *context) {
     for (size_t i = 0; i < N_ENTRIES; i++) each(context, entries[i].name, entries[i].text);
 }
 
@@ -72,11 +71,11 @@ void ct_phase_free(ct_phase *phase) {
 }
 
 ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out) {
-    *out = (ct_phase){0};
-    CT_TRY(ct_topology_alloc(n, n_arrows, &out->sources));
-    ct_status status = ct_sparse_create(n, n, n + n_arrows, &out->w);
-    if (status != CT_OK) ct_phase_free(out);
-    return status;
+    CT_SCOPED(ct_phase) phase = {0};
+    CT_TRY(ct_topology_alloc(n, n_arrows, &phase.sources));
+    CT_TRY(ct_sparse_create(n, n, n + n_arrows, &phase.w));
+    ct_move(out, &phase);
+    return CT_OK;
 }
 
 /* Row `row` of the phase from its arrows, which are about agent `row - shift`. */
@@ -106,11 +105,11 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
                               ct_phase *out) {
     int n = n_agents * n_seeds;
     size_t first = 0;
-    double *given;
+    CT_SCOPED_BLOCK(double) given = NULL;
     CT_TRY(ct_make(&given, (size_t)n_agents, "a step of a schedule"));
-    ct_status status = ct_phase_alloc(n, (int)n_arrows * n_seeds, out);
+    CT_TRY(ct_phase_alloc(n, (int)n_arrows * n_seeds, out));
     for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
-    for (int row = 0; row < n && status == CT_OK; row++) {
+    for (int row = 0; row < n; row++) {
         int i = row % n_agents;
         size_t count = 0;
         if (i == 0) first = 0; /* every seed walks the arrows from the start */
@@ -118,33 +117,30 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
         fill_row(out, row, row - i, arrows + first, count, 1 - given[i]);
         first += count;
     }
-    ct_free(given);
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_phase_check(const ct_phase *phase, bool *is_balanced) {
     const ct_sparse *w = &phase->w;
-    double *column;
+    CT_SCOPED_BLOCK(double) column = NULL;
     CT_TRY(ct_make(&column, (size_t)w->n_cols, "the check of a step's weights"));
-    ct_status status = CT_OK;
     *is_balanced = true;
-    for (int i = 0; i < w->n_rows && status == CT_OK; i++) {
+    for (int i = 0; i < w->n_rows; i++) {
         double sum = 0;
         for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
             sum += w->value[e];
             column[w->column[e]] += w->value[e];
             if (!(w->value[e] >= -TOLERANCE))
-                status = ct_fail(CT_INVAL, "agent %d gives away more than it has: w(%d,%d) = %g",
-                                 w->column[e], i, w->column[e], w->value[e]);
+                return ct_fail(CT_INVAL, "agent %d gives away more than it has: w(%d,%d) = %g",
+                               w->column[e], i, w->column[e], w->value[e]);
         }
         if (!(fabs(sum - 1) <= TOLERANCE)) *is_balanced = false;
     }
-    for (int j = 0; j < w->n_cols && status == CT_OK; j++)
+    for (int j = 0; j < w->n_cols; j++)
         if (!(fabs(column[j] - 1) <= TOLERANCE))
-            status = ct_fail(CT_INVAL, "column %d of a step's weights sums to %.9g, not 1", j,
-                             column[j]);
-    ct_free(column);
-    return status;
+            return ct_fail(CT_INVAL, "column %d of a step's weights sums to %.9g, not 1", j,
+                           column[j]);
+    return CT_OK;
 }
 
 /* ---- schedules ---- */
@@ -219,14 +215,10 @@ ct_status ct_schedule_create(const char *spec, int n_agents, const uint64_t *see
         return ct_fail(CT_INVAL, "schedule '%.100s' of %d agents: must be 1 .. %d", spec, n_agents,
                        CT_MAX_AGENTS);
     const char *colon = strchr(spec, ':');
-    ct_schedule s = {.n = n_agents * n_seeds, .n_agents = n_agents};
-    ct_arrows arrows = {0};
+    CT_SCOPED(ct_schedule) s = {.n = n_agents * n_seeds, .n_agents = n_agents};
+    CT_SCOPED(ct_arrows) arrows = {0};
     snprintf(s.name, sizeof s.name, "%.*s", (int)sizeof s.name - 1, spec);
-    ct_status status = build(&s, found, colon == NULL ? NULL : colon + 1, seeds, &arrows);
-    ct_arrows_free(&arrows);
-    if (status == CT_OK)
-        *out = s;
-    else
-        ct_schedule_free(&s);
-    return status;
+    CT_TRY(build(&s, found, colon == NULL ? NULL : colon + 1, seeds, &arrows));
+    ct_move(out, &s);
+    return CT_OK;
 }

@@ -50,7 +50,6 @@ ct_status ct_schedule_union(ct_schedule *schedule, int seed, ct_topology *graph,
  * they are drawn): the largest |W_T ... W_1 v - mean v| over unit vectors v e_j - 1/n. */
 ct_status ct_schedule_contraction(ct_schedule *schedule, double *out);
 
-void ct_schedule_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context);
+void ct_schedule_each(ct_name_visit each, void *context);
 
 #endif

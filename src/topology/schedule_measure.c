@@ -31,8 +31,7 @@ static void add_means(ct_schedule *s, int first, ct_sparse *w) {
 ct_status ct_schedule_union(ct_schedule *s, int seed, ct_topology *graph, ct_sparse *w) {
     int first = seed * s->n_agents;
     ct_edges edges = {.n = s->n_agents};
-    ct_topology all = {0};
-    ct_sparse mean = {0};
+    CT_SCOPED(ct_topology) all = {0};
     for (int t = 0; t < n_steps(s); t++) {
         const ct_topology *step = &ct_schedule_at(s, t)->sources;
         for (int i = 0; i < s->n_agents; i++)
@@ -41,14 +40,9 @@ ct_status ct_schedule_union(ct_schedule *s, int seed, ct_topology *graph, ct_spa
     }
     CT_TRY(ct_edges_finish(&edges, &all));
     snprintf(all.name, sizeof all.name, "%s", s->name);
-    ct_status status = ct_mixing_create(&all, "metropolis", &mean);
-    if (status != CT_OK) {
-        ct_topology_free(&all);
-        return status;
-    }
-    if (s->is_balanced) add_means(s, first, &mean);
-    *graph = all;
-    *w = mean;
+    CT_TRY(ct_mixing_create(&all, "metropolis", w));
+    if (s->is_balanced) add_means(s, first, w);
+    ct_move(graph, &all);
     return CT_OK;
 }
 
@@ -75,10 +69,9 @@ static int first_unreached(ct_schedule *s, bool forward, bool *seen) {
 }
 
 ct_status ct_schedule_check_reach(ct_schedule *s) {
-    bool *seen;
+    CT_SCOPED_BLOCK(bool) seen = NULL;
     CT_TRY(ct_make(&seen, (size_t)s->n_agents, "a walk through a schedule"));
     int deaf = first_unreached(s, true, seen), mute = first_unreached(s, false, seen);
-    ct_free(seen);
     if (deaf >= 0)
         return ct_fail(CT_INVAL, "schedule '%s': agent 0 never reaches agent %d", s->name, deaf);
     if (mute >= 0)
@@ -96,9 +89,12 @@ static void apply(const ct_sparse *w, const double *x, double *y, int n) {
 
 ct_status ct_schedule_contraction(ct_schedule *s, double *out) {
     int n = s->n_agents;
-    double *x = ct_new(double, (size_t)n), *y = ct_new(double, (size_t)n), worst = 0;
-    ct_status status = x != NULL && y != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
-    for (int j = 0; j < n && j < MAX_MEASURED_SIZE && status == CT_OK; j++) {
+    CT_SCOPED_BLOCK(double) x = NULL;
+    CT_SCOPED_BLOCK(double) y = NULL;
+    CT_TRY(ct_make(&x, (size_t)n, "the measure of a schedule"));
+    CT_TRY(ct_make(&y, (size_t)n, "the measure of a schedule"));
+    *out = 0;
+    for (int j = 0; j < n && j < MAX_MEASURED_SIZE; j++) {
         for (int i = 0; i < n; i++) x[i] = (i == j) - 1.0 / n;
         double before = sqrt(1 - 1.0 / n), left = 0;
         for (int t = 0; t < n_steps(s); t++) {
@@ -108,10 +104,7 @@ ct_status ct_schedule_contraction(ct_schedule *s, double *out) {
             y = swap;
         }
         for (int i = 0; i < n; i++) left += x[i] * x[i];
-        if (n > 1) worst = fmax(worst, sqrt(left) / before);
+        if (n > 1) *out = fmax(*out, sqrt(left) / before);
     }
-    ct_free(x);
-    ct_free(y);
-    if (status == CT_OK) *out = worst;
-    return status;
+    return CT_OK;
 }

@@ -27,15 +27,12 @@ typedef struct tridiagonal {
 static void tridiagonal_free(tridiagonal *t) {
     ct_free(t->d);
     ct_free(t->e);
-    *t = (tridiagonal){0};
 }
 
 static ct_status tridiagonal_create(int m, tridiagonal *out) {
-    *out = (tridiagonal){.m = m};
+    out->m = m;
     CT_TRY(ct_make(&out->d, (size_t)m, "a spectrum"));
-    ct_status status = ct_make(&out->e, (size_t)m, "a spectrum");
-    if (status != CT_OK) tridiagonal_free(out);
-    return status;
+    return ct_make(&out->e, (size_t)m, "a spectrum");
 }
 
 /* How many eigenvalues of T are less than x: the negative pivots of T - xI = L D L'. */
@@ -58,11 +55,10 @@ static double eigenvalue(const tridiagonal *t, int k) {
     while (high - low > 4e-16) {
         double middle = 0.5 * (low + high);
         if (middle == low || middle == high) break;
-        if (count_below(t, middle) <= k) {
+        if (count_below(t, middle) <= k)
             low = middle;
-        } else {
+        else
             high = middle;
-        }
     }
     return 0.5 * (low + high);
 }
@@ -71,17 +67,6 @@ static double dot(const double *x, const double *y, int n) {
     double sum = 0.0;
     for (int i = 0; i < n; i++) sum += x[i] * y[i];
     return sum;
-}
-
-/* W as a full matrix [n][n]. */
-static double *expand(const ct_sparse *w) {
-    size_t n = (size_t)w->n_rows;
-    double *a = ct_new(double, n *n);
-    if (a == NULL) return NULL;
-    for (size_t i = 0; i < n; i++)
-        for (int k = w->begin[i]; k < w->begin[i + 1]; k++)
-            a[i * n + (size_t)w->column[k]] = w->value[k];
-    return a;
 }
 
 /* Clears column k of the symmetric a [n][n] below its subdiagonal by the reflection
@@ -108,26 +93,24 @@ static double reflect_column(double *a, size_t n, size_t k, double *v, double *q
 
 ct_status ct_spectrum_dense(const ct_sparse *w, double *lambda_2, double *lambda_min) {
     size_t n = (size_t)w->n_rows;
-    tridiagonal t = {0};
+    CT_SCOPED(tridiagonal) t = {0};
+    CT_SCOPED_BLOCK(double) a = NULL; /* W as a full matrix [n][n] */
+    CT_SCOPED_BLOCK(double) v = NULL;
+    CT_SCOPED_BLOCK(double) q = NULL;
     CT_TRY(tridiagonal_create((int)n, &t));
-    ct_status status = CT_OK;
-    double *a = expand(w), *v = ct_new(double, n), *q = ct_new(double, n);
-    if (a == NULL || v == NULL || q == NULL) {
-        status = ct_no_memory("a spectrum");
-        goto done;
-    }
+    CT_TRY(ct_make(&a, n * n, "a spectrum"));
+    CT_TRY(ct_make(&v, n, "a spectrum"));
+    CT_TRY(ct_make(&q, n, "a spectrum"));
+    for (size_t i = 0; i < n; i++)
+        for (int k = w->begin[i]; k < w->begin[i + 1]; k++)
+            a[i * n + (size_t)w->column[k]] = w->value[k];
     for (size_t k = 0; k < n; k++) {
         t.d[k] = a[k * n + k];
         if (k + 1 < n) t.e[k] = reflect_column(a, n, k, v, q);
     }
     *lambda_2 = eigenvalue(&t, (int)n - 2);
     *lambda_min = eigenvalue(&t, 0);
-done:
-    ct_free(q);
-    ct_free(v);
-    ct_free(a);
-    tridiagonal_free(&t);
-    return status;
+    return CT_OK;
 }
 
 /* Takes the constant part out of x and returns the length of the rest. */
@@ -194,23 +177,17 @@ static void lanczos(const ct_sparse *w, int max_steps, double *v, double *before
 ct_status ct_spectrum_lanczos(const ct_sparse *w, double *lambda_2, double *lambda_min) {
     int n = w->n_rows;
     double max_steps = fmin(4.0 * n + 100.0, LANCZOS_MAX_WORK / ((double)n + w->begin[n]) + 100.0);
-    tridiagonal t = {0};
+    CT_SCOPED(tridiagonal) t = {0};
+    CT_SCOPED_BLOCK(double) v = NULL;
+    CT_SCOPED_BLOCK(double) before = NULL;
     CT_TRY(tridiagonal_create((int)max_steps, &t));
-    ct_status status = CT_OK;
-    double *v = ct_new(double, (size_t)n), *before = ct_new(double, (size_t)n);
-    if (v == NULL || before == NULL) {
-        status = ct_no_memory("a spectrum");
-        goto done;
-    }
+    CT_TRY(ct_make(&v, (size_t)n, "a spectrum"));
+    CT_TRY(ct_make(&before, (size_t)n, "a spectrum"));
     ct_rng rng;
     ct_rng_init(&rng, 0, CT_RNG_TOPOLOGY, 1, 0, 0); /* agent 0 is the random graphs' own */
     for (int i = 0; i < n; i++) v[i] = ct_rng_normal(&rng);
     double length = deflate(v, n);
     for (int i = 0; i < n; i++) v[i] /= length;
     lanczos(w, (int)max_steps, v, before, &t, lambda_2, lambda_min);
-done:
-    ct_free(before);
-    ct_free(v);
-    tridiagonal_free(&t);
-    return status;
+    return CT_OK;
 }

@@ -22,8 +22,7 @@ static const entry entries[] = {
 
 #define N_ENTRIES (sizeof entries / sizeof *entries)
 
-void ct_topology_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context) {
+void ct_topology_each(ct_name_visit each, void *context) {
     for (size_t i = 0; i < N_ENTRIES; i++) each(context, entries[i].name, entries[i].text);
 }
 
@@ -40,8 +39,7 @@ bool ct_topology_is_denser(const char *spec) {
 }
 
 /* Graphs that change are asked for in the same place. */
-static void each_graph(void (*each)(void *context, const char *name, const char *text),
-                       void *context) {
+static void each_graph(ct_name_visit each, void *context) {
     ct_topology_each(each, context);
     ct_schedule_each(each, context);
 }
@@ -55,23 +53,20 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
     const char *colon = strchr(spec, ':');
     ct_topology_request request = {
         .name = found->name, .argument = colon == NULL ? NULL : colon + 1, .n = n, .seed = seed};
-    ct_topology t = {0};
+    CT_SCOPED(ct_topology) t = {0};
     CT_TRY(found->make(&request, &t));
     CT_TRY(ct_topology_connected(CT_INVAL, spec, &t));
     snprintf(t.name, sizeof t.name, "%.*s", (int)sizeof t.name - 1, spec);
-    *out = t;
+    ct_move(out, &t);
     return CT_OK;
 }
 
 ct_status ct_topology_alloc(int n, int n_entries, ct_topology *out) {
-    ct_topology t = {.n = n};
-    ct_status status = ct_make(&t.begin, (size_t)n + 1, "a graph's agents");
-    if (status == CT_OK) status = ct_make(&t.neighbour, (size_t)n_entries, "a graph's edges");
-    if (status == CT_OK)
-        *out = t;
-    else
-        ct_topology_free(&t);
-    return status;
+    CT_SCOPED(ct_topology) t = {.n = n};
+    CT_TRY(ct_make(&t.begin, (size_t)n + 1, "a graph's agents"));
+    CT_TRY(ct_make(&t.neighbour, (size_t)n_entries, "a graph's edges"));
+    ct_move(out, &t);
+    return CT_OK;
 }
 
 void ct_topology_free(ct_topology *topology) {

@@ -5,12 +5,10 @@
 #ifndef CT_TOPOLOGY_TOPOLOGY_H
 #define CT_TOPOLOGY_TOPOLOGY_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "util/sparse.h"
-#include "util/status.h"
+#include "util/registry.h"
 #include "util/text.h"
 
 #define CT_MAX_AGENTS 65536
@@ -69,8 +67,7 @@ ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool
 /* The first or second binary tree over n agents, which double-binary-tree is made of; no name. */
 ct_status ct_topology_binary_tree(int n, bool is_second, ct_topology *out);
 
-/* Names and one-line descriptions for help and `list`: calls each(context, name, text) in order. */
-void ct_topology_each(void (*each)(void *context, const char *name, const char *text),
-                      void *context);
+/* Names and one-line descriptions for help and `list`: each in order. */
+void ct_topology_each(ct_name_visit each, void *context);
 
 #endif

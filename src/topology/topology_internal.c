@@ -22,6 +22,12 @@ void ct_edges_add(ct_edges *edges, int a, int b) {
     edges->pair[edges->n_pairs++][1] = b;
 }
 
+void ct_edges_add_graph(ct_edges *edges, const ct_topology *t, int first) {
+    for (int i = 0; i < t->n; i++)
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
+            if (t->neighbour[e] > i) ct_edges_add(edges, first + i, first + t->neighbour[e]);
+}
+
 void ct_edges_free(ct_edges *edges) {
     ct_free(edges->pair);
     *edges = (ct_edges){0};
@@ -56,22 +62,21 @@ static void sort_rows_and_drop_doubles(ct_topology *t) {
 }
 
 ct_status ct_edges_finish(ct_edges *edges, ct_topology *out) {
-    ct_status status = edges->status;
-    if (status == CT_OK) status = ct_topology_alloc(edges->n, 2 * (int)edges->n_pairs, out);
-    if (status == CT_OK) {
-        fill_rows(edges, out);
-        sort_rows_and_drop_doubles(out);
-    }
-    ct_edges_free(edges);
-    return status;
+    CT_SCOPED(ct_edges) taken = {0};
+    ct_move(&taken, edges);
+    CT_TRY(taken.status);
+    CT_TRY(ct_topology_alloc(taken.n, 2 * (int)taken.n_pairs, out));
+    fill_rows(&taken, out);
+    sort_rows_and_drop_doubles(out);
+    return CT_OK;
 }
 
 ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached) {
-    int *queue = NULL, n_queued = 1; /* agent 0 */
-    bool *seen = NULL;
-    ct_status status;
-    CT_TRY_GOTO(ct_make(&queue, (size_t)t->n, "a walk through a graph"), status, done);
-    CT_TRY_GOTO(ct_make(&seen, (size_t)t->n, "a walk through a graph"), status, done);
+    CT_SCOPED_BLOCK(int) queue = NULL;
+    CT_SCOPED_BLOCK(bool) seen = NULL;
+    CT_TRY(ct_make(&queue, (size_t)t->n, "a walk through a graph"));
+    CT_TRY(ct_make(&seen, (size_t)t->n, "a walk through a graph"));
+    int n_queued = 1; /* agent 0 */
     seen[0] = true;
     for (int k = 0; k < n_queued; k++) {
         for (int e = t->begin[queue[k]]; e < t->begin[queue[k] + 1]; e++) {
@@ -85,41 +90,33 @@ ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached
     int i = 0;
     while (i < t->n && seen[i]) i++;
     *unreached = i < t->n ? i : -1;
-done:
-    ct_free(seen);
-    ct_free(queue);
-    return status;
+    return CT_OK;
 }
 
-ct_status ct_topology_connected(ct_status refused, const char *what, ct_topology *t) {
+ct_status ct_topology_connected(ct_status refused, const char *what, const ct_topology *t) {
     int unreached = -1;
-    ct_status status = ct_topology_walk(t, NULL, &unreached);
-    if (status == CT_OK && unreached >= 0)
-        status =
-            ct_fail(refused, "%s is not connected: agent %d cannot reach agent 0", what, unreached);
-    if (status != CT_OK) ct_topology_free(t);
-    return status;
+    CT_TRY(ct_topology_walk(t, NULL, &unreached));
+    if (unreached < 0) return CT_OK;
+    return ct_fail(refused, "%s is not connected: agent %d cannot reach agent 0", what, unreached);
 }
 
 ct_status ct_lines_read(const char *path, void *context,
                         ct_status (*each)(void *context, int line, char *text)) {
-    ct_blob blob = {0};
+    CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_file_read(path, MAX_FILE_BYTES, &blob));
-    ct_status status = CT_OK;
     char *text = (char *)blob.bytes, *end = text + blob.n;
-    for (int line = 1; text < end && status == CT_OK; line++) {
+    for (int line = 1; text < end; line++) {
         char *newline = memchr(text, '\n', (size_t)(end - text));
         if (newline == NULL) newline = end; /* where the blob's own 0 byte is */
         if (memchr(text, '\0', (size_t)(newline - text)) != NULL)
-            status = ct_fail(CT_IO, "%s: line %d: a zero byte; is this a text file?", path, line);
+            return ct_fail(CT_IO, "%s: line %d: a zero byte; is this a text file?", path, line);
         *newline = '\0';
         text[strcspn(text, "#")] = '\0';
         char *trimmed = ct_trim(text);
-        if (status == CT_OK && *trimmed != '\0') status = each(context, line, trimmed);
+        if (*trimmed != '\0') CT_TRY(each(context, line, trimmed));
         text = newline + 1;
     }
-    ct_blob_free(&blob);
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_request_no_argument(const ct_topology_request *request) {
@@ -136,9 +133,7 @@ ct_status ct_request_exactly(const ct_topology_request *request, int n) {
 
 static bool parse_shape(const char *text, int64_t *n_rows, int64_t *n_cols) {
     char copy[32];
-    size_t n = strlen(text);
-    if (n >= sizeof copy) return false;
-    memcpy(copy, text, n + 1);
+    if ((size_t)snprintf(copy, sizeof copy, "%s", text) >= sizeof copy) return false;
     char *x = strchr(copy, 'x');
     if (x == NULL) return false;
     *x = '\0';

@@ -3,8 +3,6 @@
 #ifndef CT_TOPOLOGY_INTERNAL_H
 #define CT_TOPOLOGY_INTERNAL_H
 
-#include <stddef.h>
-
 #include "topology/topology.h"
 
 /* What was asked for: name[:argument] for n agents, 1 <= n <= CT_MAX_AGENTS. */
@@ -34,6 +32,8 @@ typedef struct ct_edges {
 
 /* Adds the edge a-b; a == b adds nothing, an edge added twice counts once. */
 void ct_edges_add(ct_edges *edges, int a, int b);
+/* Adds those of a graph whose agent 0 is `first` here. */
+void ct_edges_add_graph(ct_edges *edges, const ct_topology *t, int first);
 /* Turns the edges into *out (without a name) and frees them, whether that succeeds or not. */
 ct_status ct_edges_finish(ct_edges *edges, ct_topology *out);
 void ct_edges_free(ct_edges *edges);
@@ -42,8 +42,8 @@ void ct_edges_free(ct_edges *edges);
  * and the first agent that it does not meet; -1 if the graph is connected. */
 ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached);
 
-/* CT_OK, or `refused` with the first agent that cannot reach agent 0; the graph is freed then. */
-ct_status ct_topology_connected(ct_status refused, const char *what, ct_topology *t);
+/* CT_OK, or `refused` with the first agent that cannot reach agent 0. */
+ct_status ct_topology_connected(ct_status refused, const char *what, const ct_topology *t);
 
 /* Calls `each` for every line of a text file, without its comment (#) and blanks around it, unless
  * nothing is left; CT_IO for zero bytes. */

@@ -1,5 +1,7 @@
 #include "topology/topology_internal.h"
 
+#include "util/memory.h"
+
 /* 0-1-...-(n-1)-0 and nothing else. */
 static bool is_ring(const ct_topology *t) {
     for (int i = 0; i < t->n; i++)
@@ -8,33 +10,20 @@ static bool is_ring(const ct_topology *t) {
     return true;
 }
 
-static void add_all_edges(const ct_topology *t, ct_edges *edges) {
-    for (int i = 0; i < t->n; i++)
-        for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
-            if (t->neighbour[e] > i) ct_edges_add(edges, i, t->neighbour[e]);
-}
-
 ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool *was_tree) {
     bool tree =
         t->begin[t->n] == 2 * (t->n - 1); /* connected, so that this many edges are a tree */
-    ct_edges edges = {.n = t->n};
-    if (tree) {
-        add_all_edges(t, &edges);
-    } else if (is_ring(t)) {
+    CT_SCOPED(ct_edges) edges = {.n = t->n};
+    int unreached; /* none: the graph is connected */
+    if (tree)
+        ct_edges_add_graph(&edges, t, 0);
+    else if (is_ring(t))
         for (int i = 0; i + 1 < t->n; i++) ct_edges_add(&edges, i, i + 1);
-    } else {
-        int unreached; /* none: the graph is connected */
-        ct_status status = ct_topology_walk(t, &edges, &unreached);
-        if (status != CT_OK) {
-            ct_edges_free(&edges);
-            return status;
-        }
-    }
-    ct_topology result = {0};
-    CT_TRY(ct_edges_finish(&edges, &result));
-    snprintf(result.name, sizeof result.name, "%s%.*s", tree ? "" : "tree of ",
-             (int)sizeof result.name - 9, t->name);
-    *out = result;
+    else
+        CT_TRY(ct_topology_walk(t, &edges, &unreached));
+    CT_TRY(ct_edges_finish(&edges, out));
+    snprintf(out->name, sizeof out->name, "%s%.*s", tree ? "" : "tree of ",
+             (int)sizeof out->name - 9, t->name);
     *was_tree = tree;
     return CT_OK;
 }

@@ -59,10 +59,8 @@ ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse 
                        "uniform mixing weights on '%s', where the number of neighbours differs, "
                        "would not be doubly stochastic; use metropolis",
                        t->name);
-    ct_sparse w = {0};
-    CT_TRY(ct_sparse_create(t->n, t->n, t->begin[t->n] + t->n, &w));
-    for (int i = 0; i < t->n; i++) fill_row(t, i, regular && (is_auto || is_uniform), &w);
-    *out = w;
+    CT_TRY(ct_sparse_create(t->n, t->n, t->begin[t->n] + t->n, out));
+    for (int i = 0; i < t->n; i++) fill_row(t, i, regular && (is_auto || is_uniform), out);
     return CT_OK;
 }
 
@@ -96,14 +94,12 @@ ct_status ct_mixing_check(const ct_sparse *w, const ct_topology *t) {
     if (w->n_rows != t->n || w->n_cols != t->n)
         return ct_fail(CT_INVAL, "mixing matrix: %d x %d for %d agents", w->n_rows, w->n_cols,
                        t->n);
-    double *column_sum;
+    CT_SCOPED_BLOCK(double) column_sum = NULL;
     CT_TRY(ct_make(&column_sum, (size_t)t->n, "the check of a mixing matrix"));
-    ct_status status = CT_OK;
-    for (int i = 0; i < t->n && status == CT_OK; i++) status = check_row(w, t, i, column_sum);
-    for (int j = 0; j < t->n && status == CT_OK; j++)
+    for (int i = 0; i < t->n; i++) CT_TRY(check_row(w, t, i, column_sum));
+    for (int j = 0; j < t->n; j++)
         if (!(fabs(column_sum[j] - 1.0) <= TOLERANCE))
-            status =
-                ct_fail(CT_INVAL, "mixing matrix: column %d sums to %.9g, not 1", j, column_sum[j]);
-    ct_free(column_sum);
-    return status;
+            return ct_fail(CT_INVAL, "mixing matrix: column %d sums to %.9g, not 1", j,
+                           column_sum[j]);
+    return CT_OK;
 }

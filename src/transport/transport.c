@@ -11,25 +11,26 @@
 
 /* ---- who is here ---- */
 
+/* The first of these variables that is a number of at least `least`; -1: none is. */
+static int64_t first_number(const char *const *names, int64_t least) {
+    for (int64_t n = 0; *names != NULL; names++) {
+        const char *text = getenv(*names);
+        if (text != NULL && ct_parse_i64(text, &n) && n >= least) return n;
+    }
+    return -1;
+}
+
 int64_t ct_transport_n_launched(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
-                                        "SLURM_STEP_NUM_TASKS"};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        const char *text = getenv(sizes[k]);
-        int64_t n = 0;
-        if (text != NULL && ct_parse_i64(text, &n) && n > 1) return n;
-    }
-    return 1;
+                                        "SLURM_STEP_NUM_TASKS", NULL};
+    int64_t n = first_number(sizes, 2);
+    return n < 0 ? 1 : n;
 }
 
 int ct_transport_launch_rank(void) {
-    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (size_t k = 0; k < sizeof ranks / sizeof *ranks && ct_transport_n_launched() > 1; k++) {
-        const char *text = getenv(ranks[k]);
-        int64_t rank = 0;
-        if (text != NULL && ct_parse_i64(text, &rank)) return (int)rank;
-    }
-    return 0;
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+    int64_t rank = ct_transport_n_launched() > 1 ? first_number(ranks, 0) : 0;
+    return rank > 0 ? (int)rank : 0;
 }
 
 static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
@@ -66,23 +67,20 @@ static ct_status create_rows(ct_transport *t) {
 
 ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out) {
     int rank, n_ranks;
-    ct_transport *t;
+    CT_SCOPED_HANDLE(ct_transport) t = NULL;
     CT_TRY(join(options->kind, n_rows, &rank, &n_ranks));
     CT_TRY(ct_make(&t, 1, "the transport"));
-    *t = (ct_transport){.n_rows = n_rows,
-                        .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
-                        .rank = rank,
-                        .n_ranks = n_ranks,
-                        .timeout_s = options->timeout_s,
-                        .latency_s = options->link_latency_s};
+    *t =
+        (ct_transport){.n_rows = n_rows,
+                       .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
+                       .rank = rank,
+                       .n_ranks = n_ranks,
+                       .timeout_s = options->timeout_s > 0 ? options->timeout_s : DEFAULT_TIMEOUT_S,
+                       .latency_s = options->link_latency_s};
     if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
-    if (t->timeout_s <= 0) t->timeout_s = DEFAULT_TIMEOUT_S;
-    ct_status status = create_rows(t);
-    if (status == CT_OK)
-        *out = t;
-    else
-        ct_transport_free(&t);
-    return status;
+    CT_TRY(create_rows(t));
+    ct_move(out, &t);
+    return CT_OK;
 }
 
 void ct_transport_free(ct_transport **transport) {
@@ -137,15 +135,11 @@ void ct_transport_reset_wait(ct_transport *t) {
 /* ---- routes ---- */
 
 ct_status ct_routes_create(int n, ct_routes *out) {
-    ct_routes routes = {.n = n, .n_room = n};
+    CT_SCOPED(ct_routes) routes = {.n = n, .n_room = n};
     int **const lists[] = {&routes.from, &routes.to, &routes.edge, &routes.halo, &routes.mail};
-    ct_status status = CT_OK;
-    for (int k = 0; k < 5 && status == CT_OK; k++) status = ct_make(lists[k], (size_t)n, "routes");
-    if (status == CT_OK)
-        *out = routes;
-    else
-        ct_routes_free(&routes);
-    return status;
+    for (int k = 0; k < 5; k++) CT_TRY(ct_make(lists[k], (size_t)n, "routes"));
+    ct_move(out, &routes);
+    return CT_OK;
 }
 
 void ct_routes_free(ct_routes *routes) {
@@ -201,7 +195,7 @@ static int larger(int a, int b) {
 static ct_status count_sent(const ct_transport *t, const ct_routes *r, int *out) {
     ct_span rows = ct_transport_own(t);
     size_t n_ranks = (size_t)t->n_ranks;
-    bool *is_counted;
+    CT_SCOPED_BLOCK(bool) is_counted = NULL;
     CT_TRY(ct_make(&is_counted, (size_t)rows.n * n_ranks, "the routes between ranks"));
     *out = 0;
     for (int k = 0; k < r->n; k++) {
@@ -211,7 +205,6 @@ static ct_status count_sent(const ct_transport *t, const ct_routes *r, int *out)
         *out += r->by_edge || !*counted;
         *counted = true;
     }
-    ct_free(is_counted);
     return CT_OK;
 }
 

@@ -7,8 +7,6 @@
 #ifndef CT_TRANSPORT_TRANSPORT_H
 #define CT_TRANSPORT_TRANSPORT_H
 
-#include <stdint.h>
-
 #include "backend/backend.h"
 #include "util/status.h"
 

@@ -14,17 +14,13 @@
 
 #define CHUNK_BYTES ((size_t)1 << 16)
 
-static ct_status system_failure(const char *path) {
-    return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-}
-
 /* What an open file holds, as long as it was when it was opened. */
 static ct_status read_plain(int fd, const char *path, size_t size, ct_blob *out) {
     CT_TRY(ct_make(&out->bytes, size + 1, path));
     while (out->n < size) {
         ssize_t got = read(fd, out->bytes + out->n, size - out->n);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return system_failure(path);
+        if (got < 0) return ct_file_failed(path);
         if (got == 0) break; /* it became shorter */
         out->n += (size_t)got;
     }
@@ -44,79 +40,77 @@ static ct_status make_room(const char *path, size_t max_bytes, size_t *capacity,
     return CT_OK;
 }
 
+static void end_inflate(z_stream *z) {
+    inflateEnd(z);
+}
+
 /* Gzip members one after another; nothing else may follow. */
-static ct_status inflate_all(const char *path, z_stream *z, const ct_blob *packed, size_t max_bytes,
+static ct_status inflate_all(const char *path, const ct_blob *packed, size_t max_bytes,
                              ct_blob *out) {
     const size_t piece = (size_t)1 << 30; /* zlib counts in 32 bits */
     size_t capacity = 0, at = 0;
     int code = Z_OK;
+    CT_SCOPED_BY(end_inflate, z_stream) z = {0};
+    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return ct_no_memory(path);
     while (code != Z_STREAM_END || at < packed->n) {
-        if (code == Z_STREAM_END && inflateReset(z) != Z_OK) return ct_no_memory(path);
+        if (code == Z_STREAM_END && inflateReset(&z) != Z_OK) return ct_no_memory(path);
         CT_TRY(make_room(path, max_bytes, &capacity, out));
         size_t n_in = packed->n - at < piece ? packed->n - at : piece;
         size_t n_out = capacity - out->n < piece ? capacity - out->n : piece;
-        z->next_in = packed->bytes + at;
-        z->avail_in = (uInt)n_in;
-        z->next_out = out->bytes + out->n;
-        z->avail_out = (uInt)n_out;
-        code = inflate(z, Z_NO_FLUSH);
-        at += n_in - z->avail_in;
-        out->n += n_out - z->avail_out;
+        z.next_in = packed->bytes + at;
+        z.avail_in = (uInt)n_in;
+        z.next_out = out->bytes + out->n;
+        z.avail_out = (uInt)n_out;
+        code = inflate(&z, Z_NO_FLUSH);
+        at += n_in - z.avail_in;
+        out->n += n_out - z.avail_out;
         if (code == Z_MEM_ERROR) return ct_no_memory(path);
         if (code == Z_BUF_ERROR)
             return ct_fail(CT_IO, "%s: gzip data ends too early (cut download?)", path);
         if (code != Z_OK && code != Z_STREAM_END)
             return ct_fail(CT_IO, "%s: damaged gzip data (%s)", path,
-                           z->msg != NULL ? z->msg : "unreadable");
+                           z.msg != NULL ? z.msg : "unreadable");
         if (out->n > max_bytes)
             return ct_fail(CT_IO, "%s: more than the %zu bytes allowed here", path, max_bytes);
     }
     return CT_OK;
 }
 
-static ct_status unpack(const char *path, size_t max_bytes, ct_blob *file) {
-    z_stream z = {0};
-    ct_blob whole = {0};
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return ct_no_memory(path);
-    ct_status status = inflate_all(path, &z, file, max_bytes, &whole);
-    inflateEnd(&z);
-    ct_blob_free(file);
-    *file = whole;
-    return status;
-}
-
 static ct_status read_open_file(int fd, const char *path, size_t max_bytes, ct_blob *out) {
     struct stat info;
-    if (fstat(fd, &info) != 0) return system_failure(path);
+    if (fstat(fd, &info) != 0) return ct_file_failed(path);
     if (!S_ISREG(info.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", path);
     uint8_t magic[2];
     ssize_t n_magic = pread(fd, magic, sizeof magic, 0);
-    if (n_magic < 0) return system_failure(path);
+    if (n_magic < 0) return ct_file_failed(path);
     bool is_packed = n_magic == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     /* What does not pack becomes a little longer. */
     if ((uintmax_t)info.st_size > max_bytes + (is_packed ? max_bytes / 64 + CHUNK_BYTES : 0))
         return ct_fail(CT_IO, "%s: %jd bytes, more than the %zu allowed here", path,
                        (intmax_t)info.st_size, max_bytes);
-    CT_TRY(read_plain(fd, path, (size_t)info.st_size, out));
-    return is_packed ? unpack(path, max_bytes, out) : CT_OK;
+    if (!is_packed) return read_plain(fd, path, (size_t)info.st_size, out);
+    CT_SCOPED(ct_blob) packed = {0};
+    CT_TRY(read_plain(fd, path, (size_t)info.st_size, &packed));
+    return inflate_all(path, &packed, max_bytes, out);
 }
 
 ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out) {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not make us wait */
-    if (fd < 0) return system_failure(path);
-    ct_blob blob = {0};
-    ct_status status = read_open_file(fd, path, max_bytes, &blob);
-    close(fd);
-    if (status == CT_OK)
-        *out = blob;
-    else
-        ct_blob_free(&blob);
-    return status;
+    /* a pipe must not make us wait */
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return ct_file_failed(path);
+    CT_SCOPED(ct_blob) blob = {0};
+    CT_TRY(read_open_file(fd, path, max_bytes, &blob));
+    ct_move(out, &blob);
+    return CT_OK;
 }
 
 void ct_blob_free(ct_blob *blob) {
     ct_free(blob->bytes);
     *blob = (ct_blob){0};
+}
+
+ct_lines ct_blob_lines(const ct_blob *blob) {
+    return (ct_lines){.rest = (char *)blob->bytes, .end = (char *)blob->bytes + blob->n};
 }
 
 struct ct_writer {
@@ -146,20 +140,17 @@ static ct_status open_part(ct_writer *writer) {
 }
 
 ct_status ct_writer_open(const char *path, ct_writer **out) {
-    ct_writer *writer = NULL;
+    CT_SCOPED_BY(ct_writer_abandon, ct_writer *) writer = NULL;
     CT_TRY(ct_make(&writer, 1, path));
     writer->path = ct_path_in("", path);
-    ct_status status = open_part(writer);
-    if (status == CT_OK)
-        *out = writer;
-    else
-        ct_writer_abandon(&writer);
-    return status;
+    CT_TRY(open_part(writer));
+    ct_move(out, &writer);
+    return CT_OK;
 }
 
 ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n) {
     if (n == 0 || fwrite(bytes, 1, n, writer->file) == n) return CT_OK;
-    return system_failure(writer->path.text);
+    return ct_file_failed(writer->path.text);
 }
 
 /* A rename is durable once its directory is; a file system that cannot sync one has no say here. */
@@ -168,31 +159,23 @@ static void sync_directory(const char *path) {
     char *slash = strrchr(dir.text, '/');
     if (slash == dir.text) slash++;
     if (slash != NULL) *slash = '\0';
-    int fd = open(slash != NULL ? dir.text : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
+    CT_SCOPED_BY(ct_fd_close, int)
+    fd = open(slash != NULL ? dir.text : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) fsync(fd);
 }
 
 /* Closes the writer whatever happens; after a failure nothing is left of it. */
 ct_status ct_writer_commit(ct_writer **writer) {
-    ct_writer *w = *writer;
-    ct_status status = CT_OK;
-    if (ferror(w->file)) {
-        status = ct_fail(CT_IO, "%s: an earlier write failed", w->path.text);
-    } else if (fflush(w->file) != 0 || (!w->is_passing && fsync(fileno(w->file)) != 0)) {
-        status = system_failure(w->path.text);
-    }
-    if (fclose(w->file) != 0 && status == CT_OK) status = system_failure(w->path.text);
-    w->file = NULL;
-    if (status == CT_OK && rename(w->part.text, w->path.text) != 0)
-        status = system_failure(w->path.text);
-    if (status == CT_OK) {
-        w->part.text[0] = '\0';
-        if (!w->is_passing) sync_directory(w->path.text);
-    }
-    ct_writer_abandon(writer);
-    return status;
+    CT_SCOPED_BY(ct_writer_abandon, ct_writer *) w = ct_take(writer);
+    const char *path = w->path.text;
+    if (ferror(w->file)) return ct_fail(CT_IO, "%s: an earlier write failed", path);
+    if (fflush(w->file) != 0 || (!w->is_passing && fsync(fileno(w->file)) != 0))
+        return ct_file_failed(path);
+    if (fclose(ct_take(&w->file)) != 0 || rename(w->part.text, path) != 0)
+        return ct_file_failed(path);
+    w->part.text[0] = '\0';
+    if (!w->is_passing) sync_directory(path);
+    return CT_OK;
 }
 
 void ct_writer_abandon(ct_writer **writer) {
@@ -205,13 +188,11 @@ void ct_writer_abandon(ct_writer **writer) {
 }
 
 static ct_status write_whole(const char *path, const void *bytes, size_t n, bool is_passing) {
-    ct_writer *writer = NULL;
+    CT_SCOPED_BY(ct_writer_abandon, ct_writer *) writer = NULL;
     CT_TRY(ct_writer_open(path, &writer));
     writer->is_passing = is_passing;
-    ct_status status = ct_writer_add(writer, bytes, n);
-    if (status == CT_OK) return ct_writer_commit(&writer);
-    ct_writer_abandon(&writer);
-    return status;
+    CT_TRY(ct_writer_add(writer, bytes, n));
+    return ct_writer_commit(&writer);
 }
 
 ct_status ct_file_write(const char *path, const void *bytes, size_t n) {
@@ -224,7 +205,7 @@ ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
 
 ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
     FILE *f = fopen(path, "ab");
-    if (f == NULL) return system_failure(path);
+    if (f == NULL) return ct_file_failed(path);
     setvbuf(f, NULL, _IOFBF, n + 1);
     bool ok = fwrite(bytes, 1, n, f) == n && fflush(f) == 0;
     int reason = errno;
@@ -233,10 +214,8 @@ ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
 }
 
 size_t ct_file_head(const char *path, void *bytes, size_t n) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return 0;
-    ssize_t got = read(fd, bytes, n);
-    close(fd);
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd >= 0 ? read(fd, bytes, n) : 0;
     return got > 0 ? (size_t)got : 0;
 }
 
@@ -292,8 +271,21 @@ bool ct_dir_lock(const char *path, int *lock) {
 }
 
 void ct_dir_unlock(int *lock) {
-    if (*lock >= 0) close(*lock);
-    *lock = -1;
+    ct_fd_close(lock);
+}
+
+ct_status ct_file_failed(const char *path) {
+    return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+}
+
+void ct_fd_close(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+void ct_stream_close(FILE **stream) {
+    if (*stream != NULL) fclose(*stream);
+    *stream = NULL;
 }
 
 char *ct_path_join(const char *dir, const char *name) {

@@ -3,11 +3,10 @@
 #ifndef CT_UTIL_FILE_H
 #define CT_UTIL_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 
 #include "util/status.h"
+#include "util/text.h"
 
 /* The content of a file; `bytes` has one 0 byte more than `n`, so that text can be read as a
  * string. */
@@ -21,6 +20,8 @@ typedef struct ct_blob {
  * (unpacked) than `max_bytes`. */
 ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out);
 void ct_blob_free(ct_blob *blob);
+/* Its lines, which change it. */
+ct_lines ct_blob_lines(const ct_blob *blob);
 
 /* Writes to a temporary name beside `path`, syncs and renames. On failure nothing changes at `path`
  * and the temporary file is gone. */
@@ -64,6 +65,12 @@ typedef struct ct_path {
     char text[4104];
 } ct_path;
 ct_path ct_path_in(const char *dir, const char *name);
+
+/* CT_IO: "<path>: <what errno says>". */
+ct_status ct_file_failed(const char *path);
+/* For CT_SCOPED_BY: what was opened, if it was. */
+void ct_fd_close(int *fd);
+void ct_stream_close(FILE **stream);
 
 /* CRC-32 (the zlib and PNG one), continued from `crc`; start with 0. */
 uint32_t ct_crc32(uint32_t crc, const void *bytes, size_t n);

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,17 +186,15 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 static ct_status check_keys(const reader *r, const ct_json *object) {
-    const char **keys = NULL;
+    CT_SCOPED_BLOCK(const char *) keys = NULL;
     size_t n = 0;
     CT_TRY(ct_make(&keys, object->n_children, r->what));
     for (const ct_json *c = object->child; c != NULL; c = c->next) keys[n++] = c->key;
     qsort(keys, n, sizeof *keys, compare_keys);
-    ct_status status = CT_OK;
-    for (size_t i = 1; i < n && status == CT_OK; i++)
+    for (size_t i = 1; i < n; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0)
-            status = ct_fail(CT_IO, "%s: the key \"%.100s\" appears twice", r->what, keys[i]);
-    ct_free(keys);
-    return status;
+            return ct_fail(CT_IO, "%s: the key \"%.100s\" appears twice", r->what, keys[i]);
+    return CT_OK;
 }
 
 /* The arrays and objects that are open, outermost first, and the last child of each. */
@@ -274,17 +271,14 @@ static ct_json *node_with(size_t n) {
 }
 
 ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out) {
-    ct_json *root = n < SIZE_MAX ? node_with(n + 1) : NULL;
+    CT_SCOPED_HANDLE(ct_json) root = n < SIZE_MAX ? node_with(n + 1) : NULL;
     if (root == NULL) return ct_no_memory(what);
     char *copy = (char *)(root + 1);
     if (n > 0) memcpy(copy, text, n);
     reader r = {.at = copy, .begin = copy, .end = copy + n, .text = text, .what = what};
-    ct_status status = read_document(&r, root);
-    if (status == CT_OK)
-        *out = root;
-    else
-        ct_json_free(&root);
-    return status;
+    CT_TRY(read_document(&r, root));
+    ct_move(out, &root);
+    return CT_OK;
 }
 
 /* Without recursion: the children of a node are put in front of what is still to be freed. */

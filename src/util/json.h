@@ -3,9 +3,6 @@
 #ifndef CT_UTIL_JSON_H
 #define CT_UTIL_JSON_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "util/status.h"
 #include "util/text.h"
 

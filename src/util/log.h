@@ -3,8 +3,6 @@
 #ifndef CT_UTIL_LOG_H
 #define CT_UTIL_LOG_H
 
-#include <stdbool.h>
-
 #include "util/status.h"
 
 typedef enum ct_level {

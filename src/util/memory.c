@@ -116,14 +116,11 @@ double ct_seconds(void) {
 }
 
 void ct_free_scoped(void *pointer) {
-    void *block;
-    memcpy(&block, pointer, sizeof block);
-    ct_free(block);
+    ct_free(get_pointer(pointer));
 }
 
 void *ct_take(void *pointer) {
-    void *block, *none = NULL;
-    memcpy(&block, pointer, sizeof block);
-    memcpy(pointer, &none, sizeof none);
+    void *block = get_pointer(pointer);
+    set_pointer(pointer, NULL);
     return block;
 }

@@ -3,8 +3,7 @@
 #ifndef CT_UTIL_MEMORY_H
 #define CT_UTIL_MEMORY_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 
 #include "util/status.h"
 
@@ -49,16 +48,20 @@ void ct_free(void *block);
 
 /* What a function owns until it returns, whichever way it does: freed at the end of the scope, in
  * reverse order. A struct must be zeroed and a pointer NULL before anything can fail; what is given
- * to the caller is taken out (ct_take, or the struct copied and zeroed).
+ * to the caller is taken out (ct_move, ct_take).
  *   CT_SCOPED(ct_text) text = {0};           ct_text_free(&text)
  *   CT_SCOPED_HANDLE(ct_json) json = NULL;   ct_json_free(&json)
- *   CT_SCOPED_BLOCK(float) row = NULL;       ct_free(row) */
-#define CT_SCOPED(type)        __attribute__((cleanup(type##_free))) type
-#define CT_SCOPED_HANDLE(type) __attribute__((cleanup(type##_free))) type *
-#define CT_SCOPED_BLOCK(type)  __attribute__((cleanup(ct_free_scoped))) type *
+ *   CT_SCOPED_BLOCK(float) row = NULL;       ct_free(row)
+ *   CT_SCOPED_BY(ct_pack_close, ct_pack *) pack = NULL;   ct_pack_close(&pack) */
+#define CT_SCOPED(type)         __attribute__((cleanup(type##_free))) type
+#define CT_SCOPED_HANDLE(type)  __attribute__((cleanup(type##_free))) type *
+#define CT_SCOPED_BLOCK(type)   __attribute__((cleanup(ct_free_scoped))) type *
+#define CT_SCOPED_BY(end, type) __attribute__((cleanup(end))) type
 void ct_free_scoped(void *pointer); /* the address of a pointer to a block */
 /* The block that *pointer has, which forgets it. */
 void *ct_take(void *pointer);
+/* *to = *from, a struct or a pointer, which is zeroed. */
+#define ct_move(to, from) (*(to) = *(from), (void)memset((from), 0, sizeof *(from)))
 
 /* Seconds on a clock that only goes forward. */
 double ct_seconds(void);

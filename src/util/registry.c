@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/text.h"
 
 bool ct_spec_is(const char *spec, const char *name) {
@@ -17,12 +18,9 @@ static void add_name(void *context, const char *name, const char *text) {
 
 ct_status ct_unknown_name(const char *option, const char *name, const char *more,
                           ct_registry_each list) {
-    ct_text known = {0};
+    CT_SCOPED(ct_text) known = {0};
     if (more != NULL) ct_text_add(&known, "%s", more);
     list(add_name, &known);
-    ct_status status = ct_text_status(&known);
-    if (status == CT_OK)
-        status = ct_refuse(option, "no @%s '%.100s'; known: %s", option, name, known.chars);
-    ct_text_free(&known);
-    return status;
+    CT_TRY(ct_text_status(&known));
+    return ct_refuse(option, "no @%s '%.100s'; known: %s", option, name, known.chars);
 }

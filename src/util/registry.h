@@ -2,13 +2,11 @@
 #ifndef CT_UTIL_REGISTRY_H
 #define CT_UTIL_REGISTRY_H
 
-#include <stdbool.h>
-
 #include "util/status.h"
 
 /* Calls each(context, name, text) for every entry of a list, in its order. */
-typedef void (*ct_registry_each)(void (*each)(void *context, const char *name, const char *text),
-                                 void *context);
+typedef void (*ct_name_visit)(void *context, const char *name, const char *text);
+typedef void (*ct_registry_each)(ct_name_visit each, void *context);
 
 /* A spec is `name` or `name:argument`: is it that name's? */
 bool ct_spec_is(const char *spec, const char *name);

@@ -1,7 +1,6 @@
 #include "util/safetensors.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,49 +166,36 @@ static ct_status check_spans(const source *s, span *spans, const ct_tensors *ten
 }
 
 static ct_status read_entries(const source *s, const ct_json *header, ct_tensors *out) {
-    span *spans = NULL;
+    CT_SCOPED_BLOCK(span) spans = NULL;
     CT_TRY(ct_make(&out->items, header->n_children, s->path));
-    ct_status status = ct_make(&spans, header->n_children, s->path);
-    for (const ct_json *e = header->child; e != NULL && status == CT_OK; e = e->next) {
+    CT_TRY(ct_make(&spans, header->n_children, s->path));
+    for (const ct_json *e = header->child; e != NULL; e = e->next) {
         if (strcmp(e->key, METADATA) == 0) {
-            status = check_metadata(s, e);
+            CT_TRY(check_metadata(s, e));
             continue;
         }
         size_t k = out->n++; /* counted first: a failed one is freed with the others */
         spans[k].index = k;
-        status = read_tensor(s, e, &out->items[k], &spans[k]);
+        CT_TRY(read_tensor(s, e, &out->items[k], &spans[k]));
     }
-    if (status == CT_OK) status = check_spans(s, spans, out);
-    ct_free(spans);
-    return status;
-}
-
-static ct_status read_file(const char *path, const ct_blob *blob, ct_tensors *out) {
-    if (blob->n < 8) return ct_fail(CT_IO, "%s: too short for a safetensors file", path);
-    uint64_t n_header = load_u64(blob->bytes);
-    if (n_header > blob->n - 8 || n_header > MAX_HEADER_BYTES)
-        return ct_fail(CT_IO, "%s: not a safetensors file, or cut off in its header", path);
-    ct_json *header = NULL;
-    CT_TRY(ct_json_parse((const char *)blob->bytes + 8, (size_t)n_header, path, &header));
-    source s = {path, blob->bytes + 8 + n_header, blob->n - 8 - (size_t)n_header};
-    ct_status status = header->kind == CT_JSON_OBJECT
-                           ? read_entries(&s, header, out)
-                           : ct_fail(CT_IO, "%s: the safetensors header is not an object", path);
-    ct_json_free(&header);
-    return status;
+    return check_spans(s, spans, out);
 }
 
 ct_status ct_tensors_read(const char *path, ct_tensors *out) {
-    ct_blob blob = {0};
-    ct_tensors tensors = {0};
+    CT_SCOPED(ct_blob) blob = {0};
+    CT_SCOPED(ct_tensors) tensors = {0};
+    CT_SCOPED_HANDLE(ct_json) header = NULL;
     CT_TRY(ct_file_read(path, SIZE_MAX / 4, &blob));
-    ct_status status = read_file(path, &blob, &tensors);
-    ct_blob_free(&blob);
-    if (status != CT_OK) {
-        ct_tensors_free(&tensors);
-        return status;
-    }
-    *out = tensors;
+    if (blob.n < 8) return ct_fail(CT_IO, "%s: too short for a safetensors file", path);
+    uint64_t n_header = load_u64(blob.bytes);
+    if (n_header > blob.n - 8 || n_header > MAX_HEADER_BYTES)
+        return ct_fail(CT_IO, "%s: not a safetensors file, or cut off in its header", path);
+    CT_TRY(ct_json_parse((const char *)blob.bytes + 8, (size_t)n_header, path, &header));
+    if (header->kind != CT_JSON_OBJECT)
+        return ct_fail(CT_IO, "%s: the safetensors header is not an object", path);
+    source s = {path, blob.bytes + 8 + n_header, blob.n - 8 - (size_t)n_header};
+    CT_TRY(read_entries(&s, header, &tensors));
+    ct_move(out, &tensors);
     return CT_OK;
 }
 
@@ -258,10 +244,9 @@ static ct_status make_header(const char *path, const ct_tensor *items, size_t n,
     ct_text_add(out, "}");
     while (!out->failed && out->n % 8 != 0) ct_text_add(out, " ");
     CT_TRY(ct_text_status(out));
-    ct_json *again = NULL; /* two tensors of one name would make a file nobody can read */
-    CT_TRY(ct_json_parse(out->chars, out->n, path, &again));
-    ct_json_free(&again);
-    return CT_OK;
+    CT_SCOPED_HANDLE(ct_json) again = NULL;
+    /* two tensors of one name would make a file nobody can read */
+    return ct_json_parse(out->chars, out->n, path, &again);
 }
 
 static void store_u32(uint32_t value, uint8_t *b) {
@@ -283,25 +268,16 @@ static ct_status write_values(ct_writer *writer, const float *values, size_t n) 
     return CT_OK;
 }
 
-static ct_status write_file(ct_writer *writer, const ct_text *header, const ct_tensor *items,
-                            size_t n) {
-    uint8_t length[8];
-    store_u32((uint32_t)header->n, length);
-    store_u32((uint32_t)((uint64_t)header->n >> 32), length + 4);
-    CT_TRY(ct_writer_add(writer, length, sizeof length));
-    CT_TRY(ct_writer_add(writer, header->chars, header->n));
-    for (size_t i = 0; i < n; i++) CT_TRY(write_values(writer, items[i].values, items[i].count));
-    return CT_OK;
-}
-
 ct_status ct_tensors_write(const char *path, const ct_tensor *items, size_t n) {
-    ct_text header = {0};
-    ct_writer *writer = NULL;
-    ct_status status = make_header(path, items, n, &header);
-    if (status == CT_OK) status = ct_writer_open(path, &writer);
-    if (status == CT_OK) status = write_file(writer, &header, items, n);
-    if (status == CT_OK) status = ct_writer_commit(&writer);
-    ct_writer_abandon(&writer);
-    ct_text_free(&header);
-    return status;
+    CT_SCOPED(ct_text) header = {0};
+    CT_SCOPED_BY(ct_writer_abandon, ct_writer *) writer = NULL;
+    uint8_t length[8];
+    CT_TRY(make_header(path, items, n, &header));
+    CT_TRY(ct_writer_open(path, &writer));
+    store_u32((uint32_t)header.n, length);
+    store_u32((uint32_t)((uint64_t)header.n >> 32), length + 4);
+    CT_TRY(ct_writer_add(writer, length, sizeof length));
+    CT_TRY(ct_writer_add(writer, header.chars, header.n));
+    for (size_t i = 0; i < n; i++) CT_TRY(write_values(writer, items[i].values, items[i].count));
+    return ct_writer_commit(&writer);
 }

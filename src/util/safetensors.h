@@ -4,9 +4,6 @@
 #ifndef CT_UTIL_SAFETENSORS_H
 #define CT_UTIL_SAFETENSORS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 #define CT_TENSOR_MAX_DIMS 8

@@ -1,9 +1,6 @@
 #include "util/sha256.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "util/file.h"
 #include "util/memory.h"
 
 #define CHUNK ((size_t)1 << 18)
@@ -136,19 +133,14 @@ void ct_digest_text(ct_digest *d, char out[CT_DIGEST_TEXT]) {
 }
 
 ct_status ct_digest_file(const char *path, ct_digest_kind kind, char out[CT_DIGEST_TEXT]) {
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    uint8_t *chunk = NULL;
-    ct_status status = ct_make(&chunk, CHUNK, path);
+    CT_SCOPED_BY(ct_stream_close, FILE *) f = fopen(path, "rb");
+    if (f == NULL) return ct_file_failed(path);
+    CT_SCOPED_BLOCK(uint8_t) chunk = NULL;
+    CT_TRY(ct_make(&chunk, CHUNK, path));
     ct_digest d;
     ct_digest_init(&d, kind);
-    for (size_t n = 1; status == CT_OK && n > 0;) {
-        n = fread(chunk, 1, CHUNK, f);
-        ct_digest_add(&d, chunk, n);
-    }
-    if (status == CT_OK && ferror(f)) status = ct_fail(CT_IO, "%s: %s", path, strerror(errno));
-    if (status == CT_OK) ct_digest_text(&d, out);
-    ct_free(chunk);
-    fclose(f);
-    return status;
+    for (size_t n; (n = fread(chunk, 1, CHUNK, f)) > 0;) ct_digest_add(&d, chunk, n);
+    if (ferror(f)) return ct_file_failed(path);
+    ct_digest_text(&d, out);
+    return CT_OK;
 }

@@ -2,9 +2,6 @@
 #ifndef CT_UTIL_SHA256_H
 #define CT_UTIL_SHA256_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 typedef enum ct_digest_kind { CT_MD5, CT_SHA256 } ct_digest_kind;

@@ -8,15 +8,12 @@ ct_status ct_sparse_create(int n_rows, int n_cols, int n_entries, ct_sparse *out
     if (n_rows < 0 || n_cols < 0 || n_entries < 0)
         return ct_fail(CT_INVAL, "a sparse matrix of %d x %d with %d entries cannot be", n_rows,
                        n_cols, n_entries);
-    ct_sparse matrix = {.n_rows = n_rows, .n_cols = n_cols};
-    ct_status status = ct_make(&matrix.begin, (size_t)n_rows + 1, "a sparse matrix");
-    if (status == CT_OK) status = ct_make(&matrix.column, (size_t)n_entries, "a sparse matrix");
-    if (status == CT_OK) status = ct_make(&matrix.value, (size_t)n_entries, "a sparse matrix");
-    if (status == CT_OK)
-        *out = matrix;
-    else
-        ct_sparse_free(&matrix);
-    return status;
+    CT_SCOPED(ct_sparse) matrix = {.n_rows = n_rows, .n_cols = n_cols};
+    CT_TRY(ct_make(&matrix.begin, (size_t)n_rows + 1, "a sparse matrix"));
+    CT_TRY(ct_make(&matrix.column, (size_t)n_entries, "a sparse matrix"));
+    CT_TRY(ct_make(&matrix.value, (size_t)n_entries, "a sparse matrix"));
+    ct_move(out, &matrix);
+    return CT_OK;
 }
 
 ct_status ct_sparse_diagonal(int n, ct_sparse *out) {

@@ -2,8 +2,6 @@
 #ifndef CT_UTIL_SPARSE_H
 #define CT_UTIL_SPARSE_H
 
-#include <stddef.h>
-
 #include "util/status.h"
 
 typedef struct ct_sparse {

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,31 +35,19 @@ ct_status ct_error_end(ct_error *error, ct_status status) {
     return status;
 }
 
-static void say(const char *about, const char *format, va_list args) {
+ct_status ct_fail_about(ct_status status, const char *about, const char *format, ...) {
     ct_error *error = ct_error_place();
-    if (error == NULL) return;
+    if (error == NULL) return status;
+    va_list args;
+    va_start(args, format);
     pthread_mutex_lock(&lock);
     if (error->text[0] == '\0') {
         snprintf(error->about, sizeof error->about, "%s", about);
         vsnprintf(error->text, sizeof error->text, format, args);
     }
     pthread_mutex_unlock(&lock);
-}
-
-ct_status ct_fail(ct_status status, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say("", format, args);
     va_end(args);
     return status;
-}
-
-ct_status ct_refuse(const char *option, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(option, format, args);
-    va_end(args);
-    return CT_INVAL;
 }
 
 ct_status ct_no_memory(const char *what) {
@@ -77,16 +64,8 @@ static bool names_option(const ct_error *error) {
     return n == 0;
 }
 
-static ct_status fail_with(const ct_error *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(error->about, format, args);
-    va_end(args);
-    return error->status;
-}
-
 ct_status ct_fail_again(const ct_error *error) {
-    return fail_with(error, "%s", error->text);
+    return ct_fail_about(error->status, error->about, "%s", error->text);
 }
 
 ct_status ct_fail_in(const ct_error *error, const char *place, ...) {
@@ -95,8 +74,9 @@ ct_status ct_fail_in(const ct_error *error, const char *place, ...) {
     va_start(args, place);
     vsnprintf(where, sizeof where, place, args);
     va_end(args);
-    if (names_option(error)) return fail_with(error, "%s: %s", where, error->text);
-    return fail_with(error, "%s: @%s: %s", where, error->about, error->text);
+    bool is_named = names_option(error);
+    return ct_fail_about(error->status, error->about, "%s: %s%s%s%s", where, is_named ? "" : "@",
+                         is_named ? "" : error->about, is_named ? "" : ": ", error->text);
 }
 
 void ct_spell(const char *text, const char *dashes, char *out, size_t size) {

@@ -9,7 +9,10 @@
 #ifndef CT_UTIL_STATUS_H
 #define CT_UTIL_STATUS_H
 
+/* Every header of ours includes this one; what nearly all of them need comes with it. */
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum ct_status {
     CT_OK = 0,
@@ -36,9 +39,11 @@ typedef struct ct_error {
 #endif
 
 /* Says why, unless something was said before, and returns `status`. */
-ct_status ct_fail(ct_status status, const char *format, ...) CT_PRINTF(2, 3);
+#define ct_fail(status, ...) ct_fail_about((status), "", __VA_ARGS__)
 /* The same about an option; CT_INVAL. */
-ct_status ct_refuse(const char *option, const char *format, ...) CT_PRINTF(2, 3);
+#define ct_refuse(option, ...) ct_fail_about(CT_INVAL, (option), __VA_ARGS__)
+ct_status ct_fail_about(ct_status status, const char *about, const char *format, ...)
+    CT_PRINTF(3, 4);
 /* There is no memory for `what`; CT_NOMEM. */
 ct_status ct_no_memory(const char *what);
 

@@ -57,51 +57,22 @@ static const char *skip_blanks(const char *at) {
     return at;
 }
 
-static const char *skip_digits(const char *at) {
-    while (isdigit((unsigned char)*at)) at++;
-    return at;
-}
-
-static const char *skip_sign(const char *at) {
-    return *at == '+' || *at == '-' ? at + 1 : at;
-}
-
 bool ct_parse_i64(const char *text, int64_t *out) {
     const char *begin = skip_blanks(text);
-    const char *digits = skip_sign(begin);
-    const char *end = skip_digits(digits);
-    if (end == digits || *skip_blanks(end) != '\0') return false;
+    char *end;
     errno = 0;
-    long long value = strtoll(begin, NULL, 10);
-    if (errno == ERANGE) return false;
+    long long value = strtoll(begin, &end, 10);
+    if (end == begin || *skip_blanks(end) != '\0' || errno == ERANGE) return false;
     *out = value;
     return true;
 }
 
-/* The end of [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the point;
- * NULL if the text does not begin with such a number. */
-static const char *skip_decimal(const char *at) {
-    const char *whole = skip_sign(at);
-    at = skip_digits(whole);
-    bool any = at != whole;
-    if (*at == '.') {
-        const char *fraction = at + 1;
-        at = skip_digits(fraction);
-        any = any || at != fraction;
-    }
-    if (!any) return NULL;
-    if (*at != 'e' && *at != 'E') return at;
-    const char *exponent = skip_sign(at + 1);
-    at = skip_digits(exponent);
-    return at == exponent ? NULL : at;
-}
-
 bool ct_parse_double(const char *text, double *out) {
     const char *begin = skip_blanks(text);
-    const char *end = skip_decimal(begin);
-    if (end == NULL || *skip_blanks(end) != '\0') return false;
-    double value = strtod(begin, NULL);
-    if (!isfinite(value)) return false;
+    char *end;
+    double value = strtod(begin, &end);
+    bool is_plain = end != begin && strspn(begin, "+-.0123456789eE") == (size_t)(end - begin);
+    if (!is_plain || *skip_blanks(end) != '\0' || !isfinite(value)) return false;
     *out = value;
     return true;
 }
@@ -122,17 +93,15 @@ bool ct_parse_bool(const char *text, bool *out) {
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context) {
     if (*skip_blanks(list) == '\0') return CT_OK;
-    char *copy = NULL;
+    CT_SCOPED_BLOCK(char) copy = NULL;
     CT_TRY(ct_make_text(&copy, list));
-    ct_status status = CT_OK;
-    for (char *field = copy; field != NULL && status == CT_OK;) {
+    for (char *field = copy; field != NULL;) {
         char *comma = strchr(field, ',');
         if (comma != NULL) *comma = '\0';
-        status = each(context, ct_trim(field));
+        CT_TRY(each(context, ct_trim(field)));
         field = comma == NULL ? NULL : comma + 1;
     }
-    ct_free(copy);
-    return status;
+    return CT_OK;
 }
 
 char *ct_lines_next(ct_lines *lines) {
@@ -156,7 +125,7 @@ static size_t smaller(size_t a, size_t b) {
 /* Levenshtein's recurrence, one row of the table at a time. */
 size_t ct_edit_distance(const char *a, const char *b) {
     size_t n_a = strlen(a), n_b = strlen(b);
-    size_t *row = ct_new(size_t, n_b + 1);
+    CT_SCOPED_BLOCK(size_t) row = ct_new(size_t, n_b + 1);
     if (row == NULL) return n_a > n_b ? n_a : n_b; /* as if nothing matched */
     for (size_t j = 0; j <= n_b; j++) row[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
@@ -169,9 +138,7 @@ size_t ct_edit_distance(const char *a, const char *b) {
             diagonal = above;
         }
     }
-    size_t distance = row[n_b];
-    ct_free(row);
-    return distance;
+    return row[n_b];
 }
 
 char *ct_trim(char *text) {

@@ -2,10 +2,6 @@
 #ifndef CT_UTIL_TEXT_H
 #define CT_UTIL_TEXT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "util/status.h"
 
 typedef struct ct_text {

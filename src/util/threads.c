@@ -6,10 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "util/memory.h"
@@ -19,7 +16,7 @@
 /* How long a thread polls before it sleeps. A step makes several calls a few microseconds apart, so
  * the next job mostly comes within this time and costs no system call; on a busy machine it is
  * short against a scheduler's slice. */
-#define SPIN_NS 20000
+#define SPIN_S 20e-6
 
 typedef struct job {
     ct_task task;
@@ -62,22 +59,16 @@ static void relax(void) {
 #endif
 }
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Polls for SPIN_NS while *value is (or, with `until`, is not yet) `number`. */
+/* Polls for SPIN_S while *value is (or, with `until`, is not yet) `number`. */
 static void spin(const ct_pool *pool, atomic_uint *value, unsigned number, bool until) {
     if (!pool->spins) return;
-    int64_t end = now_ns() + SPIN_NS;
+    double end = ct_seconds() + SPIN_S;
     do {
         for (int i = 0; i < 16; i++) {
             if ((atomic_load_explicit(value, memory_order_acquire) == number) == until) return;
             relax();
         }
-    } while (now_ns() < end);
+    } while (ct_seconds() < end);
 }
 
 /* Takes the next task of job j, unless all are taken or a newer job has begun. */
@@ -173,20 +164,16 @@ ct_status ct_pool_create(int n_threads, ct_pool **out) {
                        n_threads, MAX_THREADS);
     if (n_threads == 0) n_threads = ct_cpu_count();
     if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
-    ct_pool *pool = NULL;
+    CT_SCOPED_HANDLE(ct_pool) pool = NULL;
     CT_TRY(ct_make(&pool, 1, "a thread pool"));
     pool->n_threads = n_threads;
     pool->spins = n_threads <= ct_cpu_count();
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    ct_status status = ct_make(&pool->workers, (size_t)n_threads, "a thread pool");
-    if (status == CT_OK) status = start_workers(pool);
-    if (status != CT_OK) {
-        ct_pool_free(&pool);
-        return status;
-    }
-    *out = pool;
+    CT_TRY(ct_make(&pool->workers, (size_t)n_threads, "a thread pool"));
+    CT_TRY(start_workers(pool));
+    ct_move(out, &pool);
     return CT_OK;
 }
 

@@ -29,24 +29,25 @@ static bool takes_add(const ct_graph *g, int i) {
 /* Winograd's tiles of 4x4 pay where there are channels to sum over and the picture has a few; tiles
  * of 8x8, which save a third of the products for dearer transforms, where they fit the picture (of
  * gradients alone, see conv.c).
- * Their weights are 100 floats a filter: more than 128 x 128 filters leave the caches. */
+ * Their weights are 100 floats a filter: more than 128 x 128 filters leave the caches. Of stride 2
+ * there are tiles of 4x4, for channels by fours. */
 static int winograd_tile(const ct_node *node, ct_shape from) {
     const int c_out = node->shape.c;
-    if (node->op != CT_OP_CONV || node->kernel != 3 || node->stride != 1 || node->pad != 1 ||
-        node->groups != 1 || from.c < 3 || c_out < 8 || from.h < 4 || from.w < 4)
+    if (node->op != CT_OP_CONV || node->kernel != 3 || node->pad != 1 || node->groups != 1 ||
+        from.h < 4 || from.w < 4)
         return 0;
+    if (node->stride == 2) return from.c % 4 == 0 && c_out % 4 == 0 ? 4 : 0;
+    if (node->stride != 1 || from.c < 3 || c_out < 8) return 0;
     return from.h % 8 == 0 && from.w % 8 == 0 && from.c >= 8 && from.c * c_out <= 128 * 128 ? 8 : 4;
-}
-
-/* And every other pixel where a 3x3 convolution has stride 2. */
-static bool suits_winograd2(const ct_node *node, ct_shape from) {
-    return node->op == CT_OP_CONV && node->kernel == 3 && node->stride == 2 && node->pad == 1 &&
-           node->groups == 1 && from.c % 4 == 0 && node->shape.c % 4 == 0 && from.h >= 4 &&
-           from.w >= 4;
 }
 
 bool ct_cpu_reads_input(const cpu_step *step) {
     return step->op != CT_OP_RELU && step->op != CT_OP_ADD && step->op != CT_OP_AVGPOOL;
+}
+
+/* An EvoNorm that nothing is added to and whose output need not be there at the end. */
+static bool is_plain_evonorm(const cpu_plan *plan, const cpu_step *step) {
+    return cpu_is_evonorm(step) && step->residual < 0 && step->out != plan->base.graph->features;
 }
 
 /* EvoNorm's output after a convolution is not kept for the backward pass: its input is, and one
@@ -56,8 +57,7 @@ static void forget_norms(cpu_plan *plan) {
     for (int s = 0; s < plan->n_steps; s++) plan->steps[s].remake = -1;
     for (int s = 1; s < plan->n_steps; s++) {
         const cpu_step *norm = &plan->steps[s];
-        bool is_evonorm = norm->op == CT_OP_EVONORM || norm->op == CT_OP_EVONORM_S0;
-        if (!is_evonorm || norm->residual >= 0 || norm->out == g->features) continue;
+        if (!is_plain_evonorm(plan, norm)) continue;
         if (g->nodes[norm->in].op != CT_OP_CONV) continue;
         int last = -1;
         for (int r = s + 1; r < plan->n_steps; r++)
@@ -66,7 +66,7 @@ static void forget_norms(cpu_plan *plan) {
     }
 }
 
-static int n_step_readers(const cpu_plan *plan, int node) {
+int ct_cpu_n_readers(const cpu_plan *plan, int node) {
     int n = 0;
     for (int s = 0; s < plan->n_steps; s++)
         n += (plan->steps[s].in == node) + (plan->steps[s].residual == node);
@@ -77,13 +77,12 @@ static int n_step_readers(const cpu_plan *plan, int node) {
  * depthwise one goes channel by channel (separable.c): an EvoNorm that they alone read is applied
  * on the way, and its output is never stored. */
 static void delay_norms(cpu_plan *plan) {
-    const ct_graph *g = plan->base.graph;
     for (int s = 0; s < plan->n_steps; s++) plan->steps[s].norm = -1;
     for (int s = 0; s < plan->n_steps; s++) {
         cpu_step *norm = &plan->steps[s];
-        bool is_evonorm = norm->op == CT_OP_EVONORM || norm->op == CT_OP_EVONORM_S0;
-        if (!is_evonorm || norm->residual >= 0 || norm->out == g->features) continue;
-        if (n_step_readers(plan, norm->out) != 1 || n_step_readers(plan, norm->in) != 1) continue;
+        if (!is_plain_evonorm(plan, norm)) continue;
+        if (ct_cpu_n_readers(plan, norm->out) != 1 || ct_cpu_n_readers(plan, norm->in) != 1)
+            continue;
         for (int r = s + 1; r < plan->n_steps; r++) {
             cpu_step *reader = &plan->steps[r];
             bool applies = ct_cpu_is_pointwise(reader) || ct_cpu_is_depthwise(reader);
@@ -126,7 +125,6 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
                            .from = g->nodes[node->in[0]].shape,
                            .to = node->shape};
         step->winograd = exact_conv ? 0 : winograd_tile(node, step->from);
-        step->winograd2 = !exact_conv && suits_winograd2(node, step->from);
         if (takes_relu(g, i)) {
             step->relu = true;
             step->inner = i;

@@ -79,30 +79,13 @@ static uint8_t *winners(const cpu_call *c, const cpu_step *step) {
     return (uint8_t *)cpu_stats(c, step->out);
 }
 
-static void pool_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_node *node = step->node;
-    const source s = source_of(step);
-    const size_t size = cpu_tensor_floats(pooled(step->to));
-    ct_conv_geometry g = geometry(step, &s);
-    const ptrdiff_t taps = node->kernel * node->kernel;
-    const ptrdiff_t steps[4] = {g.c_in * taps, taps, node->kernel, 1};
-    g.y_channel = plane(g.h_out / 2, g.w_out / 2);
-    g.y_row = plane(1, g.w_out / 2);
-    float *packed = c->worker->scratch;
-    float *copy = packed + cpu_round(c->k->conv_pack_size(&g));
-    c->k->conv_pack(&g, cpu_param(c, node->weight), steps, packed);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
-        c->k->conv_pool(&g, read_source(c, step, &s, x, copy), packed, cpu_param(c, node->bias),
-                        cpu_value(c, step->out) + b * size,
-                        c->mode == CPU_TRAIN ? winners(c, step) + b * size : NULL);
-    }
-}
-
 static void direct_forward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
     const source s = source_of(step);
-    const ct_conv_geometry g = geometry(step, &s);
+    const ct_shape to = step->pool ? pooled(step->to) : step->to;
+    ct_conv_geometry g = geometry(step, &s);
+    g.y_channel = plane(to.h, to.w);
+    g.y_row = plane(1, to.w);
     const ptrdiff_t taps = node->kernel * node->kernel;
     const ptrdiff_t steps[4] = {g.c_in * taps, taps, node->kernel, 1};
     const size_t per_group = c->k->conv_pack_size(&g);
@@ -112,92 +95,66 @@ static void direct_forward(const cpu_call *c, const cpu_step *step) {
     for (size_t i = 0; i < (size_t)node->groups; i++)
         c->k->conv_pack(&g, w + i * per_group, steps, packed + i * per_group);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
+        const size_t at = b * cpu_tensor_floats(to);
         const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
-        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
+        float *y = cpu_value(c, step->out) + at;
         x = read_source(c, step, &s, x, copy);
-        for (size_t i = 0; i < (size_t)node->groups; i++)
+        if (step->pool) /* always of one group */
+            c->k->conv_pool(&g, x, packed, bias, y,
+                            c->mode == CPU_TRAIN ? winners(c, step) + at : NULL);
+        for (size_t i = 0; i < (size_t)node->groups && !step->pool; i++)
             c->k->conv(&g, x + i * (size_t)g.c_in * g.x_channel, packed + i * per_group,
                        bias != NULL ? bias + i * (size_t)g.c_out : NULL, step->relu ? CT_RELU : 0,
                        y + i * (size_t)g.c_out * g.y_channel);
     }
 }
 
-static ct_winograd_geometry winograd_geometry(const cpu_step *step, int tile, int n_blocks) {
-    return (ct_winograd_geometry){tile, step->from.c, step->to.c, step->to.h, step->to.w, n_blocks};
+static ct_winograd_geometry winograd_geometry(const cpu_step *step, int n_blocks) {
+    return (ct_winograd_geometry){step->from.c, step->to.c, step->from.h, step->from.w, n_blocks};
 }
 
 /* Of the data gradient's convolution. */
 static ct_winograd_geometry turned(ct_winograd_geometry g) {
-    return (ct_winograd_geometry){g.tile, g.c_out, g.c_in, g.h, g.w, g.n_blocks};
+    return (ct_winograd_geometry){g.c_out, g.c_in, g.h, g.w, g.n_blocks};
 }
 
 /* By small tiles: a value near a kink of a relu or a norm keeps its side only if it is exact to the
  * last digits, and gradients depend on the side. They themselves may be as exact as large tiles
  * are. */
 static void winograd_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_winograd_geometry g = winograd_geometry(step, SMALL_TILE, c->n_blocks);
+    const ct_winograd *by = c->k->winograd(step->node->stride, SMALL_TILE);
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks);
     const float *bias = cpu_param(c, step->node->bias);
     float *u = c->worker->scratch, *y = cpu_value(c, step->out);
-    c->k->winograd_weights(&g, cpu_param(c, step->node->weight), false, u);
-    c->k->winograd_conv(&g, cpu_value(c, step->in), u, y,
-                        u + cpu_round(c->k->winograd_weights_size(&g)));
+    by->weights(&g, cpu_param(c, step->node->weight), false, u);
+    by->conv(&g, cpu_value(c, step->in), u, y, u + cpu_round(by->weights_size(&g)));
     if (bias == NULL && !step->relu) return;
     for (int b = 0; b < c->n_blocks; b++, y += cpu_tensor_floats(step->to))
         c->k->bias_relu(y, step->to.c, (size_t)(step->to.h * step->to.w), bias, step->relu);
 }
 
-static void winograd2_forward(const cpu_call *c, const cpu_step *step) {
-    const int c_in = step->from.c, c_out = step->to.c;
-    const float *bias = cpu_param(c, step->node->bias);
-    float *u = c->worker->scratch;
-    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_in, c_out));
-    c->k->winograd2_weights(cpu_param(c, step->node->weight), c_in, c_out, false, u);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
-        c->k->winograd2_conv(cpu_value(c, step->in) + b * cpu_tensor_floats(step->from), u, c_in,
-                             c_out, step->from.h, step->from.w, y, scratch);
-        if (bias != NULL || step->relu)
-            c->k->bias_relu(y, c_out, (size_t)(step->to.h * step->to.w), bias, step->relu);
-    }
-}
-
-static ct_winograd5_geometry geometry5(const cpu_step *step) {
-    return (ct_winograd5_geometry){step->from.c, step->to.c, step->from.h, step->from.w};
-}
-
-static void winograd5_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_winograd5_geometry g = geometry5(step);
-    c->k->winograd5_pool(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
-                         cpu_param(c, step->node->bias), c->n_blocks, cpu_value(c, step->out),
-                         c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
-}
-
-static ct_rows5_geometry rows5(const cpu_step *step) {
-    return (ct_rows5_geometry){step->from.c, step->to.c, step->from.h, step->from.w,
+static ct_conv5_geometry geometry5(const cpu_step *step) {
+    return (ct_conv5_geometry){step->from.c, step->to.c, step->from.h, step->from.w,
                                step->node->pad};
 }
 
-static void rows5_forward(const cpu_call *c, const cpu_step *step) {
-    const ct_rows5_geometry g = rows5(step);
-    c->k->rows5_pool(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
-                     cpu_param(c, step->node->bias), c->n_blocks, cpu_value(c, step->out),
-                     c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
+/* 5x5 with pooling, in both directions or along rows. */
+static void conv5_forward(const cpu_call *c, const cpu_step *step) {
+    const ct_conv5_geometry g = geometry5(step);
+    (step->rows5 ? c->k->rows5_pool : c->k->winograd5_pool)(
+        &g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
+        cpu_param(c, step->node->bias), c->n_blocks, cpu_value(c, step->out),
+        c->mode == CPU_TRAIN ? winners(c, step) : NULL, c->worker->scratch);
 }
 
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
-    else if (step->winograd2)
-        winograd2_forward(c, step);
-    else if (step->winograd5)
-        winograd5_forward(c, step);
-    else if (step->rows5)
-        rows5_forward(c, step);
-    else if (step->pool)
-        pool_forward(c, step);
+    else if (step->winograd5 || step->rows5)
+        conv5_forward(c, step);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_forward(c, step);
-    else if (ct_cpu_is_pointwise(step))
+    else if (ct_cpu_is_pointwise(step) && !step->pool)
         ct_cpu_pointwise_forward(c, step);
     else
         direct_forward(c, step);
@@ -334,35 +291,16 @@ static void direct_weight_gradient(const cpu_call *c, const cpu_step *step) {
 
 /* Of the weights and of the data. */
 static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_winograd_geometry g = winograd_geometry(step, step->winograd, c->n_blocks),
-                               back = turned(g);
+    const ct_winograd *by = c->k->winograd(step->node->stride, step->winograd);
+    const ct_winograd_geometry g = winograd_geometry(step, c->n_blocks), back = turned(g);
     float *u = c->worker->scratch, *dx = step->in != 0 ? cpu_grad(c, step->in) : NULL;
-    if (dx != NULL) c->k->winograd_weights(&back, cpu_param(c, step->node->weight), true, u);
-    c->k->winograd_backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
-                            cpu_dparam(c, step->node->weight),
-                            u + cpu_round(c->k->winograd_weights_size(&back)));
-}
-
-static void winograd2_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const int c_in = step->from.c, c_out = step->to.c;
-    const bool wants_data = step->in != 0;
-    float *acc = c->worker->scratch;
-    float *u = acc + cpu_round(c->k->winograd2_backward_size(c_in, c_out));
-    float *scratch = u + cpu_round(c->k->winograd2_weights_size(c_out, c_in));
-    if (wants_data) c->k->winograd2_weights(cpu_param(c, step->node->weight), c_out, c_in, true, u);
-    c->k->winograd2_backward_begin(c_in, c_out, acc);
-    for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const size_t at = b * cpu_tensor_floats(step->from);
-        c->k->winograd2_backward_add(
-            cpu_value(c, step->in) + at, output_grad(c, step) + b * cpu_tensor_floats(step->to), u,
-            c_in, c_out, step->from.h, step->from.w, wants_data ? cpu_grad(c, step->in) + at : NULL,
-            accumulate, acc, scratch);
-    }
-    c->k->winograd2_backward_end(acc, c_in, c_out, cpu_dparam(c, step->node->weight));
+    if (dx != NULL) by->weights(&back, cpu_param(c, step->node->weight), true, u);
+    by->backward(&g, cpu_value(c, step->in), output_grad(c, step), u, dx, accumulate,
+                 cpu_dparam(c, step->node->weight), u + cpu_round(by->weights_size(&back)));
 }
 
 static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_winograd5_geometry g = geometry5(step);
+    const ct_conv5_geometry g = geometry5(step);
     c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
                              output_grad(c, step), c->n_blocks, accumulate,
                              step->in != 0 ? cpu_grad(c, step->in) : NULL,
@@ -380,7 +318,7 @@ static void unpool(const cpu_call *c, const cpu_step *step) {
 
 /* Of weights and bias, from the pooled output's. */
 static void rows5_gradients(const cpu_call *c, const cpu_step *step) {
-    const ct_rows5_geometry g = rows5(step);
+    const ct_conv5_geometry g = geometry5(step);
     c->k->rows5_backward(&g, cpu_value(c, step->in), cpu_grad(c, step->out), winners(c, step),
                          c->n_blocks, cpu_dparam(c, step->node->weight),
                          cpu_dparam(c, step->node->bias), c->worker->scratch);
@@ -398,8 +336,6 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
         winograd_gradients(c, step, *has_grad);
-    else if (step->winograd2)
-        winograd2_gradients(c, step, *has_grad);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_backward(c, step, *has_grad);
     else if (is_pointwise(step))
@@ -411,7 +347,7 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
                            step->to.c, (size_t)(step->to.h * step->to.w),
                            cpu_dparam(c, node->bias));
     if (step->in == 0) return;
-    if (!step->winograd && !step->winograd2 && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
+    if (!step->winograd && !step->winograd5 && !ct_cpu_is_pointwise(step) &&
         !ct_cpu_is_depthwise(step)) /* which have written both */
         direct_data_gradient(c, step, *has_grad);
     *has_grad = true;
@@ -425,10 +361,10 @@ static size_t larger(size_t a, size_t b) {
 
 static size_t winograd_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step,
                                int tile) {
-    const ct_winograd_geometry g = winograd_geometry(step, tile, (int)cpu_pass_blocks(plan));
+    const ct_winograd *by = k->winograd(step->node->stride, tile);
+    const ct_winograd_geometry g = winograd_geometry(step, (int)cpu_pass_blocks(plan));
     const ct_winograd_geometry back = turned(g);
-    return cpu_round(larger(k->winograd_weights_size(&g), k->winograd_weights_size(&back))) +
-           k->winograd_scratch(&g);
+    return cpu_round(larger(by->weights_size(&g), by->weights_size(&back))) + by->scratch(&g);
 }
 
 size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_step *step) {
@@ -436,19 +372,11 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     if (step->winograd)
         return larger(winograd_scratch(plan, k, step, SMALL_TILE),
                       winograd_scratch(plan, k, step, step->winograd));
-    if (step->winograd2)
-        return cpu_round(k->winograd2_backward_size(c_in, c_out)) +
-               cpu_round(k->winograd2_weights_size(c_in, c_out)) +
-               k->winograd2_scratch(c_in, c_out, step->from.h, step->from.w);
     if (ct_cpu_is_depthwise(step)) return ct_cpu_depthwise_scratch(k, step);
-    if (step->rows5) {
-        const ct_rows5_geometry g = rows5(step);
-        return k->rows5_scratch(&g);
-    }
-    if (step->winograd5) {
-        const ct_winograd5_geometry g = geometry5(step);
-        return larger(k->winograd5_pool_scratch(&g), k->winograd5_backward_scratch(&g));
-    }
+    const ct_conv5_geometry g5 = geometry5(step);
+    if (step->rows5) return k->rows5_scratch(&g5);
+    if (step->winograd5)
+        return larger(k->winograd5_pool_scratch(&g5), k->winograd5_backward_scratch(&g5));
     const size_t n_blocks = cpu_pass_blocks(plan);
     const source s = source_of(step);
     const ct_padding pad = gradient_padding(step);

@@ -34,7 +34,6 @@ typedef struct cpu_step {
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     int winograd;        /* 3x3, its gradients by tiles of so many pixels; 0: not */
-    bool winograd2;      /* F(4x4,2x2) of four phases: 3x3, stride 2 */
     bool winograd5;      /* 5x5 in both directions, always with pool */
     bool rows5;          /* F(4,5) along rows, with pool, of the pictures */
     int remake;   /* step whose output the backward pass computes again before this one; -1: none */
@@ -46,7 +45,7 @@ typedef struct cpu_step {
 
 /* Where tensors lie in a workspace, in floats; tensors that do not live at the same time share. */
 typedef struct cpu_layout {
-    size_t *value; /* [n_nodes] */
+    size_t *value; /* [n_nodes], where the memory of all begins */
     size_t *again; /* [n_nodes] the same in the backward pass: elsewhere if it is computed again */
     size_t *grad;  /* [n_nodes] nodes with the same root have the same place */
     size_t *stats; /* [n_nodes] statistics of the step that leaves this node */
@@ -59,10 +58,7 @@ typedef struct cpu_worker {
     float *spare;   /* a gradient before it is added to what is there */
     float *dparams; /* [n_weights] gradients of a pass before they are added to the others' */
     bool *has_grad; /* [n_nodes] by root */
-    int32_t *labels;
-    float *features, *dfeatures; /* [max_batch][r] */
-    float *logits, *dlogits;     /* [max_batch][n_classes] */
-    float *loss_scratch;
+    ct_host_outputs outputs;
 } cpu_worker;
 
 typedef struct cpu_plan {
@@ -75,7 +71,6 @@ typedef struct cpu_plan {
     size_t scratch_floats, spare_floats;
     cpu_worker *workers; /* [n_threads] */
     float *block;        /* what the workers' floats point into */
-    int32_t *labels;
     bool *flags;
 } cpu_plan;
 
@@ -117,6 +112,9 @@ static inline float *cpu_grad(const cpu_call *c, int node) {
 static inline float *cpu_stats(const cpu_call *c, int node) {
     return c->arena + c->layout->stats[node];
 }
+static inline bool cpu_is_evonorm(const cpu_step *step) {
+    return step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0;
+}
 /* Blocks of a pass, passes of a batch. */
 static inline size_t cpu_pass_blocks(const cpu_plan *plan) {
     return (size_t)(plan->pass_samples + CT_LANES - 1) / CT_LANES;
@@ -133,6 +131,8 @@ static inline float *cpu_dparam(const cpu_call *c, int param) {
 
 /* compile.c: the steps of a graph */
 ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv);
+/* How often steps read a node. */
+int ct_cpu_n_readers(const cpu_plan *plan, int node);
 /* Whether the backward pass of a step reads the value of its input. */
 bool ct_cpu_reads_input(const cpu_step *step);
 /* The node whose value a step reads: its input, or that of the norm it applies to it. */

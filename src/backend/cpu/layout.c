@@ -82,27 +82,17 @@ static size_t stats_floats(const cpu_plan *plan, int out) {
         if (step->pool) /* a byte per pooled value */
             return cpu_round(n_blocks * cpu_tensor_floats(step->to) / 4 / sizeof(float));
         if (step->op == CT_OP_BATCHNORM) return cpu_round(2 * (size_t)step->to.c);
-        if (step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0 ||
-            step->op == CT_OP_GROUPNORM)
-            return n_blocks * (size_t)step->node->groups * 2 * CT_LANES;
+        if (ct_op_is_norm(step->op)) return n_blocks * (size_t)step->node->groups * 2 * CT_LANES;
     }
     return 0;
 }
 
 /* Without a backward pass a norm or relu leaves its output where its input was. */
 static bool works_in_place(const lives *all, const cpu_step *step) {
-    const cpu_plan *plan = all->plan;
-    const ct_graph *g = plan->base.graph;
-    bool is_pointwise = step->op == CT_OP_RELU || step->op == CT_OP_EVONORM ||
-                        step->op == CT_OP_EVONORM_S0 || step->op == CT_OP_GROUPNORM ||
-                        step->op == CT_OP_BATCHNORM;
-    if (!is_pointwise || step->is_lazy || step->in == 0 || step->in == g->features ||
-        step->in == g->logits)
-        return false;
-    int n_readers = 0;
-    for (int s = 0; s < plan->n_steps; s++)
-        n_readers += (plan->steps[s].in == step->in) + (plan->steps[s].residual == step->in);
-    return n_readers == 1;
+    const ct_graph *g = all->plan->base.graph;
+    bool is_pointwise = step->op == CT_OP_RELU || ct_op_is_norm(step->op);
+    return is_pointwise && !step->is_lazy && step->in != 0 && step->in != g->features &&
+           step->in != g->logits && ct_cpu_n_readers(all->plan, step->in) == 1;
 }
 
 static void share_places(const lives *all) {
@@ -134,14 +124,12 @@ static void place(life *l, const life *placed, int n) {
 
 static ct_status take(const cpu_plan *plan, const lives *all, cpu_layout *out) {
     int n = plan->base.graph->n_nodes;
-    out->value = ct_new(size_t, (size_t)n);
-    out->again = ct_new(size_t, (size_t)n);
-    out->grad = ct_new(size_t, (size_t)n);
-    out->stats = ct_new(size_t, (size_t)n);
-    if (out->value == NULL || out->again == NULL || out->grad == NULL || out->stats == NULL) {
-        ct_cpu_layout_free(out);
+    out->value = ct_new(size_t, N_KINDS * (size_t)n);
+    if (out->value == NULL)
         return ct_fail(CT_NOMEM, "no memory for the layout of %s", plan->base.graph->model);
-    }
+    out->again = out->value + n;
+    out->grad = out->again + n;
+    out->stats = out->grad + n;
     for (int i = 0; i < n; i++) {
         const life *again = &all->again[i];
         int shared = all->value[i].shared; /* an earlier node */
@@ -184,9 +172,6 @@ ct_status ct_cpu_layout(const cpu_plan *plan, bool train, cpu_layout *out) {
 }
 
 void ct_cpu_layout_free(cpu_layout *layout) {
-    ct_free(layout->value);
-    ct_free(layout->again);
-    ct_free(layout->grad);
-    ct_free(layout->stats);
+    ct_free(layout->value); /* and the others with it */
     memset(layout, 0, sizeof *layout);
 }

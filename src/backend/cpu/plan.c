@@ -16,18 +16,10 @@ static int last_reader(const cpu_plan *plan, int node) {
     return -1;
 }
 
-static int n_readers(const cpu_plan *plan, int node) {
-    int n = 0;
-    for (int s = 0; s < plan->n_steps; s++)
-        n += (plan->steps[s].in == node) + (plan->steps[s].residual == node);
-    return n;
-}
-
 /* EvoNorm's backward pass may leave the input's gradient where the output's was. */
 static bool works_in_place(const cpu_plan *plan, const cpu_step *step) {
-    bool is_evonorm = step->op == CT_OP_EVONORM || step->op == CT_OP_EVONORM_S0;
-    return is_evonorm && step->residual < 0 && step->in != 0 &&
-           step->in != plan->base.graph->features && n_readers(plan, step->in) == 1;
+    return cpu_is_evonorm(step) && step->residual < 0 && step->in != 0 &&
+           step->in != plan->base.graph->features && ct_cpu_n_readers(plan, step->in) == 1;
 }
 
 /* The gradient of what an addition reads starts as the gradient of its output: where nobody wrote
@@ -42,7 +34,7 @@ static void share_gradients(cpu_plan *plan) {
         /* of a plain addition the input can share if nobody else writes there later */
         int node = step->op == CT_OP_ADD ? step->in : step->residual;
         bool is_first = last_reader(plan, node) == s && node != step->out;
-        bool is_alone = step->op != CT_OP_ADD || n_readers(plan, node) == 1;
+        bool is_alone = step->op != CT_OP_ADD || ct_cpu_n_readers(plan, node) == 1;
         if (is_first && is_alone && node != g->features && node != 0 && step->in != step->residual)
             plan->root[node] = plan->root[step->out];
     }
@@ -56,7 +48,6 @@ void ct_cpu_plan_free(ct_plan *base) {
     ct_free(plan->root);
     ct_free(plan->workers);
     ct_free(plan->block);
-    ct_free(plan->labels);
     ct_free(plan->flags);
     ct_free(plan);
 }
@@ -78,22 +69,19 @@ static int choose_pass(const ct_graph *g, int max_batch) {
 }
 
 typedef struct sizes {
-    size_t arena, scratch, spare, dparams, features, logits, loss, total;
+    size_t arena, scratch, spare, dparams, outputs, total;
 } sizes;
 
 static sizes workspace_sizes(const cpu_plan *plan) {
     const ct_graph *g = plan->base.graph;
-    size_t batch = (size_t)plan->base.max_batch, r = ct_graph_n_features(g);
     const size_t n_passes = (size_t)cpu_n_passes(plan, plan->base.max_batch);
     const size_t train = n_passes * plan->train.n_floats;
     sizes s = {.arena = cpu_round(train > plan->forward.n_floats ? train : plan->forward.n_floats),
                .scratch = cpu_round(plan->scratch_floats),
                .spare = cpu_round(plan->spare_floats),
                .dparams = n_passes > 1 ? cpu_round(g->n_weights) : 0,
-               .features = cpu_round(batch * r),
-               .logits = cpu_round(batch * (size_t)g->n_classes),
-               .loss = cpu_round(ct_ccl_scratch(r, g->n_classes))};
-    s.total = s.arena + s.scratch + s.spare + s.dparams + 2 * s.features + 2 * s.logits + s.loss;
+               .outputs = ct_host_outputs_floats(&plan->base)};
+    s.total = s.arena + s.scratch + s.spare + s.dparams + s.outputs;
     return s;
 }
 
@@ -106,12 +94,11 @@ static float *cut(float **at, size_t n) {
 static ct_status take_workspaces(cpu_plan *plan, int n_workers) {
     const ct_graph *g = plan->base.graph;
     const sizes s = workspace_sizes(plan);
-    size_t n = (size_t)n_workers, batch = (size_t)plan->base.max_batch;
+    const size_t n = (size_t)n_workers;
     plan->workers = ct_new(cpu_worker, n);
-    plan->labels = ct_new(int32_t, n * batch);
     plan->flags = ct_new(bool, n *(size_t)g->n_nodes);
     if (s.total <= SIZE_MAX / sizeof(float) / n) plan->block = ct_new(float, n *s.total);
-    if (plan->workers == NULL || plan->labels == NULL || plan->flags == NULL || plan->block == NULL)
+    if (plan->workers == NULL || plan->flags == NULL || plan->block == NULL)
         return ct_fail(CT_NOMEM, "no memory for %d workspaces of %zu MB for %s with batches of %d",
                        n_workers, s.total * sizeof(float) >> 20, g->model, plan->base.max_batch);
     float *at = plan->block;
@@ -121,12 +108,7 @@ static ct_status take_workspaces(cpu_plan *plan, int n_workers) {
         w->scratch = cut(&at, s.scratch);
         w->spare = cut(&at, s.spare);
         w->dparams = cut(&at, s.dparams);
-        w->features = cut(&at, s.features);
-        w->dfeatures = cut(&at, s.features);
-        w->logits = cut(&at, s.logits);
-        w->dlogits = cut(&at, s.logits);
-        w->loss_scratch = cut(&at, s.loss);
-        w->labels = plan->labels + i * batch;
+        w->outputs = ct_host_outputs_cut(&plan->base, cut(&at, s.outputs));
         w->has_grad = plan->flags + i * (size_t)g->n_nodes;
     }
     plan->base.workspace_bytes = n * s.total * sizeof(float);
@@ -140,8 +122,8 @@ static void find_spare(cpu_plan *plan) {
         const cpu_step *step = &plan->steps[s];
         bool adds_itself = step->op == CT_OP_CONV || step->op == CT_OP_LINEAR;
         if (adds_itself) continue;
-        bool is_shared = n_readers(plan, step->in) > 1 || step->in == plan->base.graph->features ||
-                         step->in == 0;
+        bool is_shared = ct_cpu_n_readers(plan, step->in) > 1 ||
+                         step->in == plan->base.graph->features || step->in == 0;
         size_t size = n_blocks * cpu_tensor_floats(step->from);
         if (is_shared && size > plan->spare_floats) plan->spare_floats = size;
     }

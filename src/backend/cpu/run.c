@@ -91,7 +91,6 @@ static void forward_job(const task *t, const ct_job *job, int worker, cpu_mode m
         forward(&c, n_steps);
         from_lanes(&c, node, out + (size_t)c.first * r);
     }
-    ct_host_labels(t->work->source, batch, t->plan->workers[worker].labels);
 }
 
 /* Jobs from k on that are about the same pictures. */
@@ -110,11 +109,10 @@ static int n_runs(const ct_work *work) {
 static void features_job(const task *t, int k, int worker, bool is_loaded) {
     const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
-    float *row = ct_host_row(t->out, job->out);
     forward_job(t, job, worker, CPU_FEATURES, t->plan->n_feature_steps, g->features, is_loaded,
-                row);
-    ct_class_sums(row, t->plan->workers[worker].labels, t->work->batches[job->batch].n,
-                  ct_graph_n_features(g), g->n_classes, ct_host_row(t->class_sums, job->out));
+                ct_host_row(t->out, job->out));
+    ct_host_class_sums(&t->plan->base, t->work, k, &t->plan->workers[worker].outputs, t->out,
+                       t->class_sums);
 }
 
 static void features_task(void *context, int k, int worker) {
@@ -132,29 +130,16 @@ static void features_run_task(void *context, int run, int worker) {
         features_job(t, k, worker, k > first && is_one_pass);
 }
 
-/* The contrastive terms, and their gradient at the features of the whole batch. */
-static void contrast(const task *t, int k, int worker, float *losses) {
-    const ct_graph *g = t->plan->base.graph;
-    const ct_job *job = &t->work->jobs[k];
-    const cpu_worker *w = &t->plan->workers[worker];
-    int n = t->work->batches[job->batch].n;
-    ct_host_contrast(t->objective, g, k, job->out, w->features, w->labels, n, w->loss_scratch,
-                     w->dfeatures, losses);
-    if (g->features != g->logits) return;
-    const size_t count = (size_t)n * (size_t)g->n_classes;
-    for (size_t i = 0; i < count; i++) w->dlogits[i] += w->dfeatures[i];
-}
-
 /* The losses, and their gradients at the logits and the features. */
 static void compute_losses(const task *t, int k, int worker) {
+    const ct_graph *g = t->plan->base.graph;
     const ct_job *job = &t->work->jobs[k];
-    const ct_batch *batch = &t->work->batches[job->batch];
-    const cpu_worker *w = &t->plan->workers[worker];
-    float *loss = ct_host_row(t->losses, job->out) + t->column;
-    ct_host_labels(t->work->source, batch, w->labels);
-    ct_host_entropy(t->objective, w->logits, w->labels, batch->n, t->plan->base.graph->n_classes,
-                    w->dlogits, loss);
-    if (t->objective->loss.ccl) contrast(t, k, worker, loss);
+    const ct_host_outputs *out = &t->plan->workers[worker].outputs;
+    ct_host_losses(&t->plan->base, t->work, t->objective, k, out,
+                   ct_host_row(t->losses, job->out) + t->column);
+    if (!t->objective->loss.ccl || g->features != g->logits) return;
+    const size_t count = (size_t)t->work->batches[job->batch].n * (size_t)g->n_classes;
+    for (size_t i = 0; i < count; i++) out->dlogits[i] += out->dfeatures[i];
 }
 
 static void forward_pass(const task *t, const ct_job *job, int worker, int pass) {
@@ -162,9 +147,10 @@ static void forward_pass(const task *t, const ct_job *job, int worker, int pass)
     const cpu_call c = pass_of(t, job, worker, CPU_TRAIN, pass);
     load(t, job, &c);
     forward(&c, t->plan->n_steps);
-    from_lanes(&c, g->logits, c.worker->logits + (size_t)(c.first * g->n_classes));
+    from_lanes(&c, g->logits, c.worker->outputs.logits + (size_t)(c.first * g->n_classes));
     if (t->objective->loss.ccl)
-        from_lanes(&c, g->features, c.worker->features + (size_t)c.first * ct_graph_n_features(g));
+        from_lanes(&c, g->features,
+                   c.worker->outputs.features + (size_t)c.first * ct_graph_n_features(g));
 }
 
 /* Leaves the gradient of this pass' samples in dparams. */
@@ -174,9 +160,10 @@ static void backward_pass(const task *t, const ct_job *job, int worker, int pass
     const cpu_worker *w = c.worker;
     c.dparams = dparams;
     memset(w->has_grad, 0, (size_t)g->n_nodes * sizeof *w->has_grad);
-    gradient_to_lanes(&c, g->logits, w->dlogits + (size_t)(c.first * g->n_classes));
+    gradient_to_lanes(&c, g->logits, w->outputs.dlogits + (size_t)(c.first * g->n_classes));
     if (t->objective->loss.ccl && g->features != g->logits && g->features != 0)
-        gradient_to_lanes(&c, g->features, w->dfeatures + (size_t)c.first * ct_graph_n_features(g));
+        gradient_to_lanes(&c, g->features,
+                          w->outputs.dfeatures + (size_t)c.first * ct_graph_n_features(g));
     c.value_at = c.layout->again;
     for (int s = t->plan->n_steps - 1; s >= 0; s--) ct_cpu_step_backward(&c, &t->plan->steps[s]);
 }
@@ -230,17 +217,10 @@ static void gradient_task(void *context, int k, int worker) {
 
 static void evaluate_task(void *context, int k, int worker) {
     const task *t = context;
-    const ct_graph *g = t->plan->base.graph;
-    const ct_job *job = &t->work->jobs[k];
-    const cpu_worker *w = &t->plan->workers[worker];
-    forward_job(t, job, worker, CPU_EVALUATE, t->plan->n_steps, g->logits, false, w->logits);
-    ct_score *score = &t->scores[k];
-    int *predictions = NULL;
-    if (t->predictions != NULL)
-        predictions = t->predictions + (size_t)k * (size_t)t->plan->base.max_batch;
-    score->n = t->work->batches[job->batch].n;
-    score->loss_sum = score->n * ct_cross_entropy(w->logits, w->labels, score->n, g->n_classes,
-                                                  NULL, &score->n_correct, predictions);
+    const ct_host_outputs *out = &t->plan->workers[worker].outputs;
+    forward_job(t, &t->work->jobs[k], worker, CPU_EVALUATE, t->plan->n_steps,
+                t->plan->base.graph->logits, false, out->logits);
+    ct_host_score(&t->plan->base, t->work, k, out, t->scores, t->predictions);
 }
 
 /* ---- all jobs ---- */

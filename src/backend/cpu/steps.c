@@ -23,32 +23,30 @@ static size_t linear_scratch(const cpu_plan *plan, const cpu_step *step) {
     return cpu_pass_blocks(plan) * CT_LANES * cpu_round(ct_shape_size(step->from));
 }
 
+/* The product of all blocks: of weights with an input `from` or, turned, with a gradient. */
+static ct_linear_geometry linear_geometry(const cpu_call *c, ct_shape from, ct_shape to,
+                                          size_t out_step, size_t in_step) {
+    return (ct_linear_geometry){.n_out = (int)ct_shape_size(to),
+                                .n_in = (int)ct_shape_size(from),
+                                .out_step = out_step,
+                                .in_step = in_step,
+                                .n_columns = c->n_blocks,
+                                .x_row = CT_LANES,
+                                .x_column = cpu_tensor_floats(from),
+                                .y_row = CT_LANES,
+                                .y_column = cpu_tensor_floats(to)};
+}
+
 static void linear_forward(const cpu_call *c, const cpu_step *step) {
-    const size_t n_in = ct_shape_size(step->from);
-    const ct_linear_geometry g = {.n_out = step->to.c,
-                                  .n_in = (int)n_in,
-                                  .out_step = n_in,
-                                  .in_step = 1,
-                                  .n_columns = c->n_blocks,
-                                  .x_row = CT_LANES,
-                                  .x_column = cpu_tensor_floats(step->from),
-                                  .y_row = CT_LANES,
-                                  .y_column = cpu_tensor_floats(step->to)};
+    const ct_linear_geometry g =
+        linear_geometry(c, step->from, step->to, ct_shape_size(step->from), 1);
     c->k->linear(&g, cpu_param(c, step->node->weight), cpu_value(c, step->in),
                  cpu_param(c, step->node->bias), step->relu ? CT_RELU : 0, cpu_value(c, step->out));
 }
 
 static void linear_data_gradient(const cpu_call *c, const cpu_step *step) {
-    const size_t n_in = ct_shape_size(step->from);
-    const ct_linear_geometry g = {.n_out = (int)n_in,
-                                  .n_in = step->to.c,
-                                  .out_step = 1,
-                                  .in_step = n_in,
-                                  .n_columns = c->n_blocks,
-                                  .x_row = CT_LANES,
-                                  .x_column = cpu_tensor_floats(step->to),
-                                  .y_row = CT_LANES,
-                                  .y_column = cpu_tensor_floats(step->from)};
+    const ct_linear_geometry g =
+        linear_geometry(c, step->to, step->from, 1, ct_shape_size(step->from));
     bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
     c->k->linear(&g, cpu_param(c, step->node->weight), cpu_grad(c, step->out), NULL,
                  *has_grad ? CT_ACCUMULATE : 0, cpu_grad(c, step->in));
@@ -133,15 +131,14 @@ size_t ct_cpu_step_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
 }
 
 void ct_cpu_step_forward(const cpu_call *c, const cpu_step *step) {
-    switch (step->op) {
-    case CT_OP_CONV: ct_cpu_conv_forward(c, step); break;
-    case CT_OP_LINEAR: linear_forward(c, step); break;
-    case CT_OP_EVONORM:
-    case CT_OP_EVONORM_S0:
-    case CT_OP_GROUPNORM:
-    case CT_OP_BATCHNORM: ct_cpu_norm_forward(c, step); break;
-    default: simple_forward(c, step); break;
-    }
+    if (step->op == CT_OP_CONV)
+        ct_cpu_conv_forward(c, step);
+    else if (step->op == CT_OP_LINEAR)
+        linear_forward(c, step);
+    else if (ct_op_is_norm(step->op))
+        ct_cpu_norm_forward(c, step);
+    else
+        simple_forward(c, step);
 }
 
 void ct_cpu_step_backward(const cpu_call *c, const cpu_step *step) {
@@ -152,15 +149,15 @@ void ct_cpu_step_backward(const cpu_call *c, const cpu_step *step) {
         size_t size = cpu_tensor_floats(step->to) * (size_t)c->n_blocks;
         c->k->relu_backward(cpu_value(c, step->out), dy, size, dy);
     }
-    switch (step->op) {
-    case CT_OP_CONV: ct_cpu_conv_backward(c, step); break;
-    case CT_OP_LINEAR: linear_backward(c, step); break;
-    case CT_OP_EVONORM:
-    case CT_OP_EVONORM_S0:
-    case CT_OP_GROUPNORM:
-    case CT_OP_BATCHNORM: ct_cpu_norm_backward(c, step); break;
-    case CT_OP_ADD: pass_gradient(c, step, step->in); break;
-    default: simple_backward(c, step); break;
-    }
+    if (step->op == CT_OP_CONV)
+        ct_cpu_conv_backward(c, step);
+    else if (step->op == CT_OP_LINEAR)
+        linear_backward(c, step);
+    else if (ct_op_is_norm(step->op))
+        ct_cpu_norm_backward(c, step);
+    else if (step->op == CT_OP_ADD)
+        pass_gradient(c, step, step->in);
+    else
+        simple_backward(c, step);
     pass_gradient(c, step, step->residual);
 }

@@ -138,16 +138,10 @@ ct_status ct_cpu_reserve_update(cpu_backend *b, int n_rows, size_t n_terms) {
     return CT_OK;
 }
 
-static size_t n_columns(const ct_update *update) {
-    for (int a = 0; a < update->n_assigns; a++)
-        if (update->assigns[a].target->temp == 0) return update->assigns[a].target->n;
-    return 0;
-}
-
 ct_status ct_cpu_update(ct_backend *base, const ct_update *update) {
     cpu_backend *backend = (cpu_backend *)base;
     CT_TRY(ct_cpu_reserve_update(backend, update->n_rows, longest_sum(update)));
-    update_run run = {.backend = backend, .update = update, .n_columns = n_columns(update)};
+    update_run run = {.backend = backend, .update = update, .n_columns = ct_host_columns(update)};
     size_t n_tasks = (run.n_columns + CPU_UPDATE_COLUMNS - 1) / CPU_UPDATE_COLUMNS;
     ct_pool_run(backend->pool, (int)n_tasks, update_task, &run);
     return CT_OK;

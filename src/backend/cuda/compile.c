@@ -269,14 +269,11 @@ static void plan_parts(cuda_plan *plan) {
 
 ct_status ct_cuda_compile(cuda_plan *plan) {
     const ct_graph *g = plan->base.graph;
-    plan->steps = ct_new(cuda_step, (size_t)g->n_nodes);
-    plan->root = ct_new(int, (size_t)g->n_nodes);
-    plan->value_element = ct_new(cuda_element, 2 * (size_t)g->n_nodes);
-    bool *has = ct_new(bool, (size_t)g->n_nodes);
-    if (plan->steps == NULL || plan->root == NULL || plan->value_element == NULL || has == NULL) {
-        ct_free(has);
-        return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
-    }
+    CT_SCOPED_BLOCK(bool) has = NULL;
+    CT_TRY(ct_make(&has, (size_t)g->n_nodes, g->model));
+    CT_TRY(ct_make(&plan->steps, (size_t)g->n_nodes, g->model));
+    CT_TRY(ct_make(&plan->root, (size_t)g->n_nodes, g->model));
+    CT_TRY(ct_make(&plan->value_element, 2 * (size_t)g->n_nodes, g->model));
     for (int i = 1; i < g->n_nodes; i++) {
         const ct_node *node = &g->nodes[i];
         cuda_step *step = &plan->steps[plan->n_steps++];
@@ -308,6 +305,5 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan->grad_element = plan->value_element + g->n_nodes;
     plan_parts(plan);
     ct_cuda_choose_elements(plan);
-    ct_free(has);
     return CT_OK;
 }

@@ -1,6 +1,5 @@
 #include "backend/cuda/cuda.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,25 +141,23 @@ static ct_status init(cuda_backend *backend) {
     if (used_by_others == SIZE_MAX) used_by_others = total - n_free;
     CT_CUDA_TRY(cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking));
     CT_TRY(ct_cuda_branches_create(&backend->branches));
-    backend->tape.recordings = ct_new(cuda_recording, CUDA_GRAPHS);
-    if (backend->tape.recordings == NULL) return ct_fail(CT_NOMEM, "no memory for graphs");
+    CT_TRY(ct_make(&backend->tape.recordings, CUDA_GRAPHS, "graphs"));
     return ct_cuda_stage_create(backend);
 }
 
 ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend **out) {
     struct cudaDeviceProp properties;
     CT_TRY(find_device(&properties));
-    cuda_backend *backend = ct_new(cuda_backend, 1);
-    if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the cuda backend");
+    cuda_backend *backend = NULL;
+    CT_TRY(ct_make(&backend, 1, "the cuda backend"));
     backend->base = (ct_backend){.ops = &cuda_ops, .n_threads = 1, .poll_every = 64};
     backend->shared_limit = properties.sharedMemPerBlockOptin;
     backend->base.precision =
         options->precision == CT_PRECISION_AUTO ? CT_PRECISION_TF32 : options->precision;
     ct_status status = init(backend);
-    if (status != CT_OK) {
+    if (status == CT_OK)
+        *out = &backend->base;
+    else
         backend_free(&backend->base);
-        return status;
-    }
-    *out = &backend->base;
-    return CT_OK;
+    return status;
 }

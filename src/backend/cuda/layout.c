@@ -202,13 +202,10 @@ static size_t measures_size(const cuda_plan *plan) {
 
 ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out) {
     size_t n = (size_t)plan->base.graph->n_nodes;
-    lives l = {.plan = plan, .all = ct_new(life, 3 * n), .train = train};
-    out->value = ct_new(size_t, 3 * n);
-    if (l.all == NULL || out->value == NULL) {
-        ct_free(l.all);
-        ct_cuda_layout_free(out);
-        return ct_fail(CT_NOMEM, "no memory for the plan of %s", plan->base.graph->model);
-    }
+    CT_SCOPED_BLOCK(life) all = NULL;
+    CT_TRY(ct_make(&all, 3 * n, plan->base.graph->model));
+    CT_TRY(ct_make(&out->value, 3 * n, plan->base.graph->model));
+    lives l = {.plan = plan, .all = all, .train = train};
     out->grad = out->value + n;
     out->stats = out->grad + n;
     l.value = l.all;
@@ -226,7 +223,6 @@ ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out) {
     out->spare = end;
     out->measures = end + (train ? spare_size(plan) : 0);
     out->n_floats = out->measures + measures_size(plan);
-    ct_free(l.all);
     return CT_OK;
 }
 

@@ -5,7 +5,13 @@
 #include <math.h>
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
-enum { CE, MV, DV, CORRECT, FIELDS }; /* ct_backend's CT_LOSS_* */
+enum { /* CT_LOSS_* of loss.h */
+#define TERM(id, name, axis, digits) id,
+#include "loss/term_list.h"
+#undef TERM
+       CORRECT,
+       FIELDS,
+};
 
 static dim3 grid_of(const cuda_run *run) {
     return dim3((unsigned)(run->n_max + WARPS - 1) / WARPS, (unsigned)run->n_jobs);

@@ -106,15 +106,14 @@ static ct_status plan_tiles(cuda_plan *plan, const cuda_fragments *fragments, in
     if (packs->n_tiles == 0) return CT_OK;
     CT_TRY(upload(fragments, (size_t)n_fragments * sizeof *fragments, &dev));
     packs->fragments_dev = dev;
-    cuda_pack_tile *tiles = ct_new(cuda_pack_tile, (size_t)packs->n_tiles);
-    if (tiles == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
+    CT_SCOPED_BLOCK(cuda_pack_tile) tiles = NULL;
+    CT_TRY(ct_make(&tiles, (size_t)packs->n_tiles, "a plan"));
     for (int k = 0, n = 0; k < n_fragments; k++)
         for (int at = 0; at < ct_cuda_pack_tiles(&fragments[k]); at++)
             tiles[n++] = (cuda_pack_tile){k, at};
     dev = NULL;
     ct_status status = upload(tiles, (size_t)packs->n_tiles * sizeof *tiles, &dev);
     packs->tiles_dev = dev;
-    ct_free(tiles);
     return status;
 }
 
@@ -123,19 +122,13 @@ static ct_status plan_packs(cuda_plan *plan) {
     if (g->n_weights > (size_t)1 << 30)
         return ct_fail(CT_INVAL, "%s has %zu weights, the cuda backend takes 2^30", g->model,
                        g->n_weights);
-    cuda_pack *packs = ct_new(cuda_pack, 2 * (size_t)plan->n_steps);
-    cuda_fragments *fragments = ct_new(cuda_fragments, 2 * (size_t)plan->n_steps);
-    ct_status status = CT_OK;
-    if (packs == NULL || fragments == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for a plan");
-    } else {
-        int n_packs = add_packs(plan, packs);
-        status = fill_table(plan, packs, n_packs);
-        if (status == CT_OK) status = plan_tiles(plan, fragments, add_fragments(plan, fragments));
-    }
-    ct_free(fragments);
-    ct_free(packs);
-    return status;
+    CT_SCOPED_BLOCK(cuda_pack) packs = NULL;
+    CT_SCOPED_BLOCK(cuda_fragments) fragments = NULL;
+    CT_TRY(ct_make(&packs, 2 * (size_t)plan->n_steps, "a plan"));
+    CT_TRY(ct_make(&fragments, 2 * (size_t)plan->n_steps, "a plan"));
+    int n_packs = add_packs(plan, packs);
+    CT_TRY(fill_table(plan, packs, n_packs));
+    return plan_tiles(plan, fragments, add_fragments(plan, fragments));
 }
 
 static void add_sum(cuda_plan *plan, cuda_sum *sums, size_t from, int width, int first, int count,
@@ -169,13 +162,12 @@ static void add_sums(cuda_plan *plan, cuda_sum *sums, cuda_step *step) {
 }
 
 static ct_status plan_sums(cuda_plan *plan) {
-    cuda_sum *sums = ct_new(cuda_sum, 3 * (size_t)plan->n_steps);
-    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for a plan");
+    CT_SCOPED_BLOCK(cuda_sum) sums = NULL;
+    CT_TRY(ct_make(&sums, 3 * (size_t)plan->n_steps, "a plan"));
     for (int s = 0; s < plan->n_steps; s++) add_sums(plan, sums, &plan->steps[s]);
     void *dev = NULL;
     ct_status status = upload(sums, (size_t)plan->n_sums * sizeof *sums, &dev);
     plan->sums_dev = dev;
-    ct_free(sums);
     return status;
 }
 
@@ -338,16 +330,15 @@ static ct_status build(cuda_plan *plan) {
 
 ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch,
                               ct_plan **out) {
-    cuda_plan *plan = ct_new(cuda_plan, 1);
-    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
+    cuda_plan *plan = NULL;
+    CT_TRY(ct_make(&plan, 1, graph->model));
     plan->base = (ct_plan){.backend = backend, .graph = graph, .max_batch = max_batch};
     ct_status status = build(plan);
-    if (status != CT_OK) {
+    if (status == CT_OK)
+        *out = &plan->base;
+    else
         ct_cuda_plan_free(&plan->base);
-        return status;
-    }
-    *out = &plan->base;
-    return CT_OK;
+    return status;
 }
 
 void ct_cuda_plan_free(ct_plan *base) {

@@ -1,5 +1,4 @@
 /* Labelled images as bytes in device memory. */
-#include <string.h>
 
 #include "backend/cuda/cuda_internal.h"
 #include "util/memory.h"
@@ -33,34 +32,28 @@ static ct_status upload(cuda_source *source, const ct_images *images, const floa
 
 ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                                 const float *std, ct_source **out) {
-    cuda_source *source = ct_new(cuda_source, 1);
-    float *table = ct_new(float, (size_t)images->channels * 256);
-    ct_status status = CT_OK;
-    if (source == NULL || table == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for a data source");
-        goto end;
-    }
+    CT_SCOPED_BLOCK(float) table = NULL;
+    cuda_source *source = NULL;
+    CT_TRY(ct_make(&table, (size_t)images->channels * 256, "a data source"));
+    CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     for (int c = 0; c < images->channels; c++)
         for (int p = 0; p < 256; p++)
             table[c * 256 + p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
-    status = upload(source, images, table, (size_t)images->channels * 256 * sizeof *table);
-end:
-    ct_free(table);
+    ct_status status =
+        upload(source, images, table, (size_t)images->channels * 256 * sizeof *table);
     if (status == CT_OK)
         *out = &source->base;
-    else if (source != NULL)
+    else
         ct_cuda_source_free(&source->base);
     return status;
 }
 
 void ct_cuda_source_free(ct_source *base) {
     cuda_source *source = (cuda_source *)base;
-    if (source->base.backend != NULL) {
-        cuda_backend *backend = (cuda_backend *)source->base.backend;
-        ct_cuda_forget_graphs(backend);
-        cudaStreamSynchronize(backend->stream);
-    }
+    cuda_backend *backend = (cuda_backend *)source->base.backend;
+    ct_cuda_forget_graphs(backend);
+    cudaStreamSynchronize(backend->stream);
     cudaFree(source->block_dev);
     ct_free(source);
 }

@@ -14,14 +14,12 @@ typedef struct ref_backend {
 
 typedef struct ref_plan {
     ct_plan base;
-    double *params, *dparams;    /* [n_weights] the job's model */
-    double **value, **grad;      /* [n_nodes] -> [max_batch][shape] */
-    double *block;               /* what value and grad point into */
-    int32_t *labels;             /* [max_batch] */
-    float *sample;               /* one input image */
-    float *features, *dfeatures; /* [max_batch][r] */
-    float *logits, *dlogits;     /* [max_batch][n_classes] */
-    float *scratch;              /* of ct_ccl */
+    double *params, *dparams; /* [n_weights] the job's model */
+    double **value, **grad;   /* [n_nodes] -> [max_batch][shape] */
+    double *block;            /* what value and grad point into */
+    float *sample;            /* one input image */
+    float *floats;            /* what outputs points into */
+    ct_host_outputs outputs;
 } ref_plan;
 
 const ref_kernel *ct_ref_kernel(ct_op op) {
@@ -42,13 +40,8 @@ static void plan_free(ct_plan *base) {
     ct_free(plan->value);
     ct_free(plan->grad);
     ct_free(plan->block);
-    ct_free(plan->labels);
     ct_free(plan->sample);
-    ct_free(plan->features);
-    ct_free(plan->dfeatures);
-    ct_free(plan->logits);
-    ct_free(plan->dlogits);
-    ct_free(plan->scratch);
+    ct_free(plan->floats);
     ct_free(plan);
 }
 
@@ -71,25 +64,20 @@ static bool plan_values(ref_plan *plan, const ct_graph *g, size_t batch) {
 }
 
 static ct_status plan_create(ct_backend *backend, const ct_graph *g, int max_batch, ct_plan **out) {
-    size_t batch = (size_t)max_batch, r = ct_graph_n_features(g), c = (size_t)g->n_classes;
     ref_plan *plan = ct_new(ref_plan, 1);
     if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
     plan->base = (ct_plan){.backend = backend, .graph = g, .max_batch = max_batch};
-    bool ok = plan_values(plan, g, batch);
+    bool ok = plan_values(plan, g, (size_t)max_batch);
     ok = ok && (plan->params = ct_new(double, g->n_weights)) != NULL;
     ok = ok && (plan->dparams = ct_new(double, g->n_weights)) != NULL;
-    ok = ok && (plan->labels = ct_new(int32_t, batch)) != NULL;
     ok = ok && (plan->sample = ct_new(float, ct_shape_size(g->nodes[0].shape))) != NULL;
-    ok = ok && (plan->features = ct_new(float, batch *r)) != NULL;
-    ok = ok && (plan->dfeatures = ct_new(float, batch *r)) != NULL;
-    ok = ok && (plan->logits = ct_new(float, batch *c)) != NULL;
-    ok = ok && (plan->dlogits = ct_new(float, batch *c)) != NULL;
-    ok = ok && (plan->scratch = ct_new(float, ct_ccl_scratch(r, g->n_classes))) != NULL;
+    ok = ok && (plan->floats = ct_new(float, ct_host_outputs_floats(&plan->base))) != NULL;
     if (!ok) {
         plan_free(&plan->base);
         return ct_fail(CT_NOMEM, "no memory for the plan of %s with batches of %d", g->model,
                        max_batch);
     }
+    plan->outputs = ct_host_outputs_cut(&plan->base, plan->floats);
     *out = &plan->base;
     return CT_OK;
 }
@@ -120,7 +108,6 @@ static void load_job(ref_plan *plan, const ct_work *work, const ct_job *job) {
     const ct_batch *batch = &work->batches[job->batch];
     const float *row = ct_host_row(work->params, job->model);
     for (size_t k = 0; k < g->n_weights; k++) plan->params[k] = (double)row[k];
-    ct_host_labels(work->source, batch, plan->labels);
     size_t size = ct_shape_size(g->nodes[0].shape);
     for (int b = 0; b < batch->n; b++) {
         ct_host_sample(work->source, batch, b, 1, plan->sample);
@@ -170,21 +157,10 @@ static ct_status features(ct_plan *base, const ct_work *work, ct_bank *out, ct_b
         const ct_job *job = &work->jobs[k];
         int n = work->batches[job->batch].n;
         forward(plan, work, job, REF_FEATURES, g->features);
-        float *row = ct_host_row(out, job->out);
-        node_values(plan, g->features, n, row);
-        ct_class_sums(row, plan->labels, n, ct_graph_n_features(g), g->n_classes,
-                      ct_host_row(class_sums, job->out));
+        node_values(plan, g->features, n, ct_host_row(out, job->out));
+        ct_host_class_sums(base, work, k, &plan->outputs, out, class_sums);
     }
     return CT_OK;
-}
-
-/* Adds the contrastive terms' gradient at the features; fills those terms. */
-static void contrast(ref_plan *plan, const ct_objective *o, int k, int out, int n, float *losses) {
-    const ct_graph *g = plan->base.graph;
-    node_values(plan, g->features, n, plan->features);
-    ct_host_contrast(o, g, k, out, plan->features, plan->labels, n, plan->scratch, plan->dfeatures,
-                     losses);
-    add_to_gradient(plan, g->features, n, plan->dfeatures);
 }
 
 static void clear_gradients(ref_plan *plan) {
@@ -194,18 +170,18 @@ static void clear_gradients(ref_plan *plan) {
 static ct_status gradient(ct_plan *base, const ct_work *work, const ct_objective *objective,
                           ct_bank *out, ct_bank *losses, size_t column) {
     ref_plan *plan = (ref_plan *)base;
+    const ct_host_outputs *o = &plan->outputs;
     const ct_graph *g = base->graph;
     for (int k = 0; k < work->n_jobs; k++) {
         const ct_job *job = &work->jobs[k];
-        int n = work->batches[job->batch].n;
-        float *loss = ct_host_row(losses, job->out) + column;
+        const int n = work->batches[job->batch].n;
         forward(plan, work, job, REF_TRAIN, g->logits);
         clear_gradients(plan);
-        node_values(plan, g->logits, n, plan->logits);
-        ct_host_entropy(objective, plan->logits, plan->labels, n, g->n_classes, plan->dlogits,
-                        loss);
-        add_to_gradient(plan, g->logits, n, plan->dlogits);
-        if (objective->loss.ccl) contrast(plan, objective, k, job->out, n, loss);
+        node_values(plan, g->logits, n, o->logits);
+        node_values(plan, g->features, n, o->features);
+        ct_host_losses(base, work, objective, k, o, ct_host_row(losses, job->out) + column);
+        add_to_gradient(plan, g->logits, n, o->dlogits);
+        if (objective->loss.ccl) add_to_gradient(plan, g->features, n, o->dfeatures);
         backward(plan, n);
         float *row = ct_host_row(out, job->out);
         for (size_t p = 0; p < g->n_weights; p++) row[p] = (float)plan->dparams[p];
@@ -217,14 +193,10 @@ static ct_status evaluate(ct_plan *base, const ct_work *work, ct_score *scores, 
     ref_plan *plan = (ref_plan *)base;
     const ct_graph *g = base->graph;
     for (int k = 0; k < work->n_jobs; k++) {
-        int n = work->batches[work->jobs[k].batch].n;
-        forward(plan, work, &work->jobs[k], REF_EVALUATE, g->logits);
-        node_values(plan, g->logits, n, plan->logits);
-        scores[k].n = n;
-        scores[k].loss_sum =
-            n * ct_cross_entropy(plan->logits, plan->labels, n, g->n_classes, NULL,
-                                 &scores[k].n_correct,
-                                 predictions != NULL ? predictions + k * base->max_batch : NULL);
+        const ct_job *job = &work->jobs[k];
+        forward(plan, work, job, REF_EVALUATE, g->logits);
+        node_values(plan, g->logits, work->batches[job->batch].n, plan->outputs.logits);
+        ct_host_score(base, work, k, &plan->outputs, scores, predictions);
     }
     return CT_OK;
 }

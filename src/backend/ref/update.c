@@ -35,15 +35,8 @@ static void assign(const column *c, const ct_assign *a) {
     }
 }
 
-/* Columns of an update: those of any bank with memory. */
-static size_t n_columns(const ct_update *update) {
-    for (int a = 0; a < update->n_assigns; a++)
-        if (update->assigns[a].target->temp == 0) return update->assigns[a].target->n;
-    return 0;
-}
-
 void ct_ref_update(const ct_update *update, double *temps) {
     column c = {.update = update, .temps = temps};
-    for (size_t n = n_columns(update); c.k < n; c.k++)
+    for (size_t n = ct_host_columns(update); c.k < n; c.k++)
         for (int a = 0; a < update->n_assigns; a++) assign(&c, &update->assigns[a]);
 }

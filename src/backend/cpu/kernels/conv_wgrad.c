@@ -60,68 +60,48 @@ INLINE void wgrad_tile(const wgrad *t, const int OC, const int KW) {
         for (int v = 0; v < KW; v++) t->dw[(size_t)o * t->dw_step + (size_t)v] = sums[o][v];
 }
 
-#define CASE(n, kw)                                                                                \
-    case n: wgrad_tile(t, n, kw); break
-
-static void tile_1(const wgrad *t, int n) {
-    switch (n) {
-        CASE(6, 1);
-        CASE(5, 1);
-        CASE(4, 1);
-        CASE(3, 1);
-        CASE(2, 1);
-    default: wgrad_tile(t, 1, 1); break;
-    }
-}
-
-static void tile_3(const wgrad *t, int n) {
-    switch (n) {
-#if VL == 16
-        CASE(6, 3);
-        CASE(5, 3);
-#endif
-#if VL >= 8
-        CASE(4, 3);
-#endif
-        CASE(3, 3);
-        CASE(2, 3);
-    default: wgrad_tile(t, 1, 3); break;
-    }
-}
-
-static void tile_5(const wgrad *t, int n) {
-    switch (n) {
-#if VL == 16
-        CASE(4, 5);
-        CASE(3, 5);
-#endif
-        CASE(2, 5);
-    default: wgrad_tile(t, 1, 5); break;
-    }
-}
-
-static void tile_7(const wgrad *t, int n) {
-    switch (n) {
-#if VL == 16
-        CASE(3, 7);
-        CASE(2, 7);
-#endif
-    default: wgrad_tile(t, 1, 7); break;
-    }
-}
+/* Tiles of n channels of a kernel kw wide, up to the `most` of them that fit. */
+#define CASE(n, kw, most)                                                                          \
+    case 8 * (kw) + (n):                                                                           \
+        if ((n) <= (most)) wgrad_tile(t, n, kw);                                                   \
+        break
 
 static void tile_of(const wgrad *t, int n, int kw) {
-    switch (kw) {
-    case 3: tile_3(t, n); break;
-    case 5: tile_5(t, n); break;
-    case 7: tile_7(t, n); break;
-    default: /* any other width one column at a time */
-        for (int v = 0; v < kw; v++) {
-            wgrad column = *t;
-            column.x += v * CT_LANES;
-            column.dw += v;
-            tile_1(&column, n);
-        }
+    switch (8 * kw + n) {
+        CASE(1, 1, OC_1);
+        CASE(2, 1, OC_1);
+        CASE(3, 1, OC_1);
+        CASE(4, 1, OC_1);
+        CASE(5, 1, OC_1);
+        CASE(6, 1, OC_1);
+        CASE(1, 3, OC_3);
+        CASE(2, 3, OC_3);
+        CASE(3, 3, OC_3);
+        CASE(4, 3, OC_3);
+        CASE(5, 3, OC_3);
+        CASE(6, 3, OC_3);
+        CASE(1, 5, OC_5);
+        CASE(2, 5, OC_5);
+        CASE(3, 5, OC_5);
+        CASE(4, 5, OC_5);
+        CASE(1, 7, OC_7);
+        CASE(2, 7, OC_7);
+        CASE(3, 7, OC_7);
+    default: break;
+    }
+}
+
+/* A kernel row of n channels: a width without tiles of its own one column at a time. */
+static void row_of(const wgrad *t, int n, int kw) {
+    if (kw == 3 || kw == 5 || kw == 7) {
+        tile_of(t, n, kw);
+        return;
+    }
+    for (int v = 0; v < kw; v++) {
+        wgrad column = *t;
+        column.x += v * CT_LANES;
+        column.dw += v;
+        tile_of(&column, n, 1);
     }
 }
 
@@ -155,7 +135,7 @@ void KERNEL(conv_wgrad)(const ct_conv_geometry *g, const float *x, size_t x_bloc
                            .n_blocks = n_blocks,
                            .dw_step = (size_t)g->c_in * taps};
                 t.dw = dw + (size_t)first * t.dw_step + (size_t)c * taps + (size_t)(u * g->kw);
-                tile_of(&t, n, g->kw);
+                row_of(&t, n, g->kw);
             }
     }
 }

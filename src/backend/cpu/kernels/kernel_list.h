@@ -6,60 +6,32 @@
  * (weights, gradients of weights) are not. Kernels take one block unless they say n_blocks; then
  * the argument after a tensor is the distance between its blocks, in floats. */
 
-/* --- Winograd, 3x3, stride 1, pad 1: blocks of x [c_in][h][w][16] -> y [c_out][h][w][16] --- */
-KERNEL_FN(size_t, winograd_scratch, (const ct_winograd_geometry *g))      /* floats */
-KERNEL_FN(size_t, winograd_weights_size, (const ct_winograd_geometry *g)) /* floats */
-/* u of w [c_out][c_in][3][3]; flip: of the data gradient's convolution, where w is
- * [c_in][c_out][3][3] (c_in, c_out: those of the resulting convolution) */
-KERNEL_FN(void, winograd_weights,
-          (const ct_winograd_geometry *g, const float *w, bool flip, float *u))
-KERNEL_FN(void, winograd_conv,
-          (const ct_winograd_geometry *g, const float *x, const float *u, float *y, float *scratch))
-/* dw [c_out][c_in][3][3], and dx [c_in][h][w][16] unless it is NULL (accumulate: added to it); u is
- * flipped, of c_out channels to c_in. */
-KERNEL_FN(void, winograd_backward,
-          (const ct_winograd_geometry *g, const float *x, const float *dy, const float *u,
-           float *dx, bool accumulate, float *dw, float *scratch))
-
-/* --- the same for stride 2, one block, c_in and c_out multiples of 4: y [c_out][(h+1)/2][(w+1)/2]
- * [16] --- */
-KERNEL_FN(size_t, winograd2_scratch, (int c_in, int c_out, int h, int w)) /* floats */
-KERNEL_FN(size_t, winograd2_weights_size, (int c_in, int c_out))          /* floats */
-KERNEL_FN(void, winograd2_weights, (const float *w, int c_in, int c_out, bool flip, float *u))
-KERNEL_FN(void, winograd2_conv,
-          (const float *x, const float *u, int c_in, int c_out, int h, int w, float *y,
-           float *scratch))
-/* Both gradients: begin, add for every block, end writes dw. */
-KERNEL_FN(size_t, winograd2_backward_size, (int c_in, int c_out)) /* floats of acc */
-KERNEL_FN(void, winograd2_backward_begin, (int c_in, int c_out, float *acc))
-KERNEL_FN(void, winograd2_backward_add,
-          (const float *x, const float *dy, const float *u, int c_in, int c_out, int h, int w,
-           float *dx, bool accumulate, float *acc, float *scratch))
-KERNEL_FN(void, winograd2_backward_end, (const float *acc, int c_in, int c_out, float *dw))
+/* --- Winograd, 3x3, pad 1: stride 1 by tiles of 4x4 or 8x8 output pixels, stride 2 of 4x4 --- */
+KERNEL_FN(const ct_winograd *, winograd, (int stride, int tile))
 
 /* --- Winograd for 5x5, forward F(4x4,5x5), gradients F(2x2,5x5); stride 1, no border, even output,
- * with bias, relu and 2x2 max pooling: blocks of x [c_in][h_in][w_in][16]; y, index (may be NULL)
+ * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16]; y, index (may be NULL)
  * and conv_unpool as for conv_pool ---
  */
-KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_winograd5_geometry *g)) /* floats */
+KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_conv5_geometry *g)) /* floats */
 KERNEL_FN(void, winograd5_pool,
-          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *bias,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
-KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_winograd5_geometry *g)) /* floats */
-/* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h_in-4][w_in-4][16]. */
+KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_conv5_geometry *g)) /* floats */
+/* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h-4][w-4][16]. */
 KERNEL_FN(void, winograd5_backward,
-          (const ct_winograd5_geometry *g, const float *x, const float *w, const float *dy,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *dy,
            int n_blocks, bool accumulate, float *dx, float *dw, float *scratch))
 
 /* --- F(4,5) along rows, for few input channels, with a border of g->pad zeros; else as above ---
  */
-KERNEL_FN(size_t, rows5_scratch, (const ct_rows5_geometry *g)) /* floats */
+KERNEL_FN(size_t, rows5_scratch, (const ct_conv5_geometry *g)) /* floats */
 KERNEL_FN(void, rows5_pool,
-          (const ct_rows5_geometry *g, const float *x, const float *w, const float *bias,
+          (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
 /* dw and db (may be NULL) from dy and index of the pooled output. */
 KERNEL_FN(void, rows5_backward,
-          (const ct_rows5_geometry *g, const float *x, const float *dy, const uint8_t *index,
+          (const ct_conv5_geometry *g, const float *x, const float *dy, const uint8_t *index,
            int n_blocks, float *dw, float *db, float *scratch))
 
 /* --- direct convolution of one group, any rectangular kernel and stride --- */

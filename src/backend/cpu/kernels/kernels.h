@@ -33,20 +33,32 @@ static inline int ct_conv_tile(int c_out, int vector_length) {
 
 enum { CT_RELU = 1, CT_ACCUMULATE = 2 };
 
-/* A 3x3 convolution, stride 1, border 1, by tiles of 4x4 or 8x8 output pixels. */
+/* A 3x3 convolution, border 1, of pictures of h x w pixels; stride 2: c_in and c_out multiples of
+ * 4. */
 typedef struct ct_winograd_geometry {
-    int tile, c_in, c_out, h, w, n_blocks;
+    int c_in, c_out, h, w, n_blocks;
 } ct_winograd_geometry;
 
-/* A 5x5 convolution, stride 1, no border; h_in and w_in even. */
-typedef struct ct_winograd5_geometry {
-    int c_in, c_out, h_in, w_in;
-} ct_winograd5_geometry;
+/* Winograd's method for such convolutions with one stride and size of tiles: blocks of
+ * x [c_in][h][w][16] -> y [c_out][h][w][16], stride 2: y [c_out][(h+1)/2][(w+1)/2][16]. */
+typedef struct ct_winograd {
+    size_t (*scratch)(const ct_winograd_geometry *g);      /* floats */
+    size_t (*weights_size)(const ct_winograd_geometry *g); /* floats */
+    /* u of w [c_out][c_in][3][3]; flip: of the data gradient's convolution, where w is
+     * [c_in][c_out][3][3] (c_in, c_out: those of the resulting convolution) */
+    void (*weights)(const ct_winograd_geometry *g, const float *w, bool flip, float *u);
+    void (*conv)(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
+                 float *scratch);
+    /* dw [c_out][c_in][3][3], and dx [c_in][h][w][16] unless it is NULL (accumulate: added to it);
+     * u is flipped, of c_out channels to c_in. */
+    void (*backward)(const ct_winograd_geometry *g, const float *x, const float *dy, const float *u,
+                     float *dx, bool accumulate, float *dw, float *scratch);
+} ct_winograd;
 
-/* The same with a border; h + 2 pad and w + 2 pad even. */
-typedef struct ct_rows5_geometry {
+/* A 5x5 convolution, stride 1; h + 2 pad and w + 2 pad even. */
+typedef struct ct_conv5_geometry {
     int c_in, c_out, h, w, pad;
-} ct_rows5_geometry;
+} ct_conv5_geometry;
 
 /* Depthwise 3x3, pad 1, stride 1 or 2. */
 typedef struct ct_depthwise_geometry {

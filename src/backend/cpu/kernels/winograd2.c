@@ -10,27 +10,28 @@
 /* Bytes of v and m at a time, beside u, x and y in a 1 MiB second-level cache. */
 #define CHUNK_BYTES (640 * 1024)
 
-ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w) {
-    ct_winograd2_plan p = {.c_in = c_in, .c_out = c_out, .h = h, .w = w};
-    p.h_out = (h + 1) / 2;
-    p.w_out = (w + 1) / 2;
+ct_winograd2_plan KERNEL(winograd2_plan)(const ct_winograd_geometry *g) {
+    ct_winograd2_plan p = {.c_in = g->c_in, .c_out = g->c_out, .h = g->h, .w = g->w};
+    p.h_out = (g->h + 1) / 2;
+    p.w_out = (g->w + 1) / 2;
     p.n_across = (p.w_out + TILE - 1) / TILE;
     p.n_tiles = p.n_across * ((p.h_out + TILE - 1) / TILE);
-    p.x_group = (size_t)(N_PHASES * c_in) * STEP2;
-    p.y_group = (size_t)c_out * STEP2;
+    p.x_group = (size_t)(N_PHASES * g->c_in) * STEP2;
+    p.y_group = (size_t)g->c_out * STEP2;
     const int n = (int)(CHUNK_BYTES / sizeof(float) / (p.x_group + p.y_group)) * GROUP;
     const int n_all = round_up(p.n_tiles, GROUP);
     p.n_chunk = n < GROUP ? GROUP : n < n_all ? n : n_all;
     return p;
 }
 
-size_t KERNEL(winograd2_scratch)(int c_in, int c_out, int h, int w) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    return (size_t)(p.n_chunk / GROUP) * (p.x_group + p.y_group);
+static size_t weights_size(const ct_winograd_geometry *g) {
+    return N_XI2 * u2_stride(g->c_in, g->c_out);
 }
 
-size_t KERNEL(winograd2_weights_size)(int c_in, int c_out) {
-    return N_XI2 * u2_stride(c_in, c_out);
+/* v and m, and the sums of the weight gradient. */
+static size_t scratch_floats(const ct_winograd_geometry *g) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
+    return weights_size(g) + (size_t)(p.n_chunk / GROUP) * (p.x_group + p.y_group);
 }
 
 /* ---- weights ---- */
@@ -81,8 +82,9 @@ static void weights_group(const float *taps, size_t stride, size_t phase_step, f
     }
 }
 
-void KERNEL(winograd2_weights)(const float *w, int c_in, int c_out, bool flip, float *u) {
+static void weights(const ct_winograd_geometry *g, const float *w, bool flip, float *u) {
     _Alignas(64) float taps[N_GATHERED][9 * CT_LANES];
+    const int c_in = g->c_in, c_out = g->c_out;
     const size_t stride = u2_stride(c_in, c_out), channels = (size_t)c_in;
     const size_t phase_step = flip ? channels * (size_t)c_out : channels * CO_TILE;
     for (int o = 0; o < c_out; o += CO_TILE) {
@@ -147,17 +149,10 @@ static void input(const ct_winograd2_plan *p, const float *x, int first, int n, 
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * 2 * TILE - 1;
             const int j = (first + t) % p->n_across * 2 * TILE - 1;
-            float *to =
-                v + (size_t)(t / GROUP) * p->x_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
             const float *row[SPAN];
-            if (j + SPAN <= p->w) {
-                rows_of(x, p->h, p->w, i, j, SPAN, zeros, row);
-                input_tile(row, j >= 0, phase_step, to);
-            } else {
-                copy_square(x, p->h, p->w, i, j, SPAN, copy);
-                rows_of(copy, SPAN, SPAN, 0, 0, SPAN, zeros, row);
-                input_tile(row, true, phase_step, to);
-            }
+            const bool inside = j + SPAN <= p->w;
+            rows_of(x, p->h, p->w, i, j, SPAN, inside, zeros, copy, row);
+            input_tile(row, !inside || j >= 0, phase_step, v + place(p->x_group, c, t));
         }
 }
 
@@ -180,8 +175,7 @@ static void output(const ct_winograd2_plan *p, const float *m, int first, int n,
     for (int c = 0; c < p->c_out; c++, y += (size_t)p->h_out * line)
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * TILE, j = (first + t) % p->n_across * TILE;
-            const float *from =
-                m + (size_t)(t / GROUP) * p->y_group + (size_t)c * STEP2 + t % GROUP * CT_LANES;
+            const float *from = m + place(p->y_group, c, t);
             float *to = y + (size_t)i * line + (size_t)j * CT_LANES;
             const bool whole = i + TILE <= p->h_out && j + TILE <= p->w_out;
             for (int part = 0; part < CT_LANES; part += VL)
@@ -195,25 +189,6 @@ static void output(const ct_winograd2_plan *p, const float *m, int first, int n,
 
 /* ---- products ---- */
 
-/* One frequency of n_groups groups; K_BLOCK channels of v stay in the first-level cache. */
-static void product(const ct_winograd2_plan *p, int xi, int n_groups, const float *u,
-                    const float *v, ct_winograd_rows *ahead, float *m) {
-    const int first = first_phase(xi) * p->c_in, end = first + n_phases(xi) * p->c_in;
-    for (int i = first; i < end; i += K_BLOCK) {
-        const int k = end - i < K_BLOCK ? end - i : K_BLOCK;
-        for (int o = 0; o < p->c_out; o += CO_TILE) {
-            const float *u_tile = u + (size_t)o * N_PHASES * (size_t)p->c_in + (size_t)i * CO_TILE;
-            const float *v_tile = v + (size_t)i * STEP2;
-            float *m_tile = m + (size_t)o * STEP2;
-            for (int g = 0; g < n_groups; g++, v_tile += p->x_group, m_tile += p->y_group) {
-                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, 0, v_tile + t, STEP2, i > first, m_tile + t);
-                fetch_rows(ahead);
-            }
-        }
-    }
-}
-
 /* All frequencies of n tiles; meanwhile their rows of y are fetched. */
 static void products(const ct_winograd2_plan *p, const float *u, const float *v, int first, int n,
                      const float *y, float *m) {
@@ -223,18 +198,27 @@ static void products(const ct_winograd2_plan *p, const float *u, const float *v,
         .h = p->h_out, .w = p->w_out, .n_across = p->n_across, .n_tiles = p->n_tiles};
     ct_winograd_rows rows =
         winograd_rows(&tiles, y, p->c_out, first, n, N_XI2 * (p->c_out / CO_TILE) * n_groups);
-    for (size_t xi = 0; xi < N_XI2; xi++)
-        product(p, (int)xi, n_groups, u + xi * stride, v + xi * XI_STEP, &rows, m + xi * XI_STEP);
-}
-
-void KERNEL(winograd2_conv)(const float *x, const float *u, int c_in, int c_out, int h, int w,
-                            float *y, float *scratch) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.x_group;
-    for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
-        const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
-        input(&p, x, first, n, v);
-        products(&p, u, v, first, n, y, m);
-        output(&p, m, first, n, y);
+    for (int xi = 0; xi < N_XI2; xi++) {
+        const int skipped = first_phase(xi) * p->c_in; /* channels of phases without it */
+        product(n_phases(xi) * p->c_in, p->c_out, n_groups,
+                u + (size_t)xi * stride + (size_t)skipped * CO_TILE, N_PHASES * p->c_in,
+                v + (size_t)skipped * STEP2 + xi * XI_STEP, p->x_group, STEP2, &rows,
+                m + xi * XI_STEP, p->y_group);
     }
 }
+
+static void conv(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
+                 float *scratch) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
+    float *v = scratch, *m = v + (size_t)(p.n_chunk / GROUP) * p.x_group;
+    for (int b = 0; b < g->n_blocks; b++, x += x_block(&p), y += y_block(&p))
+        for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
+            const int n = least(p.n_tiles - first, p.n_chunk);
+            input(&p, x, first, n, v);
+            products(&p, u, v, first, n, y, m);
+            output(&p, m, first, n, y);
+        }
+}
+
+const ct_winograd KERNEL(winograd_stride2) = {scratch_floats, weights_size, weights, conv,
+                                              KERNEL(winograd2_backward)};

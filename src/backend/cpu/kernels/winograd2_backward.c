@@ -6,23 +6,11 @@
  *   x, dx [c_in][h][w][16]   dy [c_out][h_out][w_out][16]   one block of 16 samples, aligned
  *   u [25][4 phases][c_in/4][c_out][4]   flipped weights
  *   acc [25][4 phases][c_in/4][c_out/CI_TILE][4][CI_TILE]   dw [c_out][c_in][3][3] */
+#include <string.h>
+
 #include "backend/cpu/kernels/winograd2_internal.h"
 #include "backend/cpu/kernels/winograd_product.h"
 #include "backend/cpu/kernels/winograd_sums.h"
-
-size_t KERNEL(winograd2_backward_size)(int c_in, int c_out) {
-    return N_XI2 * u2_stride(c_in, c_out);
-}
-
-void KERNEL(winograd2_backward_begin)(int c_in, int c_out, float *acc) {
-    const size_t n = N_XI2 * u2_stride(c_in, c_out);
-    for (size_t k = 0; k < n; k++) acc[k] = 0.0f;
-}
-
-/* Where tile t of a chunk lies in the scratch. */
-INLINE size_t place(size_t group_step, int c, int t) {
-    return (size_t)(t / GROUP) * group_step + (size_t)c * STEP2 + (size_t)(t % GROUP) * CT_LANES;
-}
 
 /* ---- V = B^T dy B ---- */
 
@@ -59,14 +47,9 @@ static void transform_dy(const ct_winograd2_plan *p, const float *dy, int first,
         for (int t = 0; t < n; t++) {
             const int i = (first + t) / p->n_across * TILE, j = (first + t) % p->n_across * TILE;
             const float *row[N_POINTS];
-            if (j + TILE <= p->w_out) {
-                rows_of(dy, p->h_out, p->w_out, i, j, N_POINTS, zeros, row);
-                dy_tile(row, j + TILE < p->w_out, v + place(p->y_group, c, t));
-            } else {
-                copy_square(dy, p->h_out, p->w_out, i, j, N_POINTS, copy);
-                rows_of(copy, N_POINTS, N_POINTS, 0, 0, N_POINTS, zeros, row);
-                dy_tile(row, true, v + place(p->y_group, c, t));
-            }
+            const bool inside = j + TILE <= p->w_out;
+            rows_of(dy, p->h_out, p->w_out, i, j, N_POINTS, inside, zeros, copy, row);
+            dy_tile(row, !inside || j + TILE < p->w_out, v + place(p->y_group, c, t));
         }
 }
 
@@ -153,20 +136,16 @@ static void weight_product(const ct_winograd2_plan *p, int xi, int n, const floa
                      false, acc);
 }
 
-/* The sums over K_BLOCK of dy's channels at a time, which stay in the first-level cache. */
-static void data_product(const ct_winograd2_plan *p, int xi, int n_groups, const float *u,
-                         const float *v, float *m) {
-    const int first = first_phase(xi) * p->c_in, end = first + n_phases(xi) * p->c_in;
-    for (int o = 0; o < p->c_out; o += K_BLOCK) {
-        const int k = p->c_out - o < K_BLOCK ? p->c_out - o : K_BLOCK;
-        for (int i = first; i < end; i += CO_TILE) {
-            const float *u_tile = u + (size_t)i * (size_t)p->c_out + (size_t)o * CO_TILE;
-            const float *v_tile = v + (size_t)o * STEP2;
-            float *m_tile = m + (size_t)i * STEP2;
-            for (int g = 0; g < n_groups; g++, v_tile += p->y_group, m_tile += p->x_group)
-                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, 0, v_tile + t, STEP2, o > 0, m_tile + t);
-        }
+/* In place of x's, of all frequencies. */
+static void data_products(const ct_winograd2_plan *p, int n, const float *u, const float *v,
+                          float *m) {
+    const size_t stride = u2_stride(p->c_in, p->c_out);
+    ct_winograd_rows none = {0};
+    for (int xi = 0; xi < N_XI2; xi++) {
+        const size_t skipped = (size_t)(first_phase(xi) * p->c_in); /* phases without it */
+        product(p->c_out, n_phases(xi) * p->c_in, round_up(n, GROUP) / GROUP,
+                u + (size_t)xi * stride + skipped * (size_t)p->c_out, p->c_out, v + xi * XI_STEP,
+                p->y_group, STEP2, &none, m + skipped * STEP2 + xi * XI_STEP, p->x_group);
     }
 }
 
@@ -223,23 +202,20 @@ static void transform_dx(const ct_winograd2_plan *p, const float *m, int first, 
         }
 }
 
-void KERNEL(winograd2_backward_add)(const float *x, const float *dy, const float *u, int c_in,
-                                    int c_out, int h, int w, float *dx, bool accumulate, float *acc,
-                                    float *scratch) {
-    const ct_winograd2_plan p = KERNEL(winograd2_plan)(c_in, c_out, h, w);
-    const size_t stride = u2_stride(c_in, c_out);
-    float *m = scratch, *v = m + (size_t)(p.n_chunk / GROUP) * p.x_group;
-    for (int first = 0; first < p.n_tiles; first += p.n_chunk) {
-        const int left = p.n_tiles - first, n = left < p.n_chunk ? left : p.n_chunk;
-        transform_dy(&p, dy, first, n, v);
-        transform_x(&p, x, first, n, m);
+/* One block: acc is added to. */
+static void add_block(const ct_winograd2_plan *p, const float *x, const float *dy, const float *u,
+                      float *dx, bool accumulate, float *acc, float *m) {
+    const size_t stride = u2_stride(p->c_in, p->c_out);
+    float *v = m + (size_t)(p->n_chunk / GROUP) * p->x_group;
+    for (int first = 0; first < p->n_tiles; first += p->n_chunk) {
+        const int left = p->n_tiles - first, n = left < p->n_chunk ? left : p->n_chunk;
+        transform_dy(p, dy, first, n, v);
+        transform_x(p, x, first, n, m);
         for (size_t xi = 0; xi < N_XI2; xi++)
-            weight_product(&p, (int)xi, n, m + xi * XI_STEP, v + xi * XI_STEP, acc + xi * stride);
+            weight_product(p, (int)xi, n, m + xi * XI_STEP, v + xi * XI_STEP, acc + xi * stride);
         if (dx == NULL) continue;
-        for (size_t xi = 0; xi < N_XI2; xi++) /* in place of x's */
-            data_product(&p, (int)xi, round_up(n, GROUP) / GROUP, u + xi * stride, v + xi * XI_STEP,
-                         m + xi * XI_STEP);
-        transform_dx(&p, m, first, n, accumulate, dx);
+        data_products(p, n, u, v, m);
+        transform_dx(p, m, first, n, accumulate, dx);
     }
 }
 
@@ -272,7 +248,8 @@ INLINE void taps_phase(const float *acc, size_t stride, bool odd_rows, bool odd_
     }
 }
 
-void KERNEL(winograd2_backward_end)(const float *acc, int c_in, int c_out, float *dw) {
+static void write_taps(const ct_winograd2_plan *p, const float *acc, float *dw) {
+    const int c_in = p->c_in, c_out = p->c_out;
     const size_t stride = u2_stride(c_in, c_out), n = (size_t)c_in * (size_t)c_out;
     const int n_across = c_out / CI_TILE;
     for (size_t k = 0; k < n; k += VL) {
@@ -289,4 +266,17 @@ void KERNEL(winograd2_backward_end)(const float *acc, int c_in, int c_out, float
             for (int s = 0; s < 9; s++) g[s] = taps[s][f - k];
         }
     }
+}
+
+void KERNEL(winograd2_backward)(const ct_winograd_geometry *g, const float *x, const float *dy,
+                                const float *u, float *dx, bool accumulate, float *dw,
+                                float *scratch) {
+    const ct_winograd2_plan p = KERNEL(winograd2_plan)(g);
+    const size_t n_sums = N_XI2 * u2_stride(g->c_in, g->c_out);
+    memset(scratch, 0, n_sums * sizeof *scratch);
+    for (int b = 0; b < g->n_blocks; b++, x += x_block(&p), dy += y_block(&p)) {
+        add_block(&p, x, dy, u, dx, accumulate, scratch, scratch + n_sums);
+        if (dx != NULL) dx += x_block(&p);
+    }
+    write_taps(&p, scratch, dw);
 }

@@ -53,21 +53,28 @@ typedef struct ct_winograd2_plan {
     size_t x_group, y_group; /* floats from group to group: four phases of x's channels, y's */
 } ct_winograd2_plan;
 
-ct_winograd2_plan KERNEL(winograd2_plan)(int c_in, int c_out, int h, int w);
+ct_winograd2_plan KERNEL(winograd2_plan)(const ct_winograd_geometry *g);
+/* As ct_winograd says. */
+void KERNEL(winograd2_backward)(const ct_winograd_geometry *g, const float *x, const float *dy,
+                                const float *u, float *dx, bool accumulate, float *dw,
+                                float *scratch);
 
+/* Floats of the blocks of x and of y. */
+INLINE size_t x_block(const ct_winograd2_plan *p) {
+    return (size_t)(p->c_in * p->h * p->w) * CT_LANES;
+}
+INLINE size_t y_block(const ct_winograd2_plan *p) {
+    return (size_t)(p->c_out * p->h_out * p->w_out) * CT_LANES;
+}
+
+/* Of transformed weights, and of the sums of their gradient. */
 INLINE size_t u2_stride(int c_in, int c_out) {
     return odd_lines((size_t)(N_PHASES * c_in) * (size_t)c_out);
 }
 
-/* The n x n pixels of a picture from (i, j) on, black outside. */
-INLINE void copy_square(const float *x, int h, int w, int i, int j, int n, float *out) {
-    for (int r = i; r < i + n; r++)
-        for (int k = j; k < j + n; k++, out += CT_LANES) {
-            const bool inside = r >= 0 && r < h && k >= 0 && k < w;
-            const float *from = x + ((ptrdiff_t)r * w + k) * CT_LANES;
-            for (int part = 0; part < CT_LANES; part += VL)
-                vstore(out + part, inside ? vload(from + part) : vzero());
-        }
+/* Where tile t of a chunk lies in the scratch. */
+INLINE size_t place(size_t group_step, int c, int t) {
+    return (size_t)(t / GROUP) * group_step + (size_t)c * STEP2 + (size_t)(t % GROUP) * CT_LANES;
 }
 
 /* Rows of frequencies that are made together, two points p and q of B^T d or A d. */
@@ -94,11 +101,15 @@ INLINE pair input_points(int pass, const float *const d[N_POINTS], int at) {
     return (pair){only, only};
 }
 
-/* Rows i, i + 1, .. of a picture from column j on, black ones outside; `zeros` has n pixels. */
-INLINE void rows_of(const float *x, int h, int w, int i, int j, int n, const float *zeros,
-                    const float **row) {
+/* n rows of a picture from (i, j) on, black ones outside; those of a copy unless all n columns that
+ * will be read are inside. `zeros` has n pixels, `copy` n x n. */
+INLINE void rows_of(const float *x, int h, int w, int i, int j, int n, bool inside,
+                    const float *zeros, float *copy, const float **row) {
+    if (!inside) copy_square(x, h, w, i, j, n, copy);
     for (int k = 0; k < n; k++)
-        row[k] = i + k < 0 || i + k >= h ? zeros : x + ((ptrdiff_t)(i + k) * w + j) * CT_LANES;
+        row[k] = !inside                   ? copy + (size_t)(k * n) * CT_LANES
+                 : i + k < 0 || i + k >= h ? zeros
+                                           : x + ((ptrdiff_t)(i + k) * w + j) * CT_LANES;
 }
 
 /* d B of four pixels `step` vectors apart, the finite points. */

@@ -1,11 +1,12 @@
-/* What the Winograd convolutions of 5x5 share: the weights of F(2x2, 5x5) (matrices:
- * winograd5_internal.h) and the product of a frequency. */
+/* What the Winograd convolutions of 5x5 share: the weights of F(2x2, 5x5) and F(4x4, 5x5) (matrices:
+ * winograd5_internal.h, winograd8.h) and the product of a frequency. */
 #include "backend/cpu/kernels/winograd5_internal.h"
+#include "backend/cpu/kernels/winograd8.h"
 
 enum { COLUMNS = VL == 16 ? 4 : 2 }; /* of a register tile: up to 6 * COLUMNS accumulators */
 
 /* G g, five taps to six frequencies, for VL filters at a time. */
-INLINE void weights_column(const vf g[5], vf t[6]) {
+INLINE void weights6(const vf g[5], vf t[6]) {
     vf even = (-1.0f / 6) * (g[0] + g[2] + g[4]), odd = (-1.0f / 6) * (g[1] + g[3]);
     t[0] = 0.25f * g[0];
     t[1] = even + odd;
@@ -17,26 +18,34 @@ INLINE void weights_column(const vf g[5], vf t[6]) {
     t[5] = g[4];
 }
 
+/* To N of them. */
+INLINE void weights_column(const vf g[5], const int N, vf *t) {
+    if (N == 8)
+        weights8(g, t);
+    else
+        weights6(g, t);
+}
+
 /* G g G^T of the 16 filters taps[5][5][16], stored 16 floats per frequency. */
-static void weights_group(const float *taps, size_t stride, float *u) {
+INLINE void weights_group(const float *taps, const int N, size_t stride, float *u) {
     for (int part = 0; part < PARTS; part++) {
-        vf t[5][6];
+        vf t[5][8];
         for (int j = 0; j < 5; j++) {
             vf g[5];
             for (int i = 0; i < 5; i++) g[i] = vload(taps + (5 * i + j) * CT_LANES + part * VL);
-            weights_column(g, t[j]);
+            weights_column(g, N, t[j]);
         }
-        for (int i = 0; i < 6; i++) {
-            vf row[5] = {t[0][i], t[1][i], t[2][i], t[3][i], t[4][i]}, out[6];
-            weights_column(row, out);
-            for (int j = 0; j < 6; j++)
-                vstore(u + (size_t)(6 * i + j) * stride + part * VL, out[j]);
+        for (int i = 0; i < N; i++) {
+            vf row[5] = {t[0][i], t[1][i], t[2][i], t[3][i], t[4][i]}, out[8];
+            weights_column(row, N, out);
+            for (int j = 0; j < N; j++)
+                vstore(u + (size_t)(N * i + j) * stride + part * VL, out[j]);
         }
     }
 }
 
 void KERNEL(winograd5_weights)(const float *w, int n_in, int n_out, size_t o_step, size_t i_step,
-                               float *u) {
+                               int n_points, float *u) {
     _Alignas(64) float taps[25 * CT_LANES];
     const size_t stride = u5_stride(n_in, n_out);
     const int rows = rows_of(n_out), n = n_in * round_up(n_out, rows);
@@ -47,7 +56,10 @@ void KERNEL(winograd5_weights)(const float *w, int n_in, int n_out, size_t o_ste
             const float *g = absent ? w : w + (size_t)o * o_step + (size_t)i * i_step;
             for (int s = 0; s < 25; s++) taps[s * CT_LANES + k] = absent ? 0.0f : g[s];
         }
-        weights_group(taps, stride, u + first);
+        if (n_points == 8)
+            weights_group(taps, 8, stride, u + first);
+        else
+            weights_group(taps, 6, stride, u + first);
     }
 }
 

@@ -23,16 +23,17 @@ typedef struct scratch5 {
     size_t acc_stride, ut_stride;
 } scratch5;
 
-static size_t acc_floats(const ct_winograd5_geometry *g) {
+static size_t acc_floats(const ct_conv5_geometry *g) {
     return odd_lines((size_t)round_up(g->c_out, CO_TILE) * (size_t)round_up(g->c_in, CI_TILE));
 }
 
-static ct_winograd5_plan backward_plan(const ct_winograd5_geometry *g) {
+static ct_winograd5_plan backward_plan(const ct_conv5_geometry *g) {
     size_t c_in = (size_t)g->c_in, c_out = (size_t)g->c_out;
-    return plan_of(g, N_XI * c_in + N_PASS * (c_in + c_out), CHUNK_FLOATS);
+    return plan_of(g, 2, N_XI * c_in + N_PASS * (c_in + c_out), CHUNK_FLOATS, round_up(g->c_in, 6),
+                   round_up(g->c_out, g->c_out % 4 == 0 ? 4 : 12));
 }
 
-static scratch5 cut(const ct_winograd5_geometry *g, const ct_winograd5_plan *p, float *scratch) {
+static scratch5 cut(const ct_conv5_geometry *g, const ct_winograd5_plan *p, float *scratch) {
     scratch5 s = {.acc = scratch, .acc_stride = acc_floats(g)};
     s.ut_stride = u5_stride(g->c_out, g->c_in);
     s.ut = s.acc + N_XI * s.acc_stride;
@@ -42,7 +43,7 @@ static scratch5 cut(const ct_winograd5_geometry *g, const ct_winograd5_plan *p, 
     return s;
 }
 
-size_t KERNEL(winograd5_backward_scratch)(const ct_winograd5_geometry *g) {
+size_t KERNEL(winograd5_backward_scratch)(const ct_conv5_geometry *g) {
     const ct_winograd5_plan p = backward_plan(g);
     return N_XI * (acc_floats(g) + u5_stride(g->c_out, g->c_in) + p.v_stride) +
            N_PASS * (p.v_stride + p.m_stride);
@@ -76,16 +77,16 @@ INLINE void gradient_pass(int pass, const float *d, size_t row, int n, float *m,
 }
 
 /* v and m of one pass and n_rows rows of tiles from row `first` on. */
-INLINE void transform(const int pass, const ct_winograd5_geometry *g, const ct_winograd5_plan *p,
+INLINE void transform(const int pass, const ct_conv5_geometry *g, const ct_winograd5_plan *p,
                       const float *x, const float *dy, int first, int n_rows, const scratch5 *s) {
-    const size_t x_row = (size_t)g->w_in * CT_LANES, y_row = (size_t)p->n_across * 2 * CT_LANES;
+    const size_t x_row = (size_t)g->w * CT_LANES, y_row = (size_t)p->n_across * 2 * CT_LANES;
     for (int i = 0; i < n_rows; i++)
         for (int part = 0; part < CT_LANES; part += VL) {
             size_t at = (size_t)(i * p->n_across) * CT_LANES + (size_t)part;
             for (int c = 0; c < g->c_in; c++) {
                 const float *row[6];
                 for (int r = 0; r < 6; r++)
-                    row[r] = x + (size_t)(c * g->h_in + 2 * (first + i) + r) * x_row + part;
+                    row[r] = x + (size_t)(c * g->h + 2 * (first + i) + r) * x_row + part;
                 float *to = s->v + (size_t)c * p->line + at;
                 input5_pass(pass, row, p->n_across, to, to + 6 * p->v_stride, p->v_stride);
             }
@@ -125,9 +126,9 @@ INLINE void add_tile(const float *v, size_t stride, float *d, size_t row) {
 }
 
 /* dx += what dv gives, n_rows rows of tiles from row `first` on. */
-static void add_tiles(const ct_winograd5_geometry *g, const ct_winograd5_plan *p, int first,
-                      int n_rows, const float *dv, float *dx) {
-    const size_t row = (size_t)g->w_in * CT_LANES;
+static void add_tiles(const ct_conv5_geometry *g, const ct_winograd5_plan *p, int first, int n_rows,
+                      const float *dv, float *dx) {
+    const size_t row = (size_t)g->w * CT_LANES;
     for (int c = 0; c < g->c_in; c++)
         for (int i = 0; i < n_rows; i++)
             for (int t = 0; t < p->n_across; t++)
@@ -135,7 +136,7 @@ static void add_tiles(const ct_winograd5_geometry *g, const ct_winograd5_plan *p
                     add_tile(dv + (size_t)c * p->line + (size_t)(i * p->n_across + t) * CT_LANES +
                                  part,
                              p->v_stride,
-                             dx + (size_t)(c * g->h_in + 2 * (first + i)) * row +
+                             dx + (size_t)(c * g->h + 2 * (first + i)) * row +
                                  (size_t)(2 * t) * CT_LANES + part,
                              row);
 }
@@ -146,19 +147,12 @@ static void add_tiles(const ct_winograd5_geometry *g, const ct_winograd5_plan *p
 INLINE void product_tile(int n, const float *m, const float *v, size_t line, float *acc) {
     vf sum[CO_TILE * CI_TILE];
     for (int k = 0; k < CO_TILE * CI_TILE; k++) sum[k] = vzero();
-    for (int t = 0; t < n; t++) {
-        vf x[CI_TILE];
-        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + (size_t)i * line + t * VL);
-        for (int o = 0; o < CO_TILE; o++) {
-            vf d = vload(m + (size_t)o * line + t * VL);
-            for (int i = 0; i < CI_TILE; i++) sum[o * CI_TILE + i] += d * x[i];
-        }
-    }
+    row_products(n, m, v, line, CO_TILE, CI_TILE, false, sum);
     for (int k = 0; k < CO_TILE * CI_TILE; k += 8) reduce(sum + k, acc + k);
 }
 
 /* One pass of n_rows rows of tiles: acc is added to, dv written for its frequencies. */
-INLINE void run_pass(const int pass, const ct_winograd5_geometry *g, const ct_winograd5_plan *p,
+INLINE void run_pass(const int pass, const ct_conv5_geometry *g, const ct_winograd5_plan *p,
                      const float *x, const float *dy, int first, int n_rows, bool data,
                      const scratch5 *s) {
     const int n = n_rows * p->n_across * PARTS;
@@ -176,8 +170,8 @@ INLINE void run_pass(const int pass, const ct_winograd5_geometry *g, const ct_wi
     }
 }
 
-static void backward_block(const ct_winograd5_geometry *g, const ct_winograd5_plan *p,
-                           const float *x, const float *dy, float *dx, const scratch5 *s) {
+static void backward_block(const ct_conv5_geometry *g, const ct_winograd5_plan *p, const float *x,
+                           const float *dy, float *dx, const scratch5 *s) {
     for (int first = 0; first < p->n_down; first += p->n_rows) {
         int left = p->n_down - first, n = left < p->n_rows ? left : p->n_rows;
         run_pass(ROWS_12, g, p, x, dy, first, n, dx != NULL, s);
@@ -188,7 +182,7 @@ static void backward_block(const ct_winograd5_geometry *g, const ct_winograd5_pl
 }
 
 /* Rows of absent channels, which register tiles read beside the others. */
-static void clear_absent(const ct_winograd5_geometry *g, const ct_winograd5_plan *p,
+static void clear_absent(const ct_conv5_geometry *g, const ct_winograd5_plan *p,
                          const scratch5 *s) {
     const size_t in = (size_t)g->c_in * p->line, out = (size_t)g->c_out * p->line;
     for (size_t f = 0; f < N_PASS; f++) {
@@ -222,7 +216,7 @@ INLINE void taps_group(const float *acc, size_t stride, vf taps[25]) {
     for (int i = 0; i < 5; i++) taps_column(t[i], taps + 5 * i);
 }
 
-static void write_taps(const ct_winograd5_geometry *g, const scratch5 *s, float *dw) {
+static void write_taps(const ct_conv5_geometry *g, const scratch5 *s, float *dw) {
     const int n_across = round_up(g->c_in, CI_TILE) / CI_TILE, n_sums = CO_TILE * CI_TILE;
     for (size_t k = 0; k < s->acc_stride; k += VL) {
         vf taps[25];
@@ -238,16 +232,17 @@ static void write_taps(const ct_winograd5_geometry *g, const scratch5 *s, float 
     }
 }
 
-void KERNEL(winograd5_backward)(const ct_winograd5_geometry *g, const float *x, const float *w,
+void KERNEL(winograd5_backward)(const ct_conv5_geometry *g, const float *x, const float *w,
                                 const float *dy, int n_blocks, bool accumulate, float *dx,
                                 float *dw, float *scratch) {
     const ct_winograd5_plan p = backward_plan(g);
     const scratch5 s = cut(g, &p, scratch);
-    const size_t x_block = (size_t)(g->c_in * g->h_in * g->w_in) * CT_LANES;
+    const size_t x_block = (size_t)(g->c_in * g->h * g->w) * CT_LANES;
     const size_t dy_block = (size_t)(g->c_out * p.n_across * p.n_down * 4) * CT_LANES;
     memset(s.acc, 0, N_XI * s.acc_stride * sizeof *s.acc);
     clear_absent(g, &p, &s);
-    if (dx != NULL) KERNEL(winograd5_weights)(w, g->c_out, g->c_in, 25, 25 * (size_t)g->c_in, s.ut);
+    if (dx != NULL)
+        KERNEL(winograd5_weights)(w, g->c_out, g->c_in, 25, 25 * (size_t)g->c_in, 6, s.ut);
     if (dx != NULL && !accumulate) memset(dx, 0, (size_t)n_blocks * x_block * sizeof *dx);
     for (size_t b = 0; b < (size_t)n_blocks; b++)
         backward_block(g, &p, x + b * x_block, dy + b * dy_block,

@@ -34,17 +34,19 @@ typedef struct ct_winograd5_plan {
     size_t v_stride, m_stride; /* floats between frequencies: input side, output side */
 } ct_winograd5_plan;
 
-/* As many rows of tiles at a time as max_floats hold, tile_floats for every tile. */
-INLINE ct_winograd5_plan plan_of(const ct_winograd5_geometry *g, size_t tile_floats,
-                                 size_t max_floats) {
-    ct_winograd5_plan p = {.n_across = (g->w_in - 4) / 2, .n_down = (g->h_in - 4) / 2};
+/* Tiles of so many output pixels; as many rows of them at a time as max_floats hold, tile_floats for
+ * every tile. Frequencies have n_in and n_out channels. */
+INLINE ct_winograd5_plan plan_of(const ct_conv5_geometry *g, int tile, size_t tile_floats,
+                                 size_t max_floats, int n_in, int n_out) {
+    ct_winograd5_plan p = {.n_across = (g->w - 4 + tile - 1) / tile,
+                           .n_down = (g->h - 4 + tile - 1) / tile};
     int most = (int)(max_floats / (tile_floats * CT_LANES * (size_t)p.n_across));
     if (most < 1) most = 1;
     int n_chunks = (p.n_down + most - 1) / most;
     p.n_rows = (p.n_down + n_chunks - 1) / n_chunks;
     p.line = (size_t)(p.n_rows * p.n_across) * CT_LANES;
-    p.v_stride = odd_lines((size_t)round_up(g->c_in, 6) * p.line);
-    p.m_stride = odd_lines((size_t)round_up(g->c_out, g->c_out % 4 == 0 ? 4 : 12) * p.line);
+    p.v_stride = odd_lines((size_t)n_in * p.line);
+    p.m_stride = odd_lines((size_t)n_out * p.line);
     return p;
 }
 
@@ -104,9 +106,10 @@ INLINE void input5_pass(int pass, const float *const row[6], int n, float *v_a, 
 INLINE size_t u5_stride(int n_in, int n_out) {
     return odd_lines((size_t)n_in * (size_t)round_up(n_out, rows_of(n_out)));
 }
-/* u[36][n_out/R][n_in][R], R = rows_of(n_out), of the filters at w + o * o_step + i * i_step. */
+/* u[n_points^2][n_out/R][n_in][R], R = rows_of(n_out), of the filters at w + o * o_step +
+ * i * i_step; n_points 6 or 8. */
 void KERNEL(winograd5_weights)(const float *w, int n_in, int n_out, size_t o_step, size_t i_step,
-                               float *u);
+                               int n_points, float *u);
 /* One frequency: to [n_out][n] = u [n_out][n_in] * from [n_in][n], n vectors in a row, `line`
  * floats from row to row. Rows up to a multiple of R are written. */
 void KERNEL(winograd5_product)(int n_in, int n_out, int n, const float *u, const float *from,

@@ -25,18 +25,18 @@ enum {
 };
 
 /* Windows of a row and of a column, tiles of a row. */
-static int n_across(const ct_rows5_geometry *g) {
+static int n_across(const ct_conv5_geometry *g) {
     return (g->w + 2 * g->pad - 4) / 2;
 }
-static int n_down(const ct_rows5_geometry *g) {
+static int n_down(const ct_conv5_geometry *g) {
     return (g->h + 2 * g->pad - 4) / 2;
 }
-static int n_tiles(const ct_rows5_geometry *g) {
+static int n_tiles(const ct_conv5_geometry *g) {
     return (n_across(g) + 1) / 2;
 }
 
 /* The frequencies of tile t in row r of the picture with its border; x is the channel's. */
-INLINE void transform_row(const ct_rows5_geometry *g, const float *x, int r, int t, float *v) {
+INLINE void transform_row(const ct_conv5_geometry *g, const float *x, int r, int t, float *v) {
     const int y = r - g->pad, left = 4 * t - g->pad;
     vf d[8] = {0};
     const float *row = x + (ptrdiff_t)(y * g->w + left) * CT_LANES;
@@ -57,15 +57,10 @@ INLINE void transform_row(const ct_rows5_geometry *g, const float *x, int r, int
 /* u[k][u] of a filter. */
 static void filter_rows(const float *w, float *u) {
     for (int row = 0; row < N_U; row++, w += 5, u++) {
-        u[0] = w[0];
-        u[N_U] = w[4];
-        for (int k = 0; k < N_PAIRS; k++) {
-            const float p = ct_points[k], f = ct_factors[k];
-            const float even = f * (w[0] + p * p * (w[2] + p * p * w[4]));
-            const float odd = f * p * (w[1] + p * p * w[3]);
-            u[(2 + 2 * k) * N_U] = even + odd;
-            u[(3 + 2 * k) * N_U] = even - odd;
-        }
+        const vf g[5] = {vset(w[0]), vset(w[1]), vset(w[2]), vset(w[3]), vset(w[4])};
+        vf t[N_K];
+        weights8(g, t);
+        for (int k = 0; k < N_K; k++) u[k * N_U] = t[k][0];
     }
 }
 
@@ -120,7 +115,7 @@ INLINE void windows(const float *const line[SPAN], int c_in, const float *u, vf 
 }
 
 /* Tile t of row i of the windows, all channels. */
-static void tile_of_row(const ct_rows5_geometry *g, const float *u, const float *bias, int i, int t,
+static void tile_of_row(const ct_conv5_geometry *g, const float *u, const float *bias, int i, int t,
                         const float *ring, float *y, uint8_t *index) {
     const float *line[SPAN];
     const size_t plane = (size_t)(n_across(g) * n_down(g)) * CT_LANES;
@@ -140,7 +135,7 @@ static void tile_of_row(const ct_rows5_geometry *g, const float *u, const float 
 }
 
 /* Down a column of tiles: every row of pixels is transformed once, in a ring of six. */
-static void column_of_tiles(const ct_rows5_geometry *g, const float *x, const float *u,
+static void column_of_tiles(const ct_conv5_geometry *g, const float *x, const float *u,
                             const float *bias, int t, float *ring, float *y, uint8_t *index) {
     const size_t plane = (size_t)(g->h * g->w) * CT_LANES;
     for (int i = 0, r = 0; i < n_down(g); i++) {
@@ -152,17 +147,17 @@ static void column_of_tiles(const ct_rows5_geometry *g, const float *x, const fl
     }
 }
 
-static size_t filters_floats(const ct_rows5_geometry *g) {
+static size_t filters_floats(const ct_conv5_geometry *g) {
     return ((size_t)(g->c_out * g->c_in) * FILTER + CT_LANES - 1) / CT_LANES * CT_LANES;
 }
 
-size_t KERNEL(rows5_scratch)(const ct_rows5_geometry *g) {
+size_t KERNEL(rows5_scratch)(const ct_conv5_geometry *g) {
     const size_t ring = filters_floats(g) + (size_t)g->c_in * CHANNEL_V;
     const size_t back = (size_t)(g->c_in * (g->h + 2 * g->pad) * n_tiles(g)) * LINE_V;
     return ring > back ? ring : back;
 }
 
-void KERNEL(rows5_pool)(const ct_rows5_geometry *g, const float *x, const float *w,
+void KERNEL(rows5_pool)(const ct_conv5_geometry *g, const float *x, const float *w,
                         const float *bias, int n_blocks, float *y, uint8_t *index, float *scratch) {
     const size_t x_block = (size_t)(g->c_in * g->h * g->w) * CT_LANES;
     const size_t y_block = (size_t)(g->c_out * n_across(g) * n_down(g)) * CT_LANES;
@@ -223,7 +218,7 @@ INLINE void add_tile(const int half, const float *v, size_t row, const float *dy
 }
 
 /* All tiles of a pair of channels; total[u * 4 + k] and the bias' sum are added to. */
-INLINE void add_tiles(const int half, const ct_rows5_geometry *g, const float *v, const float *dy,
+INLINE void add_tiles(const int half, const ct_conv5_geometry *g, const float *v, const float *dy,
                       const uint8_t *index, float total[N_SUMS]) {
     const size_t row = (size_t)n_tiles(g) * LINE_V;
     const int n_pairs = n_across(g) / 2;
@@ -261,7 +256,7 @@ static void add_taps(const float low[HALF], const float high[HALF], float *dw) {
 }
 
 /* The share of VL samples of a block; v holds their frequencies. */
-static void add_part(const ct_rows5_geometry *g, const float *v, const float *dy,
+static void add_part(const ct_conv5_geometry *g, const float *v, const float *dy,
                      const uint8_t *index, float *dw, float *db) {
     const size_t plane = (size_t)(n_across(g) * n_down(g)) * CT_LANES;
     const size_t channel = (size_t)((g->h + 2 * g->pad) * n_tiles(g)) * LINE_V;
@@ -275,7 +270,7 @@ static void add_part(const ct_rows5_geometry *g, const float *v, const float *dy
         }
 }
 
-void KERNEL(rows5_backward)(const ct_rows5_geometry *g, const float *x, const float *dy,
+void KERNEL(rows5_backward)(const ct_conv5_geometry *g, const float *x, const float *dy,
                             const uint8_t *index, int n_blocks, float *dw, float *db,
                             float *scratch) {
     const size_t plane = (size_t)(g->h * g->w) * CT_LANES;

@@ -141,7 +141,7 @@ static void convolve(const ct_winograd_plan *plan, const float *u, int first, in
 static void winograd_backward(const ct_winograd_geometry *g, const float *x, const float *dy,
                               const float *u, float *dx, bool accumulate, float *dw,
                               float *scratch) {
-    const ct_winograd_geometry back = {g->tile, g->c_out, g->c_in, g->h, g->w, g->n_blocks};
+    const ct_winograd_geometry back = {g->c_out, g->c_in, g->h, g->w, g->n_blocks};
     const ct_winograd_plan plan = winograd_plan(&back, 2);
     float *acc = scratch, *turned = acc + N_XI * acc_stride(g->c_in, g->c_out);
     float *m = turned + turned_floats(g), *m_x = m + chunk_floats(&plan);

@@ -127,27 +127,6 @@ static void winograd_weights(const ct_winograd_geometry *g, const float *w, bool
 
 /* ---- products ---- */
 
-/* One frequency of n_groups groups: m [c_out] = u [c_out][c_in] * v [c_in]. Tiles that fill up the
- * last group are computed too, from whatever is there, and never read. */
-static void product(const ct_winograd_plan *plan, int n_groups, const float *u, const float *v,
-                    ct_winograd_rows *ahead, float *m) {
-    const int c_in = plan->c_in, k_in = round_up(c_in, 4);
-    for (int i = 0; i < c_in; i += K_BLOCK) {
-        int k = c_in - i < K_BLOCK ? c_in - i : K_BLOCK;
-        for (int o = 0; o < plan->c_out; o += ROWS) {
-            const float *u_tile = u + (size_t)o * k_in + (size_t)i * CO_TILE;
-            const float *v_tile = v + (size_t)i * CHANNEL_STEP;
-            float *m_tile = m + (size_t)o * CHANNEL_STEP;
-            for (int g = 0; g < n_groups; g++, v_tile += plan->group, m_tile += plan->group) {
-                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
-                    product_tile(k, u_tile, (size_t)k_in * CO_TILE, v_tile + t, CHANNEL_STEP, i > 0,
-                                 m_tile + t);
-                fetch_rows(ahead);
-            }
-        }
-    }
-}
-
 /* m of n tiles in place of v; meanwhile their rows of y are fetched. */
 static void winograd_products(const ct_winograd_plan *plan, const float *u, int first, int n,
                               const float *y, float *m) {
@@ -156,7 +135,8 @@ static void winograd_products(const ct_winograd_plan *plan, const float *u, int 
     const int n_products = N_XI * (round_up(plan->c_out, ROWS) / ROWS) * n_groups;
     ct_winograd_rows rows = winograd_rows(plan, y, plan->c_out, first, n, n_products);
     for (int xi = 0; xi < N_XI; xi++, m += XI_STEP)
-        product(plan, n_groups, u + (size_t)xi * stride, m + XI_STEP, &rows, m);
+        product(plan->c_in, plan->c_out, n_groups, u + (size_t)xi * stride, round_up(plan->c_in, 4),
+                m + XI_STEP, plan->group, CHANNEL_STEP, &rows, m, plan->group);
 }
 
 static void winograd_conv(const ct_winograd_geometry *g, const float *x, const float *u, float *y,

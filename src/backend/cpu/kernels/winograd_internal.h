@@ -33,18 +33,7 @@ enum {
     CHANNEL_STEP = (N_XI + 1) * XI_STEP, /* and from channel to channel */
 };
 
-/* The kernels of one size of tiles; what they do: kernel_list.h. */
-typedef struct ct_winograd_form {
-    size_t (*scratch)(const ct_winograd_geometry *g);
-    size_t (*weights_size)(const ct_winograd_geometry *g);
-    void (*weights)(const ct_winograd_geometry *g, const float *w, bool flip, float *u);
-    void (*conv)(const ct_winograd_geometry *g, const float *x, const float *u, float *y,
-                 float *scratch);
-    void (*backward)(const ct_winograd_geometry *g, const float *x, const float *dy, const float *u,
-                     float *dx, bool accumulate, float *dw, float *scratch);
-} ct_winograd_form;
-
-extern const ct_winograd_form KERNEL(winograd_tile4), KERNEL(winograd_tile8);
+extern const ct_winograd KERNEL(winograd_tile4), KERNEL(winograd_tile8), KERNEL(winograd_stride2);
 
 /* How a convolution is cut: tiles in row-major order, block after block, at most n_chunk of them
  * transformed at a time: some of one block or all of some blocks. */
@@ -62,6 +51,18 @@ INLINE int round_up(int n, int to) {
 /* n floats or a little more: an odd number of cache lines. */
 INLINE size_t odd_lines(size_t n) {
     return ((n + CT_LANES - 1) / CT_LANES | 1) * CT_LANES;
+}
+
+/* The n x n pixels of a picture from (i, j) on, black outside. */
+static __attribute__((noinline, unused)) void copy_square(const float *x, int h, int w, int i,
+                                                          int j, int n, float *out) {
+    for (int r = i; r < i + n; r++)
+        for (int k = j; k < j + n; k++, out += CT_LANES) {
+            const bool inside = r >= 0 && r < h && k >= 0 && k < w;
+            const float *from = x + ((ptrdiff_t)r * w + k) * CT_LANES;
+            for (int part = 0; part < CT_LANES; part += VL)
+                vstore(out + part, inside ? vload(from + part) : vzero());
+        }
 }
 
 /* Four rows of four floats become four columns. */

@@ -40,6 +40,29 @@ INLINE void product_tile(int k, const float *u, const size_t u_step, const float
         for (int t = 0; t < COLUMNS; t++) vstore(m + o * step + t * VL, sum[o][t]);
 }
 
+/* One frequency of n_groups groups: m [n_out] = u [n_out][n_in] * v [n_in], u_row floats from output
+ * to output of u, groups of v and m v_group and m_group floats apart. The sum runs over K_BLOCK
+ * inputs at a time. Tiles that fill up the last group are computed too, from whatever is there, and
+ * never read. Meanwhile the rows `ahead` are fetched. */
+INLINE void product(int n_in, int n_out, int n_groups, const float *u, int u_row, const float *v,
+                    size_t v_group, const size_t step, ct_winograd_rows *ahead, float *m,
+                    size_t m_group) {
+    for (int i = 0; i < n_in; i += K_BLOCK) {
+        const int k = n_in - i < K_BLOCK ? n_in - i : K_BLOCK;
+        for (int o = 0; o < n_out; o += ROWS) {
+            const float *u_tile = u + (size_t)o * (size_t)u_row + (size_t)i * CO_TILE;
+            const float *v_tile = v + (size_t)i * step;
+            float *m_tile = m + (size_t)o * step;
+            for (int g = 0; g < n_groups; g++, v_tile += v_group, m_tile += m_group) {
+                for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
+                    product_tile(k, u_tile, (size_t)u_row * CO_TILE, v_tile + t, step, i > 0,
+                                 m_tile + t);
+                fetch_rows(ahead);
+            }
+        }
+    }
+}
+
 /* Filters of 4 input by 4 output channels side by side, absent ones zero: taps [9][4 in][4 out]. */
 INLINE void weights_gather(const float *w, int c_in, int c_out, int i0, int o0, bool flip,
                            float *taps) {

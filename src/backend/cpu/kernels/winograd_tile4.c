@@ -2,4 +2,4 @@
 #define TILE 4
 #include "backend/cpu/kernels/winograd_backward.h"
 
-const ct_winograd_form KERNEL(winograd_tile4) = WINOGRAD_FORM;
+const ct_winograd KERNEL(winograd_tile4) = WINOGRAD_FORM;

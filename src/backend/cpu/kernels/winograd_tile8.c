@@ -3,4 +3,4 @@
 #define TILE 8
 #include "backend/cpu/kernels/winograd_backward.h"
 
-const ct_winograd_form KERNEL(winograd_tile8) = WINOGRAD_FORM;
+const ct_winograd KERNEL(winograd_tile8) = WINOGRAD_FORM;

@@ -51,9 +51,6 @@ INLINE run run_at(const ct_winograd_plan *plan, int first, int t, int n) {
 INLINE size_t picture_at(const ct_winograd_plan *plan, int n_channels, run r, int c) {
     return (size_t)(r.block * n_channels + c) * plan->h * plan->w * CT_LANES;
 }
-INLINE size_t corner_at(const ct_winograd_plan *plan, int n_channels, run r, int c) {
-    return picture_at(plan, n_channels, r, c) + ((size_t)r.i * plan->w + r.j) * CT_LANES;
-}
 
 /* ---- input ---- */
 
@@ -223,13 +220,7 @@ INLINE void input_passes(const float *const line[SIDE], int n, bool has_left, bo
 static void input_edge(const ct_winograd_plan *plan, const float *x, run r, float *v) {
     _Alignas(64) float copy[SIDE * SIDE * CT_LANES];
     const float *line[SIDE];
-    for (int k = 0; k < SIDE * SIDE; k++) {
-        const int i = r.i - 1 + k / SIDE, j = r.j - 1 + k % SIDE;
-        const bool inside = i >= 0 && i < plan->h && j >= 0 && j < plan->w;
-        const float *from = x + ((ptrdiff_t)i * plan->w + j) * CT_LANES;
-        for (int lane = 0; lane < CT_LANES; lane++)
-            copy[k * CT_LANES + lane] = inside ? from[lane] : 0.0f;
-    }
+    copy_square(x, plan->h, plan->w, r.i - 1, r.j - 1, SIDE, copy);
     for (int k = 0; k < SIDE; k++) line[k] = copy + (SIDE * k + 1) * CT_LANES;
     input_passes(line, 1, true, true, v);
 }
@@ -348,7 +339,8 @@ static void winograd_output(const ct_winograd_plan *plan, const float *m, int fi
     for (int c = 0; c < plan->c_out; c++)
         for (run r = {0}; r.t < n; r.t += r.n) {
             r = run_at(plan, first, r.t, n);
-            float *to = y + corner_at(plan, plan->c_out, r, c);
+            float *to =
+                y + picture_at(plan, plan->c_out, r, c) + ((size_t)r.i * plan->w + r.j) * CT_LANES;
             const float *from = m + tile_at(plan, c, r.t);
             if (accumulate)
                 output_tiles(plan, from, r, true, to);
@@ -399,33 +391,16 @@ INLINE void gradient_tile(const float *d, size_t row, float *m) {
     }
 }
 
-/* A tile of which only n_rows by n_columns pixels are in the picture; the others count as 0. */
-static void gradient_edge(const float *d, size_t row, int n_rows, int n_columns, float *m) {
-    _Alignas(64) float tile[TILE * TILE * CT_LANES];
-    for (int i = 0; i < TILE; i++) {
-        for (int j = 0; j < TILE; j++) {
-            bool inside = i < n_rows && j < n_columns;
-            vstore(tile + (TILE * i + j) * CT_LANES,
-                   inside ? vload(d + i * row + j * CT_LANES) : vzero());
-        }
-    }
-    gradient_tile(tile, TILE * CT_LANES, m);
-}
-
-/* A run of one channel; d is its corner. */
+/* A run of one channel whose picture is d; pixels outside it count as 0. */
 static void gradient_tiles(const ct_winograd_plan *plan, const float *d, run r, float *m) {
-    const size_t row = (size_t)plan->w * CT_LANES;
-    const int n_rows = plan->h - r.i < TILE ? plan->h - r.i : TILE;
-    for (int t = 0; t < r.n; t++) {
-        int left = plan->w - r.j - TILE * t;
-        for (int part = 0; part < CT_LANES; part += VL) {
-            if (n_rows == TILE && left >= TILE)
-                gradient_tile(d + part, row, m + part);
-            else
-                gradient_edge(d + part, row, n_rows, left, m + part);
-        }
-        d += TILE * CT_LANES;
-        m += CT_LANES;
+    _Alignas(64) float copy[TILE * TILE * CT_LANES];
+    for (int t = 0; t < r.n; t++, m += CT_LANES) {
+        const int j = r.j + TILE * t;
+        const bool inside = r.i + TILE <= plan->h && j + TILE <= plan->w;
+        if (!inside) copy_square(d, plan->h, plan->w, r.i, j, TILE, copy);
+        const float *from = inside ? d + ((size_t)r.i * plan->w + j) * CT_LANES : copy;
+        const size_t row = (size_t)(inside ? plan->w : TILE) * CT_LANES;
+        for (int part = 0; part < CT_LANES; part += VL) gradient_tile(from + part, row, m + part);
     }
 }
 
@@ -435,7 +410,7 @@ static void winograd_gradient(const ct_winograd_plan *plan, const float *dy, int
     for (int c = 0; c < plan->c_out; c++)
         for (run r = {0}; r.t < n; r.t += r.n) {
             r = run_at(plan, first, r.t, n);
-            gradient_tiles(plan, dy + corner_at(plan, plan->c_out, r, c), r,
+            gradient_tiles(plan, dy + picture_at(plan, plan->c_out, r, c), r,
                            m + tile_at(plan, c, r.t));
         }
 }
