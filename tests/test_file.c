@@ -1,6 +1,7 @@
 /* Files and tensors of src/util: whole or refused, never half. */
 #include "test.h"
 
+#include <errno.h>
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -240,10 +241,13 @@ static void paths_are_joined_with_one_slash(void) {
     static const char *const cases[][3] = {
         {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"/", "b", "/b"}, {"", "b", "b"}};
     for (int i = 0; i < 4; i++) {
-        char *path = ct_path_join(cases[i][0], cases[i][1]);
-        CHECK(path != NULL && strcmp(path, cases[i][2]) == 0);
-        ct_free(path);
+        ct_path path = ct_path_in(cases[i][0], cases[i][1]);
+        CHECK(strcmp(path.text, cases[i][2]) == 0);
     }
+    char name[5000];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    CHECK(!ct_file_exists(ct_path_in("", name).text) && errno == ENAMETOOLONG);
 }
 
 static void crc32_is_the_usual_one(void) {

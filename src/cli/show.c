@@ -79,7 +79,7 @@ static void print_row(const char *dir, int width, const ct_record *run) {
 /* A run that has come to an end; of all else, what its summary lacks. */
 static ct_status open_run(const char *dir, ct_record *out) {
     const unsigned what = CT_READ_OPTIONS | CT_READ_METRICS | CT_READ_SUMMARY | CT_READ_END;
-    ct_json *none = NULL;
+    CT_SCOPED_HANDLE(ct_json) none = NULL;
     if (!ct_dir_exists(dir)) return ct_summary_read(dir, &none);
     CT_TRY(ct_record_open(dir, what, out));
     if (out->end.state >= CT_RECORD_DONE) return CT_OK;

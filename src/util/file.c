@@ -288,11 +288,6 @@ void ct_stream_close(FILE **stream) {
     *stream = NULL;
 }
 
-char *ct_path_join(const char *dir, const char *name) {
-    ct_path path = ct_path_in(dir, name);
-    return ct_strdup(path.text);
-}
-
 uint32_t ct_crc32(uint32_t crc, const void *bytes, size_t n) {
     if (n == 0) return crc; /* zlib starts anew on NULL */
     return (uint32_t)crc32_z(crc, bytes, n);

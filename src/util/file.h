@@ -58,9 +58,7 @@ ct_status ct_dir_create(const char *path);
  * file system knows no locks, and everybody goes ahead as if alone. */
 bool ct_dir_lock(const char *path, int *lock);
 void ct_dir_unlock(int *lock);
-/* dir + "/" + name; ct_free() it. NULL without memory. */
-char *ct_path_join(const char *dir, const char *name);
-/* The same in place. One that is longer than the system allows stays so, and is refused by it. */
+/* dir + "/" + name. One that is longer than the system allows stays so, and is refused by it. */
 typedef struct ct_path {
     char text[4104];
 } ct_path;

@@ -75,11 +75,4 @@ void ct_error_adopt(ct_error *place);
         if (try_status_ != CT_OK) return try_status_;                                              \
     } while (0)
 
-/* The same inside a function that owns something: sets `status` and jumps to `label`. */
-#define CT_TRY_GOTO(expression, status, label)                                                     \
-    do {                                                                                           \
-        (status) = (expression);                                                                   \
-        if ((status) != CT_OK) goto label;                                                         \
-    } while (0)
-
 #endif

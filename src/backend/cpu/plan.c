@@ -129,32 +129,32 @@ static void find_spare(cpu_plan *plan) {
     }
 }
 
-ct_status ct_cpu_plan_create(ct_backend *base, const ct_graph *graph, int max_batch,
-                             ct_plan **out) {
-    cpu_backend *backend = (cpu_backend *)base;
-    ct_status status = CT_OK;
-    cpu_plan *plan = ct_new(cpu_plan, 1);
-    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
-    plan->base = (ct_plan){.backend = base, .graph = graph, .max_batch = max_batch};
-    plan->pass_samples = choose_pass(graph, max_batch);
-    plan->root = ct_new(int, (size_t)graph->n_nodes);
-    if (plan->root == NULL) {
-        status = ct_fail(CT_NOMEM, "no memory for the plan of %s", graph->model);
-        goto fail;
-    }
-    CT_TRY_GOTO(ct_cpu_compile(plan, backend->exact_conv), status, fail);
+static ct_status fill_plan(cpu_plan *plan) {
+    const cpu_backend *backend = (const cpu_backend *)plan->base.backend;
+    const ct_graph *graph = plan->base.graph;
+    CT_TRY(ct_make(&plan->root, (size_t)graph->n_nodes, graph->model));
+    CT_TRY(ct_cpu_compile(plan, backend->exact_conv));
     share_gradients(plan);
     find_spare(plan);
     for (int s = 0; s < plan->n_steps; s++) {
         size_t n = ct_cpu_step_scratch(plan, backend->kernels, &plan->steps[s]);
         if (n > plan->scratch_floats) plan->scratch_floats = n;
     }
-    CT_TRY_GOTO(ct_cpu_layout(plan, true, &plan->train), status, fail);
-    CT_TRY_GOTO(ct_cpu_layout(plan, false, &plan->forward), status, fail);
-    CT_TRY_GOTO(take_workspaces(plan, base->n_threads), status, fail);
-    *out = &plan->base;
-    return CT_OK;
-fail:
-    ct_cpu_plan_free(&plan->base);
+    CT_TRY(ct_cpu_layout(plan, true, &plan->train));
+    CT_TRY(ct_cpu_layout(plan, false, &plan->forward));
+    return take_workspaces(plan, backend->base.n_threads);
+}
+
+ct_status ct_cpu_plan_create(ct_backend *base, const ct_graph *graph, int max_batch,
+                             ct_plan **out) {
+    cpu_plan *plan;
+    CT_TRY(ct_make(&plan, 1, graph->model));
+    plan->base = (ct_plan){.backend = base, .graph = graph, .max_batch = max_batch};
+    plan->pass_samples = choose_pass(graph, max_batch);
+    ct_status status = fill_plan(plan);
+    if (status == CT_OK)
+        *out = &plan->base;
+    else
+        ct_cpu_plan_free(&plan->base);
     return status;
 }
