@@ -8,7 +8,7 @@
 enum { M_TILE = 4, N_TILE = VL == 16 ? 6 : 2 };
 
 typedef struct lanes_args {
-    int n_vectors;
+    int n_floats;
     const float *a, *b;
     size_t row;
     bool accumulate;
@@ -21,7 +21,17 @@ INLINE void lanes_tile(const lanes_args *t, int i, int j, const int M, const int
     vf sum[M_TILE * N_TILE] = {0};
     float total[M_TILE * N_TILE] = {0};
     const float *a = t->a + (size_t)i * t->row, *b = t->b + (size_t)j * t->row;
-    row_products(t->n_vectors, a, b, t->row, M, N, true, sum);
+    for (int k = 0; k < t->n_floats; k += VL, a += VL, b += VL) {
+        vf y[N_TILE];
+#pragma GCC unroll 6
+        for (int q = 0; q < N; q++) y[q] = in_register(vload(b + (size_t)q * t->row));
+#pragma GCC unroll 4
+        for (int p = 0; p < M; p++) {
+            vf x = in_register(vload(a + (size_t)p * t->row));
+#pragma GCC unroll 6
+            for (int q = 0; q < N; q++) sum[p * N + q] += x * y[q];
+        }
+    }
     int k = 0;
     for (; k + 8 <= M * N; k += 8) reduce(sum + k, total + k);
     for (; k < M * N; k++) total[k] = vsum(sum[k]);
@@ -42,7 +52,7 @@ INLINE void lanes_columns(const lanes_args *t, int m, int j, const int N) {
 
 void KERNEL(lanes_outer)(int m, int n, int n_pixels, const float *a, const float *b, size_t row,
                          bool accumulate, float *c, size_t c_row, size_t c_column) {
-    const lanes_args t = {n_pixels * (CT_LANES / VL), a, b, row, accumulate, c, c_row, c_column};
+    const lanes_args t = {n_pixels * CT_LANES, a, b, row, accumulate, c, c_row, c_column};
     int j = 0;
 #if VL == 16
     for (; n - j == 6 || n - j >= 10; j += 6) lanes_columns(&t, m, j, 6);

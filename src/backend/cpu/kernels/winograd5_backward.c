@@ -147,7 +147,14 @@ static void add_tiles(const ct_conv5_geometry *g, const ct_winograd5_plan *p, in
 INLINE void product_tile(int n, const float *m, const float *v, size_t line, float *acc) {
     vf sum[CO_TILE * CI_TILE];
     for (int k = 0; k < CO_TILE * CI_TILE; k++) sum[k] = vzero();
-    row_products(n, m, v, line, CO_TILE, CI_TILE, false, sum);
+    for (int t = 0; t < n; t++) {
+        vf x[CI_TILE];
+        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + (size_t)i * line + t * VL);
+        for (int o = 0; o < CO_TILE; o++) {
+            vf d = vload(m + (size_t)o * line + t * VL);
+            for (int i = 0; i < CI_TILE; i++) sum[o * CI_TILE + i] += d * x[i];
+        }
+    }
     for (int k = 0; k < CO_TILE * CI_TILE; k += 8) reduce(sum + k, acc + k);
 }
 

@@ -105,6 +105,7 @@ static void output(const ct_conv5_geometry *g, const ct_winograd5_plan *p, const
 static void pool_block(const ct_conv5_geometry *g, const ct_winograd5_plan *p, const float *x,
                        const float *u, const float *bias, float *y, uint8_t *index, float *v) {
     const size_t plane = (size_t)((g->w - 4) / 2 * ((g->h - 4) / 2)) * CT_LANES;
+    const size_t u_stride = u5_stride(g->c_in, g->c_out);
     const int rows = rows_of(g->c_out);
     float *m = v + N_F * p->v_stride;
     for (int first = 0; first < p->n_down; first += p->n_rows) {
@@ -112,9 +113,8 @@ static void pool_block(const ct_conv5_geometry *g, const ct_winograd5_plan *p, c
         input(g, p, x, first, n_rows, v);
         for (int o = 0; o < g->c_out; o += rows) {
             for (size_t f = 0; f < N_F; f++) KERNEL(winograd5_product)
-            (g->c_in, rows, n_rows * p->n_across * PARTS,
-             u + f * u5_stride(g->c_in, g->c_out) + (size_t)(o * g->c_in), v + f * p->v_stride,
-             m + f * p->m_stride, p->line);
+            (g->c_in, rows, n_rows * p->n_across * PARTS, u + f * u_stride + (size_t)(o * g->c_in),
+             v + f * p->v_stride, m + f * p->m_stride, p->line);
             for (int k = o; k < o + rows && k < g->c_out; k++)
                 output(g, p, m + (size_t)(k - o) * p->line, bias != NULL ? vset(bias[k]) : vzero(),
                        first, n_rows, y + (size_t)k * plane,

@@ -3,7 +3,6 @@
 #ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_SUMS_H
 #define CT_BACKEND_CPU_KERNELS_WINOGRAD_SUMS_H
 
-#include "backend/cpu/kernels/reduce.h"
 #include "backend/cpu/kernels/winograd_internal.h"
 
 /* 4 * CI_TILE accumulators beside the operands, and a multiple of a vector's floats. */
@@ -16,11 +15,26 @@
 
 /* acc[k] (+)= the sum of the elements of sum[k]. */
 #if VL == 16
+INLINE vf halves(vf a, vf b) {
+    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x44) +
+           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xee);
+}
+INLINE vf quarters(vf a, vf b) {
+    return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x88) +
+           (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xdd);
+}
+/* From here on within each quarter of four floats. */
+INLINE vf pairs(vf a, vf b) {
+    return _mm512_shuffle_ps(a, b, 0x44) + _mm512_shuffle_ps(a, b, 0xee);
+}
+INLINE vf singles(vf a, vf b) {
+    return _mm512_shuffle_ps(a, b, 0x88) + _mm512_shuffle_ps(a, b, 0xdd);
+}
 /* Four accumulators 4 apart: quarter q of the result is what is left of sum[first + 4 * q]. */
 INLINE vf by_quarter(const vf *sum) {
     return quarters(halves(sum[0], sum[4]), halves(sum[8], sum[12]));
 }
-INLINE void reduce_tile(const vf sum[TILE_SUMS], bool is_first, float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     vf low = pairs(by_quarter(sum), by_quarter(sum + 1));
     vf high = pairs(by_quarter(sum + 2), by_quarter(sum + 3));
     vf all = singles(low, high);
@@ -32,14 +46,14 @@ INLINE vf by_half(const vf *sum) {
     return _mm256_permute2f128_ps(sum[0], sum[4], 0x20) +
            _mm256_permute2f128_ps(sum[0], sum[4], 0x31);
 }
-INLINE void reduce_tile(const vf sum[TILE_SUMS], bool is_first, float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     vf low = _mm256_hadd_ps(by_half(sum), by_half(sum + 1));
     vf high = _mm256_hadd_ps(by_half(sum + 2), by_half(sum + 3));
     vf all = _mm256_hadd_ps(low, high);
     vstore(acc, is_first ? all : vload(acc) + all);
 }
 #else
-INLINE void reduce_tile(const vf sum[TILE_SUMS], bool is_first, float *acc) {
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     for (int k = 0; k < TILE_SUMS; k++) {
         vf s = sum[k];
         float all = (s[0] + s[1]) + (s[2] + s[3]);
@@ -47,6 +61,19 @@ INLINE void reduce_tile(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     }
 }
 #endif
+
+/* sum[4][CI_TILE] += m [4][n] * v [CI_TILE][n]^T, n vectors in a row, channels `step` apart. */
+INLINE void sum_group(int n, const float *m, const float *v, const size_t step, vf sum[TILE_SUMS]) {
+    for (int t = 0; t < n; t++) {
+        vf x[CI_TILE];
+        for (int i = 0; i < CI_TILE; i++) x[i] = vload(v + i * step + t * VL);
+        for (int o = 0; o < CO_TILE; o++) {
+            vf g = vload(m + o * step + t * VL);
+            for (int i = 0; i < CI_TILE; i++)
+                sum[o * CI_TILE + i] = sum[o * CI_TILE + i] + g * x[i];
+        }
+    }
+}
 
 /* acc[4][CI_TILE] (+)= the sum over n tiles; groups of m and v are m_group and v_group floats
  * apart.
@@ -56,9 +83,9 @@ INLINE void sum_tile(int n, const float *m, size_t m_group, const float *v, size
     vf sum[TILE_SUMS];
     for (int k = 0; k < TILE_SUMS; k++) sum[k] = vzero();
     for (; n >= GROUP; n -= GROUP, m += m_group, v += v_group)
-        row_products(GROUP * PARTS, m, v, step, CO_TILE, CI_TILE, false, sum);
-    row_products(n * PARTS, m, v, step, CO_TILE, CI_TILE, false, sum);
-    reduce_tile(sum, is_first, acc);
+        sum_group(GROUP * PARTS, m, v, step, sum);
+    sum_group(n * PARTS, m, v, step, sum);
+    reduce(sum, is_first, acc);
 }
 
 #endif
