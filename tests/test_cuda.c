@@ -209,7 +209,7 @@ static void a_missing_gpu_is_told_with_a_way_out(void) {
     ct_backend *backend = NULL;
     ct_backend_options options = {.precision = CT_PRECISION_AUTO};
     if (CT_WITH_CUDA)
-        CHECK_FAILS(ct_backend_create("cuda", &options, &backend), CT_IO, "@device cpu");
+        CHECK_FAILS(ct_backend_create("cuda", &options, &backend), CT_IO, "--device cpu");
     else
         CHECK_FAILS(ct_backend_create("cuda", &options, &backend), CT_NOTBUILT, "CT_WITH_CUDA");
     CHECK(backend == NULL);

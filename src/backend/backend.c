@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/log.h"
@@ -50,7 +51,7 @@ static ct_status check_precision(const char *name, ct_precision precision) {
 }
 
 /* The first entry of the list that works; the last one tried says why nothing does. */
-static ct_status choose_auto(ct_precision precision, const char **out) {
+static ct_status choose_auto(ct_precision precision, const char **out, ct_device_note *why) {
     ct_error error;
     ct_backend *backend = NULL;
     ct_backend_options options = {.precision = precision, .n_threads = 1};
@@ -58,14 +59,16 @@ static ct_status choose_auto(ct_precision precision, const char **out) {
     ct_backend_free(&backend);
     if (status != CT_OK && precision > CT_PRECISION_FP32) return ct_fail_again(&error);
     *out = backends[status == CT_OK ? 0 : 1].name;
-    if (status == CT_OK) ct_note("@device auto: %s", *out);
+    if (status == CT_OK) snprintf(why->text, sizeof why->text, "@device auto: %s", *out);
     if (status != CT_OK && status != CT_NOTBUILT)
-        ct_note("@device auto: %s, as %s", *out, error.text);
+        snprintf(why->text, sizeof why->text, "@device auto: %s, as %.400s", *out, error.text);
     return CT_OK;
 }
 
-ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out) {
-    if (strcmp(name, "auto") == 0) return choose_auto(precision, out);
+ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out,
+                            ct_device_note *why) {
+    *why = (ct_device_note){""};
+    if (strcmp(name, "auto") == 0) return choose_auto(precision, out, why);
     for (int i = 0; i < N_BACKENDS; i++) {
         if (strcmp(name, backends[i].name) != 0) continue;
         *out = backends[i].name;
@@ -75,7 +78,9 @@ ct_status ct_backend_choose(const char *name, ct_precision precision, const char
 }
 
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out) {
-    CT_TRY(ct_backend_choose(name, options->precision, &name));
+    ct_device_note why;
+    CT_TRY(ct_backend_choose(name, options->precision, &name, &why));
+    if (why.text[0] != '\0') ct_note("%s", why.text);
     int i = 0;
     while (strcmp(name, backends[i].name) != 0) i++;
     return backends[i].create(options, out);

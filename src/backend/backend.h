@@ -204,9 +204,14 @@ typedef struct ct_backend_options {
     ct_precision precision;
 } ct_backend_options;
 
-/* The name of a backend: of auto (cuda if a GPU works, else cpu; says which), cpu, cuda, ref.
+/* What there is to say about the choice of auto; "": nothing. */
+typedef struct ct_device_note {
+    char text[512];
+} ct_device_note;
+/* The name of a backend: of auto (cuda if a GPU works, else cpu), cpu, cuda, ref.
  * CT_INVAL for others, with the known ones, and for one that has not this precision. */
-ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out);
+ct_status ct_backend_choose(const char *name, ct_precision precision, const char **out,
+                            ct_device_note *why);
 ct_status ct_backend_create(const char *name, const ct_backend_options *options, ct_backend **out);
 void ct_backend_free(ct_backend **backend);
 void ct_backend_each(void (*each)(void *context, const char *name, const char *text),

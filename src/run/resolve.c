@@ -73,8 +73,10 @@ static ct_status choose_device(ct_config *c) {
     const char *name;
     ct_precision precision;
     CT_TRY(ct_precision_parse(c->precision, &precision));
-    CT_TRY(ct_backend_choose(c->device, precision, &name));
+    ct_device_note why;
+    CT_TRY(ct_backend_choose(c->device, precision, &name, &why));
     snprintf(c->device, sizeof c->device, "%s", name);
+    snprintf(c->device_note, sizeof c->device_note, "%s", why.text);
     return CT_OK;
 }
 

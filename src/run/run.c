@@ -17,6 +17,7 @@ static ct_status build_model(ct_run *run) {
     ct_backend_options options = {.n_threads = (int)c->threads, .exact_conv = c->exact_conv};
     CT_TRY(ct_precision_parse(c->precision, &options.precision));
     CT_TRY(ct_graph_create(&spec, &run->graph));
+    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
     CT_TRY(ct_backend_create(c->device, &options, &run->backend));
     /* Evaluation goes in batches of at least 32, however small the training's are. */
     int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;

@@ -36,6 +36,7 @@ typedef struct ct_config {
     bool named[CT_N_OPTIONS];   /* on the command line of this very run */
     bool is_auto[CT_N_OPTIONS]; /* still to be chosen by ct_config_resolve (run/resolve.h) */
     bool is_resolved;           /* nothing is: the options are final */
+    char device_note[512];      /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 
 /* Defaults. */
