@@ -26,6 +26,7 @@ typedef struct ct_report_group {
     int style;   /* of its curve; the same name has the same one in every facet */
     int *runs;   /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
+    int kin; /* the first group with the same method and setting */
 } ct_report_group;
 
 /* Groups whose curves stand in the same charts: all, or of many groups those of one setting. */
@@ -38,6 +39,8 @@ typedef struct ct_report_facet {
 typedef struct ct_report {
     ct_record *runs;
     int n_runs;
+    bool is_lent;           /* what the runs point to is someone else's */
+    ct_name_list differing; /* options that are not the same in all groups */
     ct_report_group *groups;
     int n_groups;
     ct_report_facet *facets;
@@ -49,6 +52,8 @@ typedef struct ct_report {
  * being written is left out; anything else that cannot be read is CT_IO and names the file and the
  * line. Nothing there at all: CT_IO. */
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out);
+/* Of records that someone has read and keeps longer than the report. */
+ct_status ct_report_lend(const ct_record *const *runs, int n_runs, ct_report *out);
 void ct_report_free(ct_report *report);
 
 /* Mean and sample deviation over a group's runs of that; deviation NaN for less than two. */
