@@ -72,7 +72,10 @@ typedef struct ct_figure_wishes {
 
 typedef struct ct_report_options {
     const char *title; /* NULL: made of what is run */
-    const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL */
+    const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL:
+                          the page stands alone, and its policy is in it */
+    const char *notes; /* HTML to put below the heading, as it is; or NULL */
+    const char *body;  /* what ct_report_body has made of all this already; or NULL */
     const char *intro; /* HTML to put in the place of cards, as it is (a study's table); or NULL */
     ct_figure_wishes figures;
 } ct_report_options;
@@ -80,8 +83,11 @@ typedef struct ct_report_options {
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out);
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out);
 
-/* page.css, for other pages that should look the same. */
-extern const char ct_report_css[];
+/* page.css, for other pages that should look the same, and page.js. */
+extern const char ct_report_css[], ct_report_script[];
+/* The Content-Security-Policy of pages whose inline style is page.css and whose scripts are page.js
+ * and perhaps another, each after a line's end; more: "; name value" and so on. */
+void ct_report_policy(const char *script, const char *more, ct_text *out);
 
 /* Figures, as the page has them: ids are stable, see docs/REPORTS.md. */
 typedef struct ct_figure {
