@@ -179,6 +179,7 @@ static ct_status build(ct_run *run) {
     if (run->dataset.train_numbers == NULL)
         run->data_fingerprint = ct_dataset_fingerprint(&run->dataset);
     CT_TRY(ct_run_split_data(run));
+    CT_TRY(ct_run_measure_worlds(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
     CT_TRY(ct_run_create_sources(run));
