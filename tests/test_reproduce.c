@@ -41,6 +41,16 @@ static void a_note_that_has_no_room_is_refused(void) {
     check_refused(text, "my.conf:2: notes have at most");
 }
 
+static void a_study_larger_than_any_is_refused(void) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "[row a]\n");
+    for (int k = 0; k < 8193; k++) ct_text_add(&text, "x%d = 1\n", k);
+    check_refused(text.chars, "my.conf:8194: a study sets at most 8192 options");
+    ct_text_free(&text);
+    for (int k = 0; k < 4097; k++) ct_text_add(&text, "[row %d]\n", k);
+    check_refused(text.chars, "my.conf:4097: a study has at most 4096 rows");
+}
+
 static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("title = x\n", "my.conf:2: the study has no [row]");
     check_refused("title = x\nagents = 4\n[row a]\n", "my.conf:2: 'agents' is none of title");
@@ -409,6 +419,7 @@ static void words_that_make_no_study_are_refused(void) {
 
 int main(void) {
     if (!enter_folder()) return 1;
+    TEST(a_study_larger_than_any_is_refused);
     TEST(what_is_wrong_in_a_file_is_named_with_its_line);
     TEST(a_note_that_has_no_room_is_refused);
     TEST(words_that_no_run_takes_are_named_with_their_line);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "schema/config.h"
+#include "util/show.h"
 #include "util/status.h"
 
 #define COMMAND(id, name, text)                                                                    \

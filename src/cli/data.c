@@ -69,7 +69,7 @@ static ct_status get(data_args *a) {
                               .progress = !a->config.quiet && isatty(STDERR_FILENO) == 1,
                               .pause_s = 2};
     CT_TRY(ct_get(a->words[1], dir, &options));
-    printf("%s: use it with --dataset %s --data-dir %s\n", a->words[1], a->words[1], dir);
+    ct_show(stdout, "%s: use it with --dataset %s --data-dir %s\n", a->words[1], a->words[1], dir);
     return CT_OK;
 }
 
@@ -81,14 +81,15 @@ static ct_status name_set(data_args *a) {
 
 static void print_shape(const ct_dataset *d) {
     const ct_images *i = &d->train;
-    printf("%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source, d->name,
-           d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
-    if (d->train_numbers != NULL) printf("a part: the whole has %zu to train on\n", d->n_whole);
-    printf("mean");
-    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
-    printf(", deviation");
-    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->std[c]);
-    printf("\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
+    ct_show(stdout, "%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source,
+            d->name, d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
+    if (d->train_numbers != NULL)
+        ct_show(stdout, "a part: the whole has %zu to train on\n", d->n_whole);
+    ct_show(stdout, "mean");
+    for (int c = 0; c < i->channels; c++) ct_show(stdout, " %.4f", (double)d->mean[c]);
+    ct_show(stdout, ", deviation");
+    for (int c = 0; c < i->channels; c++) ct_show(stdout, " %.4f", (double)d->std[c]);
+    ct_show(stdout, "\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
 }
 
 static ct_status print_counts(const ct_dataset *d) {
@@ -97,9 +98,12 @@ static ct_status print_counts(const ct_dataset *d) {
     CT_TRY(ct_make(&count, 2 * n, "the counts"));
     for (size_t i = 0; i < d->train.n; i++) count[d->train.labels[i]]++;
     for (size_t i = 0; i < d->test.n; i++) count[n + (size_t)d->test.labels[i]]++;
-    printf("class    train     test  name\n");
-    for (size_t k = 0; k < n; k++)
-        printf("%5zu %8zu %8zu  %s\n", k, count[k], count[n + k], ct_dataset_class_name(d, (int)k));
+    ct_show(stdout, "class    train     test  name\n");
+    const char *name = d->class_names != NULL ? d->class_names : "";
+    for (size_t k = 0; k < n; k++) {
+        ct_show(stdout, "%5zu %8zu %8zu  %s\n", k, count[k], count[n + k], name);
+        if (d->class_names != NULL) name += strlen(name) + 1;
+    }
     return CT_OK;
 }
 
@@ -115,7 +119,7 @@ static ct_status info(data_args *a) {
     CT_TRY(print_counts(&d));
     if (sheet == NULL) return CT_OK;
     CT_TRY(ct_sheet_write(&d, sheet));
-    printf("contact sheet: %s\n", sheet);
+    ct_show(stdout, "contact sheet: %s\n", sheet);
     return CT_OK;
 }
 
@@ -145,10 +149,10 @@ static ct_status check_digests(const ct_dataset *d, const char *asked, int *n_wr
         bool is_right = strcmp(got, digest) == 0;
         /* Single .gz files are often packed anew by distributions; their content was read. */
         bool may_differ = files[k][2] == NULL;
-        printf("%s: %s\n", files[k][1],
-               is_right     ? "as published"
-               : may_differ ? "readable, but packed differently than published"
-                            : "not as published");
+        ct_show(stdout, "%s: %s\n", files[k][1],
+                is_right     ? "as published"
+                : may_differ ? "readable, but packed differently than published"
+                             : "not as published");
         *n_wrong += !is_right && !may_differ;
     }
     return CT_OK;
@@ -185,7 +189,7 @@ static ct_status verify(data_args *a) {
     if (n_broken > 0 || n_wrong > 0)
         return ct_fail(CT_IO, "%s: %zu pictures cannot be read, %d files are not as published",
                        a->words[1], n_broken, n_wrong);
-    printf("nothing wrong\n");
+    ct_show(stdout, "nothing wrong\n");
     return CT_OK;
 }
 
@@ -202,9 +206,10 @@ static ct_status pack_parts(const ct_dataset *d, ct_pack_writer **writer, const 
     CT_TRY(ct_pictures_pack(d->test_pictures, *writer));
     facts.n_test = ct_pack_writer_count(*writer) - n_train;
     CT_TRY(ct_pack_writer_commit(writer, &facts, d->class_names));
-    printf("%s: %zu pictures to train on and %zu to test, %u pixels; use it with --dataset pack "
-           "--data-dir %s\n",
-           path, n_train, (size_t)facts.n_test, facts.side, path);
+    ct_show(stdout,
+            "%s: %zu pictures to train on and %zu to test, %u pixels; use it with --dataset pack "
+            "--data-dir %s\n",
+            path, n_train, (size_t)facts.n_test, facts.side, path);
     return CT_OK;
 }
 
@@ -261,9 +266,10 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
     remove_parts_from(c->out, n_ranks, kind);
     snprintf(path, sizeof path, "%s/partition.csv", c->out);
     CT_TRY(ct_partition_write(p, path));
-    printf("%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
-           "%s/rank-%%r.%s --partition-file %s\n",
-           c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
+    ct_show(stdout,
+            "%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
+            "%s/rank-%%r.%s --partition-file %s\n",
+            c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
     return CT_OK;
 }
 

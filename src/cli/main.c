@@ -29,7 +29,8 @@ static ct_status run(int n_args, char **args) {
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) {
-        printf("crosstalk " CT_VERSION "%s%s\n", ct_commit[0] != '\0' ? " " : "", ct_commit);
+        ct_show(stdout, "crosstalk %s%s%s\n", CT_VERSION, ct_commit[0] != '\0' ? " " : "",
+                ct_commit);
         return CT_OK;
     }
     for (int i = 0; i < N_COMMANDS; i++) {
@@ -53,6 +54,10 @@ void ct_cli_quiet(bool quiet) {
     is_quiet = quiet;
 }
 
+static void clear_passing(void) {
+    if (has_passing) fputs("\r\033[K", stderr);
+}
+
 static void hear(void *context, ct_level level, const char *text) {
     static const char *const starts[] = {"", "", "note: ", "crosstalk: "};
     char line[4096];
@@ -61,16 +66,20 @@ static void hear(void *context, ct_level level, const char *text) {
     if (is_quiet && level != CT_LOG_WARNING) return;
     if (level == CT_LOG_PASSING && isatty(STDERR_FILENO) != 1) return;
     ct_spell(text, "--", line, sizeof line);
-    fprintf(stderr, "%s%s%s%s", has_passing ? "\r\033[K" : "", starts[level], line,
-            level == CT_LOG_PASSING ? "" : "\n");
+    clear_passing();
     has_passing = level == CT_LOG_PASSING;
+    if (has_passing)
+        ct_show(stderr, "%s", line);
+    else
+        ct_show(stderr, "%s%s\n", starts[level], line);
 }
 
 static void tell(void *context, int rank) {
     char text[2048], who[32] = "";
     ct_error_text(context, "--", text, sizeof text);
     if (rank >= 0) snprintf(who, sizeof who, "rank %d: ", rank);
-    fprintf(stderr, "%scrosstalk: %s%s\n", has_passing ? "\r\033[K" : "", who, text);
+    clear_passing();
+    ct_show(stderr, "crosstalk: %s%s\n", who, text);
     fflush(stderr);
 }
 

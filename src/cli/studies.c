@@ -37,7 +37,7 @@ static ct_status say_left(ct_status status, int n_left, bool is_forced) {
     snprintf(left, sizeof left, "%d run%s left: the same command%s resumes", n_left,
              n_left == 1 ? " is" : "s are", is_forced ? " without --force" : "");
     if (status == CT_STOPPED) return ct_fail(CT_STOPPED, "stopped; %s", left);
-    fprintf(stderr, "crosstalk: %s\n", left);
+    ct_show(stderr, "crosstalk: %s\n", left);
     return CT_OK;
 }
 

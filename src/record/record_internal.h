@@ -3,8 +3,7 @@
 #define CT_RECORD_RECORD_INTERNAL_H
 
 #include "record/record.h"
-
-#define CT_MAX_RECORD_FILE ((size_t)1 << 30)
+#include "util/file.h"
 
 /* A line of a text, without its end. */
 typedef struct ct_line {

@@ -125,7 +125,7 @@ ct_status ct_record_resume_metrics(const char *from, const char *to, size_t n,
                                    const ct_config *config) {
     CT_SCOPED(ct_blob) blob = {0};
     ct_path old = ct_record_path(from, CT_FILE_METRICS), path = ct_record_path(to, CT_FILE_METRICS);
-    if (n > 0) CT_TRY(ct_file_read(old.text, SIZE_MAX / 2, &blob));
+    if (n > 0) CT_TRY(ct_file_read(old.text, CT_MAX_RECORD_BYTES, &blob));
     CT_TRY(check_length(old.text, blob.n, n));
     CT_TRY(n > 0 ? ct_file_write(path.text, blob.bytes, n) : ct_record_remove(to, CT_FILE_METRICS));
     return config->tensorboard ? ct_tensorboard_rewrite(to) : CT_OK;
@@ -138,9 +138,10 @@ ct_status ct_record_resume_metrics(const char *from, const char *to, size_t n,
 static void add_names(ct_text *text, const ct_dataset *d) {
     ct_text_add(text, ", \"class_names\": %s", d->class_names == NULL ? "null" : "[");
     if (d->class_names == NULL) return;
-    for (int c = 0; c < d->n_classes; c++) {
+    const char *name = d->class_names;
+    for (int c = 0; c < d->n_classes; c++, name += strlen(name) + 1) {
         if (c > 0) ct_text_add(text, ", ");
-        ct_json_add_string(text, ct_dataset_class_name(d, c));
+        ct_json_add_string(text, name);
     }
     ct_text_add(text, "]");
 }

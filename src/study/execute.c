@@ -11,6 +11,7 @@
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/show.h"
 
 /* ---- what is there ---- */
 
@@ -234,11 +235,11 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out) {
         if (!cell->is_selected) continue;
         ct_config_print_command(&cell->config, &command);
         CT_TRY(ct_text_status(&command));
-        fprintf(out, "%-8s  %s\n          crosstalk train%s\n",
+        ct_show(out, "%-8s  %s\n          crosstalk train%s\n",
                 cell->elsewhere != NULL ? "reused" : states[cell->state], cell->name,
                 command.chars);
-        if (cell->elsewhere != NULL) fprintf(out, "          is %s\n", cell->elsewhere);
+        if (cell->elsewhere != NULL) ct_show(out, "          is %s\n", cell->elsewhere);
     }
-    fprintf(out, "%d of %d runs to do\n", ct_study_count_to_do(study), study->n_cells);
+    ct_show(out, "%d of %d runs to do\n", ct_study_count_to_do(study), study->n_cells);
     return CT_OK;
 }

@@ -133,14 +133,16 @@ void ct_digest_text(ct_digest *d, char out[CT_DIGEST_TEXT]) {
 }
 
 ct_status ct_digest_file(const char *path, ct_digest_kind kind, char out[CT_DIGEST_TEXT]) {
-    CT_SCOPED_BY(ct_stream_close, FILE *) f = fopen(path, "rb");
-    if (f == NULL) return ct_file_failed(path);
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint64_t size;
+    CT_TRY(ct_file_open(path, &fd, &size));
     CT_SCOPED_BLOCK(uint8_t) chunk = NULL;
     CT_TRY(ct_make(&chunk, CHUNK, path));
     ct_digest d;
     ct_digest_init(&d, kind);
-    for (size_t n; (n = fread(chunk, 1, CHUNK, f)) > 0;) ct_digest_add(&d, chunk, n);
-    if (ferror(f)) return ct_file_failed(path);
+    ssize_t n;
+    while ((n = ct_fd_read(fd, chunk, CHUNK)) > 0) ct_digest_add(&d, chunk, (size_t)n);
+    if (n < 0) return ct_file_failed(path);
     ct_digest_text(&d, out);
     return CT_OK;
 }
