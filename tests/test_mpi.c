@@ -133,6 +133,18 @@ static void a_rank_that_dies_takes_nothing_along(void) {
     remove_tree("dies");
 }
 
+/* SIGUSR1 is what a batch system may send some minutes before the end. */
+static void a_signal_stops_all_ranks_with_a_checkpoint(void) {
+    NEEDS_MPI();
+    int code = shell("mpirun -n 3 %s" RUN "--epochs 100000 --eval-every 100000 --out stops 2>&1 & "
+                     "while [ ! -s stops/metrics.jsonl ]; do sleep 0.1; done; "
+                     "kill -USR1 $!; wait $!%s",
+                     CT_PROGRAM, "");
+    CHECK(code == 128 + SIGUSR1 && strstr(said, "crosstalk: stopped after iteration") != NULL);
+    CHECK(ct_checkpoint_exists("stops"));
+    remove_tree("stops");
+}
+
 static void more_ranks_than_cores_work(void) {
     NEEDS_MPI();
     CHECK(shell("%s" RUN "--agents 32 --batch-size 8 --iterations 3 --out one 2>&1%s", CT_PROGRAM,
@@ -162,6 +174,7 @@ int main(void) {
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);
+    TEST(a_signal_stops_all_ranks_with_a_checkpoint);
     TEST(more_ranks_than_cores_work);
     TEST(two_hundred_agents_live_in_one_process);
     remove_tree(folder);

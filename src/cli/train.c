@@ -22,5 +22,6 @@ ct_status ct_cli_train(int n_args, char **args) {
     ct_config_init(&config);
     CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0));
     ct_cli_quiet(config.quiet);
+    ct_cli_outlive_readers();
     return ct_train(&config);
 }

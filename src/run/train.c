@@ -1,6 +1,5 @@
 /* The training loop: iterations, what an epoch's losses were, evaluation, progress, files. */
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 
 #include "run/checkpoint.h"
@@ -120,11 +119,10 @@ static bool is_due(const training *t, long done, bool ends_epoch) {
     return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
 }
 
-/* After `done` iterations: 0 = to go on, 1 = a checkpoint, 2 and 3 = the end, by signal. */
+/* After `done` iterations: 0 = to go on, 1 = a checkpoint, 1 + signal = the end. */
 static int wish_of(const training *t, long done) {
-    if (ct_signals_seen() == SIGINT) return 3;
-    if (ct_signals_seen() == SIGTERM) return 2;
-    return is_due(t, done, done % t->run->epoch_iterations == 0);
+    int number = ct_signals_seen();
+    return number != 0 ? 1 + number : is_due(t, done, done % t->run->epoch_iterations == 0);
 }
 
 /* Everyone's losses up to an iteration, at most poll_every of them, and what everyone wishes then:
@@ -277,7 +275,7 @@ static ct_status attend(training *t, long done, bool ends_epoch) {
     bool has_talked = ends_epoch || done % t->poll_every == 0;
     int wish = is_alone ? wish_of(t, done) : has_talked ? t->wish : 0;
     if (wish == 0) return CT_OK;
-    t->stopped_by = wish == 3 ? SIGINT : wish == 2 ? SIGTERM : 0;
+    t->stopped_by = wish - 1;
     return save(t, done, t->stopped_by != 0);
 }
 
@@ -429,11 +427,6 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
             NULL, ct_output_fail(&run, &error, t.ended_at > 0 ? t.ended_at : t.next, t.ended_row));
     ct_dir_unlock(&t.lock);
     ct_signals_restore();
-    /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */
-    if (status == CT_STOPPED && t.stopped_by == SIGTERM) {
-        ct_log(CT_LOG_WARNING, "%s", error.text);
-        status = CT_OK;
-    }
     if (status != CT_OK) ct_fail_again(&error);
     free_memory(&t);
     ct_run_free(&run);
