@@ -87,11 +87,20 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
 
 /* ---- an epoch ---- */
 
-ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
+ct_status ct_output_settle(ct_run *run) {
+    for (int k = 0; k < run->n_worlds && ct_run_leads(run); k++) {
+        ct_world *w = &run->worlds[k];
+        CT_TRY(ct_record_write_epochs(w->dir, &run->config, &w->unwritten));
+    }
+    return CT_OK;
+}
+
+ct_status ct_output_epoch(ct_run *run, int world, const ct_epoch *e) {
     const char *dir = run->worlds[world].dir;
     size_t n = (size_t)run->dataset.n_classes;
     if (!ct_run_leads(run)) return CT_OK;
-    CT_TRY(ct_record_write_epoch(dir, &run->config, e));
+    ct_record_add_epoch(&run->worlds[world].unwritten, &run->config, e);
+    CT_TRY(ct_record_write_epochs(dir, &run->config, &run->worlds[world].unwritten));
     if (!e->is_evaluated) return CT_OK;
     return ct_record_write_evaluation(
         dir, e, &run->dataset, run->local_accuracy + world * run->agents.n_agents,
@@ -170,6 +179,7 @@ static ct_status write_ledger(const ct_run *run, int world) {
 
 ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
     if (!ct_run_leads(run)) return CT_OK;
+    CT_TRY(ct_output_settle(run));
     for (int k = 0; k < run->n_worlds; k++) {
         const char *dir = run->worlds[k].dir;
         ct_config config = world_config(run, k);

@@ -205,8 +205,20 @@ static ct_epoch summarise(const training *t, int world, long iteration) {
     return e;
 }
 
+/* On a full disk training goes on, as it does without a checkpoint; the last epoch must be there. */
+static ct_status record_epoch(training *t, int world, const ct_epoch *e) {
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_output_epoch(t->run, world, e));
+    if (status == CT_OK) return CT_OK;
+    bool is_last = e->iteration == t->progress.n_iterations;
+    if (status != CT_IO || is_last || t->run->config.checkpoint_strict)
+        return ct_fail_again(&error);
+    ct_note("epoch %ld is not recorded yet, training goes on: %s", e->epoch, error.text);
+    return CT_OK;
+}
+
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
-    CT_TRY(ct_output_epoch(t->run, world, e));
+    CT_TRY(record_epoch(t, world, e));
     show_epoch(t->run, world, e);
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
@@ -422,6 +434,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     ct_signals_catch();
     ct_error error;
     ct_status status = CT_CATCH(&error, train(&t, checkpoint));
+    if (t.has_begun && status != CT_OK) (void)CT_CATCH(NULL, ct_output_settle(&run));
     if (t.has_begun) /* a disk that is full has no room for the reason either */
         (void)CT_CATCH(
             NULL, ct_output_fail(&run, &error, t.ended_at > 0 ? t.ended_at : t.next, t.ended_row));
