@@ -273,13 +273,6 @@ static void a_damaged_one_gives_way_to_the_one_before(void) {
 
 /* ---- when it cannot be written ---- */
 
-static void limit_file_size(rlim_t n) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = n;
-    setrlimit(RLIMIT_FSIZE, &limit);
-}
-
 /* Trains six steps, writes a checkpoint, trains on and finds the disk full. */
 static void a_full_disk_leaves_the_one_before(void) {
     static ct_config config;

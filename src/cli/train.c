@@ -7,7 +7,7 @@ void ct_cli_train_help(FILE *out) {
         "usage: crosstalk train [--option value ...]\n\n"
         "Trains all agents and writes a run directory: config.txt, partition.csv, setting.json,\n"
         "metrics.jsonl, evaluation.json, summary.json, consensus.safetensors, and checkpoints to\n"
-        "resume from.\n"
+        "resume from. With --resume auto the same command line resumes it after any interruption.\n"
         "Under mpirun or srun the agents are spread over the ranks; results are the same.\n\n",
         out);
     ct_own_help("run", out);

@@ -4,6 +4,7 @@
 
 #include "record/folder.h"
 #include "run/output_internal.h"
+#include "run/restart.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -52,13 +53,27 @@ static ct_status claim(const ct_run *run, const char *dir) {
     return ct_record_claim(dir, run->config.force);
 }
 
+static ct_status clean(const ct_run *run, const char *dir) {
+    (void)run;
+    ct_record_clean(dir);
+    return CT_OK;
+}
+
+static ct_status begin_again(const ct_run *run, const char *dir) {
+    (void)run;
+    return ct_record_begin_again(dir);
+}
+
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock) {
     const ct_config *c = &run->config;
     if (!ct_run_leads(run)) return CT_OK;
     if (checkpoint != NULL) CT_TRY(check_metrics(run, checkpoint));
     CT_TRY(ct_dir_create(c->out));
     CT_TRY(ct_output_lock(run, lock));
-    if (checkpoint == NULL || !ct_dir_is_same(c->resume, c->out)) {
+    if (ct_dir_is_same(c->resume, c->out)) {
+        CT_TRY(ct_output_each(run, checkpoint != NULL ? clean : begin_again));
+    } else {
+        if (!c->force) CT_TRY(ct_restart_offer(c));
         /* before config.txt goes: were this cut short, the next one must still find them */
         if (c->force) CT_TRY(ct_record_clear_inside(c->out, c->resume));
         CT_TRY(ct_output_each(run, claim));

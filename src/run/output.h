@@ -13,7 +13,7 @@ ct_status ct_output_name(ct_run *run);
  * process trains in it. */
 ct_status ct_output_lock(const ct_run *run, int *lock);
 /* Creates them, --out locked from then on (refused where an earlier run is, unless forced, or it is
- * the one that goes on) and writes config.txt, partition.csv and setting.json. checkpoint: what the
+ * the one that goes on or begins again) and writes config.txt, partition.csv and setting.json. checkpoint: what the
  * run goes on from, or NULL; the run has taken it over already. */
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock);
 /* The metrics.jsonl of --resume up to the checkpoint, and nothing that came after it. */

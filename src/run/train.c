@@ -5,6 +5,7 @@
 #include "run/checkpoint.h"
 #include "schema/interval.h"
 #include "run/output.h"
+#include "run/restart.h"
 #include "run/run.h"
 #include "run/signals.h"
 #include "util/file.h"
@@ -357,6 +358,15 @@ static void free_memory(training *t) {
     ct_free(t->all_losses);
 }
 
+/* Every rank has looked for itself, perhaps on a file system that was late. */
+static ct_status agree_on_start(const training *t) {
+    int mine = (int)t->at.iteration, most = 0;
+    CT_TRY(ct_transport_vote(t->run->transport, mine, &most));
+    if (mine == most) return CT_OK;
+    return ct_fail(CT_IO, "%s: another rank sees a checkpoint at iteration %d, this one %s%d",
+                   t->run->config.resume, most, mine == 0 ? "none: " : "at ", mine);
+}
+
 /* The state of a checkpoint. Nothing is written yet: a resume that is refused leaves no trace. */
 static ct_status restore(training *t, const ct_checkpoint *checkpoint) {
     if (checkpoint == NULL) return CT_OK;
@@ -404,6 +414,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(ct_output_name(run));
     CT_TRY(ct_output_lock(run, &t->lock)); /* nobody replaces what is read now */
     CT_TRY(restore(t, checkpoint));
+    CT_TRY(agree_on_start(t));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
     t->has_begun = true;
@@ -446,23 +457,12 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     return status;
 }
 
-/* --resume DIR, or --resume alone with --out DIR. Without --out the run goes on in DIR. */
-static ct_status find_checkpoint(ct_config *config, ct_checkpoint **out) {
-    bool is_alone = strcmp(config->resume, "on") == 0;
-    if (is_alone && config->out[0] == '\0')
-        return ct_refuse("resume", "@resume needs a run directory: @resume DIR, or @out DIR");
-    if (is_alone) memcpy(config->resume, config->out, sizeof config->resume);
-    if (config->out[0] == '\0') memcpy(config->out, config->resume, sizeof config->out);
-    CT_TRY(ct_checkpoint_open(config->resume, out));
-    return ct_checkpoint_options(*out, config);
-}
-
 ct_status ct_train(const ct_config *config) {
     ct_config effective = *config;
-    ct_checkpoint *checkpoint = NULL;
-    ct_status status = CT_OK;
-    if (config->resume[0] != '\0') status = find_checkpoint(&effective, &checkpoint);
-    if (status == CT_OK) status = train_from(&effective, checkpoint);
-    ct_checkpoint_free(&checkpoint);
-    return status;
+    CT_SCOPED_HANDLE(ct_checkpoint) checkpoint = NULL;
+    bool is_done = false;
+    if (config->resume[0] != '\0') CT_TRY(ct_restart_find(&effective, &checkpoint, &is_done));
+    if (!is_done) return train_from(&effective, checkpoint);
+    ct_note("%s is finished already", effective.out);
+    return CT_OK;
 }
