@@ -2,15 +2,14 @@
  * words about it wherever runs are shown. */
 #include "reports.h"
 
-#include <arpa/inet.h>
 #include <math.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "ct_config.h"
 #include "record/folder.h"
 #include "record/write.h"
 #include "serve/site.h"
+#include "sockets.h"
 
 #define WILD TRAIN DATA "--epochs 40 --lr 1e6 --out run "
 
@@ -68,17 +67,8 @@ static const char *list_of_site(const ct_site *site) {
     static char answer[1 << 16];
     static const char request[] =
         "GET /list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)ct_site_port(site))};
-    size_t n = 0;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool is_sent = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-                   write(fd, request, sizeof request - 1) > 0;
-    for (ssize_t got; is_sent && (got = read(fd, answer + n, sizeof answer - 1 - n)) > 0;)
-        n += (size_t)got;
-    if (fd >= 0) close(fd);
-    answer[n] = '\0';
+    int fd = send_to(ct_site_port(site), request);
+    drain(&fd, answer, sizeof answer);
     return answer;
 }
 
@@ -212,7 +202,7 @@ static void a_run_is_walked_as_its_options_say(void) {
 
 /* ---- writing ---- */
 
-static void a_summary_has_the_data_s_fingerprint_where_it_is_known(void) {
+static void a_summary_has_an_identity_of_what_is_known(void) {
     static ct_config config;
     ct_config_init(&config);
     snprintf(config.out, sizeof config.out, "run");
@@ -224,19 +214,19 @@ static void a_summary_has_the_data_s_fingerprint_where_it_is_known(void) {
                     .n_seeds = 1,
                     .topology = &topology,
                     .partition = &partition,
-                    .data_source = "here",
-                    .precision = "fp32"};
+                    .data_source = "here"};
     make_dir("run");
     for (int known = 0; known <= 1; known++) {
         ct_json *json = NULL;
-        s.data_fingerprint = known ? 0x00ff00ff12345678 : 0;
+        ct_identity identity = {.value[CT_ID_precision] = "fp32"};
+        ct_identity_set_sum(&identity, CT_ID_data, known ? 0x00ff00ff12345678 : 0);
+        s.identity = &identity;
         CHECK_OK(ct_record_write_summary(&s));
         CHECK_OK(ct_summary_read("run", &json));
-        const ct_json *data = ct_json_get(json, "data");
+        const ct_json *data = ct_json_get(ct_json_get(json, "identity"), "data");
         const ct_json *split = ct_json_get(ct_json_get(json, "partition"), "hash");
         CHECK((data != NULL) == known && strcmp(split->string, "0000000000000abc") == 0);
-        if (data != NULL)
-            CHECK(strcmp(ct_json_get(data, "fingerprint")->string, "00ff00ff12345678") == 0);
+        if (data != NULL) CHECK(strcmp(data->string, "00ff00ff12345678") == 0);
         ct_json_free(&json);
     }
     remove_tree("run");
@@ -266,7 +256,7 @@ static void all_tests(void) {
     TEST(runs_of_older_versions_say_it_too);
     TEST(a_record_reads_what_it_is_asked_for);
     TEST(a_run_is_walked_as_its_options_say);
-    TEST(a_summary_has_the_data_s_fingerprint_where_it_is_known);
+    TEST(a_summary_has_an_identity_of_what_is_known);
     TEST(metrics_are_one_list);
 }
 

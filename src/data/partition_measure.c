@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Number of agents, then each list: its length and its samples. */
-static uint64_t hash_of(const ct_partition *p) {
+uint64_t ct_partition_hash(const ct_partition *p) {
     uint64_t hash = ct_hash_number(CT_HASH_START, (uint64_t)p->n_agents);
     for (int a = 0; a < p->n_agents; a++) {
         hash = ct_hash_number(hash, ct_partition_size(p, a));
@@ -58,7 +58,7 @@ static void measure_classes(const ct_partition *p, const uint32_t *table, int n_
 void ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,
                            ct_partition_facts *out) {
     *out = (ct_partition_facts){.min_size = SIZE_MAX,
-                                .hash = hash_of(p),
+                                .hash = ct_partition_hash(p),
                                 .classes_per_agent = NAN,
                                 .top_share = NAN,
                                 .total_variation = NAN};

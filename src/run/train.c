@@ -358,13 +358,15 @@ static void free_memory(training *t) {
     ct_free(t->all_losses);
 }
 
-/* Every rank has looked for itself, perhaps on a file system that was late. */
-static ct_status agree_on_start(const training *t) {
-    int mine = (int)t->at.iteration, most = 0;
-    CT_TRY(ct_transport_vote(t->run->transport, mine, &most));
-    if (mine == most) return CT_OK;
-    return ct_fail(CT_IO, "%s: another rank sees a checkpoint at iteration %d, this one %s%d",
-                   t->run->config.resume, most, mine == 0 ? "none: " : "at ", mine);
+/* Every rank has looked for itself, perhaps on a file system that was late. From here on all have,
+ * and the one that leads may write. */
+static ct_status agree_on_start(const ct_run *run, const ct_checkpoint *checkpoint) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "\"the checkpoint of iteration\": \"");
+    if (checkpoint != NULL) ct_text_add(&text, "%ld", ct_checkpoint_iteration(checkpoint));
+    ct_text_add(&text, "\"");
+    CT_TRY(ct_text_status(&text));
+    return ct_transport_agree(run->transport, &text);
 }
 
 /* The state of a checkpoint. Nothing is written yet: a resume that is refused leaves no trace. */
@@ -413,8 +415,8 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
     CT_TRY(ct_output_name(run));
     CT_TRY(ct_output_lock(run, &t->lock)); /* nobody replaces what is read now */
+    CT_TRY(agree_on_start(run, checkpoint));
     CT_TRY(restore(t, checkpoint));
-    CT_TRY(agree_on_start(t));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
     t->has_begun = true;
