@@ -1,10 +1,12 @@
 /* crosstalk: finds the sub-command and turns its status into an exit code and one line. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "run/signals.h"
 #include "transport/transport.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -83,20 +85,32 @@ static void tell(void *context, int rank) {
     fflush(stderr);
 }
 
-int main(int argc, char **argv) {
-    /* A file beyond ulimit -f fails like one on a full disk, with a message and nothing
-     * half-written left; it does not end the process. */
+void ct_cli_outlive_readers(void) {
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* A file beyond ulimit -f fails like one on a full disk, with a message and nothing half-written
+ * left; it does not end the process. A standard stream that is closed stays unwritable: a run's
+ * file must not get its number. */
+static void prepare_process(void) {
     signal(SIGXFSZ, SIG_IGN);
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+}
+
+int main(int argc, char **argv) {
+    prepare_process();
     static const ct_hooks hooks = {.log = hear};
     ct_hooks_use(&hooks);
     ct_error error;
     ct_status status = CT_CATCH(&error, run(argc - 1, argv + 1));
     if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
         status = CT_CATCH(&error, ct_fail(CT_IO, "cannot write to standard output"));
-    if (status == CT_OK)
-        ct_transport_end();
-    else
-        ct_transport_abort(ct_exit_code(status), tell, &error);
-    if (status != CT_OK) tell(&error, -1);
-    return ct_exit_code(status);
+    int code = ct_exit_code(status, ct_signals_seen());
+    bool is_stopped = status == CT_STOPPED; /* all ranks are, together */
+    if (status != CT_OK && !is_stopped) ct_transport_abort(code, tell, &error);
+    if (status != CT_OK && !(is_stopped && ct_transport_launch_rank() > 0)) tell(&error, -1);
+    ct_transport_end();
+    return code;
 }

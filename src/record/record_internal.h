@@ -24,7 +24,7 @@ ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_
 
 /* ---- tensorboard.c: the metrics once more as TensorBoard's event file ---- */
 /* Appends one line of metrics.jsonl, measured now; a file that is not there begins. */
-ct_status ct_tensorboard_add(const char *dir, const ct_text *line);
+ct_status ct_tensorboard_add(const char *dir, const char *text, size_t n);
 /* The event file afresh from metrics.jsonl (none: no event file), for a run that goes on. */
 ct_status ct_tensorboard_rewrite(const char *dir);
 

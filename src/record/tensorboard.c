@@ -145,9 +145,9 @@ static ct_status add_line(const char *path, const ct_json *line, double age_s) {
     return ct_file_append(path, records.bytes, records.n);
 }
 
-ct_status ct_tensorboard_add(const char *dir, const ct_text *text) {
+ct_status ct_tensorboard_add(const char *dir, const char *text, size_t n) {
     CT_SCOPED_HANDLE(ct_json) line = NULL;
-    CT_TRY(parse(text->chars, text->n, &line));
+    CT_TRY(parse(text, n, &line));
     return add_line(ct_record_path(dir, CT_FILE_EVENTS).text, line, 0);
 }
 

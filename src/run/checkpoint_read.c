@@ -263,15 +263,7 @@ static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
     return CT_OK;
 }
 
-/* A file system between machines may show them different ones. */
-static ct_status agree_on(const ct_checkpoint *c, ct_run *run) {
-    CT_SCOPED(ct_text) text = {0};
-    ct_text_add(&text, "\"the checkpoint of iteration\": \"%ld\"", c->iteration);
-    return ct_transport_agree(run->transport, &text);
-}
-
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
-    CT_TRY(agree_on(c, run));
     CT_TRY(check_options(c, run));
     if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
     if (array(c->manifest, "worlds", (size_t)run->n_worlds) == NULL) return bad(c, "worlds");

@@ -25,6 +25,7 @@ typedef struct ct_world {
     ct_partition partition;
     ct_partition_facts partition_facts;
     char dir[CT_CONFIG_TEXT]; /* its run directory */
+    ct_text unwritten;        /* lines of metrics.jsonl that there was no room for yet */
 } ct_world;
 
 /* Everything a run is made of; built in this order, freed in reverse. */

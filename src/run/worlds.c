@@ -208,6 +208,7 @@ void ct_run_free_worlds(ct_run *run) {
         ct_topology_free(&run->worlds[k].graph);
         ct_sparse_free(&run->worlds[k].w);
         ct_partition_free(&run->worlds[k].partition);
+        ct_text_free(&run->worlds[k].unwritten);
     }
     ct_free(run->worlds);
     ct_free(run->graphs);

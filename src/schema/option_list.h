@@ -170,7 +170,7 @@ OPTION("checkpoints", TEXT, checkpoint_every, "checkpoint-every", "", "10m", 0, 
 OPTION("checkpoints", SWITCH, checkpoint_strict, "checkpoint-strict", "", "off", 0, 0, "", LOCAL, "",
        "a checkpoint that cannot be written ends the run")
 OPTION("checkpoints", TEXT, resume, "resume", "", "", 0, 0, "", PATH | SINGLE | UNSAVED | BARE, "",
-       "go on from this run directory's newest checkpoint; without a name: from @out")
+       "resume the run in this directory; without a name: in @out; auto: in @out, or begin it there")
 
 OPTION("output", TEXT, out, "out", "", "", 0, 0, "", LOCAL | PATH | SINGLE, "",
        "run directory; default runs/<what is run>")

@@ -1,6 +1,5 @@
 /* Running what is missing: finished runs are kept, interrupted ones resumed, others begin. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -142,7 +141,6 @@ static ct_status train_cell(const ct_cell *cell) {
 static ct_status run_cell(ct_study *study, ct_cell *cell) {
     ct_error ended;
     ct_status status = CT_CATCH(&ended, train_cell(cell));
-    bool was_stopped = ct_signals_seen() != 0;
     if (status == CT_DIFFERS)
         return ct_fail(status, "%s: %s; name another @out, or begin again with @force", cell->name,
                        ended.text);
@@ -152,10 +150,6 @@ static ct_status run_cell(ct_study *study, ct_cell *cell) {
         cell->state = CT_CELL_DIVERGED;
     } else if (status != CT_OK) {
         return ct_fail_in(&ended, "%s", cell->name);
-    } else if (was_stopped && !ct_record_has(cell->config.out, CT_FILE_SUMMARY)) {
-        study->is_stopped = true;
-        cell->state = CT_CELL_BEGUN;
-        return CT_OK;
     } else {
         CT_TRY(read_summary(cell));
     }
@@ -164,10 +158,8 @@ static ct_status run_cell(ct_study *study, ct_cell *cell) {
 
 /* ---- all of them ---- */
 
-ct_status ct_study_heed_signal(ct_study *study) {
-    int number = ct_signals_seen();
-    if (number != 0) study->is_stopped = true;
-    return number == SIGINT ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
+ct_status ct_study_heed_signal(void) {
+    return ct_signals_seen() != 0 ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
 }
 
 static bool is_to_do(const ct_cell *cell) {
@@ -199,7 +191,7 @@ static ct_status run_from(ct_study *study, int k) {
 
 static ct_status run_all(ct_study *study) {
     CT_TRY(ct_share_resume_all(study));
-    for (int k = 0; k < study->n_cells && !study->is_stopped;) {
+    for (int k = 0; k < study->n_cells;) {
         if (!is_to_do(&study->cells[k])) {
             k++;
             continue;
@@ -207,7 +199,7 @@ static ct_status run_all(ct_study *study) {
         if (is_time_up(&study->request)) break;
         CT_TRY(run_from(study, k));
         CT_TRY(ct_study_write(study));
-        CT_TRY(ct_study_heed_signal(study));
+        CT_TRY(ct_study_heed_signal());
     }
     return CT_OK;
 }

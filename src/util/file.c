@@ -257,14 +257,31 @@ ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
     return write_whole(path, bytes, n, true);
 }
 
+/* One write, unless the system takes a part alone: then the next one says why. */
+static bool write_all(int fd, const char *bytes, size_t n) {
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno != EINTR) return false;
+        if (done <= 0) continue;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
 ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
-    FILE *f = fopen(path, "ab");
-    if (f == NULL) return ct_file_failed(path);
-    setvbuf(f, NULL, _IOFBF, n + 1);
-    bool ok = fwrite(bytes, 1, n, f) == n && fflush(f) == 0;
+    struct stat before;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 || fstat(fd, &before) != 0) {
+        ct_fd_close(&fd);
+        return ct_file_failed(path);
+    }
+    bool ok = write_all(fd, bytes, n);
     int reason = errno;
-    if (fclose(f) != 0) ok = false;
-    return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
+    bool is_back = ok || ftruncate(fd, before.st_size) == 0;
+    if (close(fd) != 0 && ok) return ct_file_failed(path);
+    if (ok) return CT_OK;
+    return ct_fail(CT_IO, "%s: %s%s", path, strerror(reason), is_back ? "" : "; its end is torn");
 }
 
 size_t ct_file_head(const char *path, void *bytes, size_t n) {

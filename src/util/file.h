@@ -50,7 +50,8 @@ ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
 ct_status ct_writer_commit(ct_writer **writer);
 void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
 
-/* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. */
+/* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. On
+ * failure the file is as long as before. */
 ct_status ct_file_append(const char *path, const void *bytes, size_t n);
 
 bool ct_file_exists(const char *path);
