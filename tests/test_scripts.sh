@@ -39,7 +39,7 @@ machine() {
         sort timeout xargs; do
         real=$(command -v "$tool") && ln -s "$real" "$bin/$tool"
     done
-    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium sleep; do
+    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep; do
         echo 'exit 0' | fake "$tool"
     done
     echo 'echo "cmake version 3.25.1"' | fake cmake
