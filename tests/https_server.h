@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@ typedef struct server {
     int port;
     const uint8_t *bytes; /* what every address gives */
     size_t n;
-    size_t cut_after;         /* > 0: each answer ends after so many bytes */
-    bool ignores_range;       /* always sends everything */
-    bool is_endless;          /* says no length, and never stops */
-    int status;               /* 0: 200 and 206 */
-    const char *redirect;     /* every other address than /file.bin leads there */
-    volatile bool is_stalled; /* sends nothing while this is set */
+    size_t cut_after;       /* > 0: each answer ends after so many bytes */
+    bool ignores_range;     /* always sends everything */
+    bool is_endless;        /* says no length, and never stops */
+    int status;             /* 0: 200 and 206 */
+    const char *redirect;   /* every other address than /file.bin leads there */
+    atomic_bool is_stalled; /* sends nothing while this is set */
     int n_requests;
     size_t last_begin; /* of the last range asked for */
 } server;
@@ -91,16 +92,24 @@ static bool make_certificate(void) {
     return system(command) == 0 && setenv("SSL_CERT_FILE", certificate, 1) == 0;
 }
 
-static bool server_start(void) {
-    ct_blob pem[2] = {{0}};
-    if (!make_certificate() || ct_file_read(key, 1 << 16, &pem[0]) != CT_OK ||
-        ct_file_read(certificate, 1 << 16, &pem[1]) != CT_OK)
-        return false;
+/* Ends its thread, and with it what is left of connections that were given up. */
+static void server_stop(void) {
+    if (srv.daemon != NULL) MHD_stop_daemon(srv.daemon);
+    srv.daemon = NULL;
+}
+
+/* Serves these bytes from now on, plainly. */
+static bool serve_bytes(const uint8_t *bytes, size_t n) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    srv.daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_TLS, 0, NULL, NULL,
-                                  answer, NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
-                                  MHD_OPTION_HTTPS_MEM_KEY, pem[0].bytes, MHD_OPTION_HTTPS_MEM_CERT,
-                                  pem[1].bytes, MHD_OPTION_END);
+    ct_blob pem[2] = {{0}};
+    server_stop();
+    srv = (server){.bytes = bytes, .n = n};
+    if (ct_file_read(key, 1 << 16, &pem[0]) == CT_OK &&
+        ct_file_read(certificate, 1 << 16, &pem[1]) == CT_OK)
+        srv.daemon = MHD_start_daemon(
+            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_TLS, 0, NULL, NULL, answer, NULL,
+            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_HTTPS_MEM_KEY,
+            pem[0].bytes, MHD_OPTION_HTTPS_MEM_CERT, pem[1].bytes, MHD_OPTION_END);
     ct_blob_free(&pem[0]);
     ct_blob_free(&pem[1]);
     if (srv.daemon == NULL) return false;
@@ -108,16 +117,10 @@ static bool server_start(void) {
     return true;
 }
 
-static void server_stop(void) {
-    if (srv.daemon != NULL) MHD_stop_daemon(srv.daemon);
+static void remove_certificate(void) {
     remove(certificate);
     remove(key);
     rmdir(tls);
-}
-
-/* Puts the server back to plain service of these bytes. */
-static void serve_bytes(const uint8_t *bytes, size_t n) {
-    srv = (server){.daemon = srv.daemon, .port = srv.port, .bytes = bytes, .n = n};
 }
 
 static const char *url_of(const char *scheme, const char *file) {

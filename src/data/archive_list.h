@@ -1,10 +1,10 @@
 /* Official archives: ARCHIVE(set, file, n_bytes, sha256, url, folder, contents). `folder` is what
  * unpacking makes, NULL: the file is used as it is. `contents` are lines as sha256sum writes them, of
  * the files in it that are read; NULL: they are noted when the archive is unpacked.
- * Where the digests come from: those of CIFAR and MNIST are the ones that TensorFlow Datasets and
- * others have published, as is that of Imagenette, whose authors publish MD5 alone; Fashion-MNIST's
- * were computed from files with the authors' MD5 sums, the contents of CIFAR-10 from the files
- * themselves. No include guard on purpose. */
+ * Where the digests come from: archives of CIFAR, Imagenette and MNIST: TensorFlow Datasets'
+ * published checksums; Fashion-MNIST: computed from files with the MD5 sums of its authors; files of
+ * CIFAR-10: computed; of CIFAR-100: torchvision for Ruby, whose sums of CIFAR-10's files are ours.
+ * No include guard on purpose. */
 #define CT_CIFAR_URL "https://www.cs.toronto.edu/~kriz/"
 #define CT_FASHION_URL                                                                             \
     "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
