@@ -16,18 +16,20 @@
 #include "util/sha256.h"
 
 void ct_cli_data_help(FILE *out) {
-    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX]\n"
+    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX] [--force]\n"
           "       crosstalk data info DIR [--sheet FILE.png] [--option value ...]\n"
           "       crosstalk data verify DIR [--option value ...]\n"
           "       crosstalk data import DIR FILE.ctpack [--image-size N] [--option value ...]\n"
           "       crosstalk data split --ranks R --out DIR [--option value ...]\n\n"
           "get      downloads the official files of a set into DIR (default: data/NAME), resuming\n"
-          "         what was cut, checks them and unpacks them. --url names another server's\n"
-          "         folder, --checksum (SHA-256 or MD5) another file of the same kind.\n"
+          "         what was cut, checks them and unpacks them. What is there already is checked\n"
+          "         too; what is not as published is replaced only with --force. --url names\n"
+          "         another server's folder (https://) or one of this machine (file:///DIR),\n"
+          "         --checksum (SHA-256) another file of the same kind.\n"
           "info     samples of every class and part, shape, mean and deviation of the channels;\n"
           "         --sheet draws ten pictures of every class.\n"
           "verify   reads and decodes everything, lists what cannot be read, and compares\n"
-          "         archives with their published checksums. Exit 1 if something is wrong.\n"
+          "         files with their published checksums. Exit 1 if something is wrong.\n"
           "import   decodes a folder of pictures into one file, which opens without decoding:\n"
           "         --data-dir FILE.ctpack. Other formats are read as fast as they are.\n"
           "split    writes, for a training over R ranks with these options, each rank's part of\n"
@@ -59,13 +61,12 @@ static ct_status get(data_args *a) {
     CT_TRY(need_words(a, 2, "the name of a set"));
     snprintf(dir, sizeof dir, "%s", a->config.data_dir);
     if (dir[0] == '\0') snprintf(dir, sizeof dir, "data/%.400s", a->words[1]);
-    if (checksum != NULL && strlen(checksum) != 64 && strlen(checksum) != 32)
-        return ct_fail(CT_INVAL,
-                       "--checksum: '%s' has neither the 64 digits of a SHA-256 sum nor "
-                       "the 32 of an MD5 sum",
+    if (checksum != NULL && (strlen(checksum) != 64 || strspn(checksum, "0123456789abcdef") != 64))
+        return ct_fail(CT_INVAL, "--checksum: '%s' is not a SHA-256 sum: 64 digits 0..9, a..f",
                        checksum);
     ct_get_options options = {.url = ct_own_text(&a->own, "url"),
                               .digest = checksum,
+                              .replace = a->config.force,
                               .progress = !a->config.quiet && isatty(STDERR_FILENO) == 1,
                               .pause_s = 2};
     CT_TRY(ct_get(a->words[1], dir, &options));
@@ -133,23 +134,18 @@ static int count_items(const char *list) {
 /* Files of the set whose digests are published: those in the directory `asked`, or the archive that
  * it is itself. */
 static ct_status check_digests(const ct_dataset *d, const char *asked, int *n_wrong) {
-#define ARCHIVE(set, file, folder, url, digest) {set, file, folder},
-    static const char *const files[][3] = {
-#include "data/archive_list.h"
-    };
-#undef ARCHIVE
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+    ct_published file;
+    for (int k = 0; ct_published_file(d->name, k, &file); k++) {
         char got[CT_DIGEST_TEXT];
-        if (strcmp(files[k][0], d->name) != 0) continue;
-        bool is_archive = ct_file_exists(asked) && files[k][2] != NULL;
-        ct_path path = is_archive ? ct_path_in("", asked) : ct_path_in(asked, files[k][1]);
-        const char *digest = ct_known_digest(d->name, files[k][1]);
+        bool is_asked = file.kind == CT_ARCHIVE && ct_file_exists(asked);
+        const char *dir = file.kind == CT_UNPACKED ? d->source : asked;
+        ct_path path = is_asked ? ct_path_in("", asked) : ct_path_in(dir, file.name);
         if (!ct_file_exists(path.text)) continue;
-        CT_TRY(ct_digest_file(path.text, strlen(digest) == 64 ? CT_SHA256 : CT_MD5, got));
-        bool is_right = strcmp(got, digest) == 0;
+        CT_TRY(ct_digest_file(path.text, got));
+        bool is_right = strcmp(got, file.digest) == 0;
         /* Single .gz files are often packed anew by distributions; their content was read. */
-        bool may_differ = files[k][2] == NULL;
-        ct_show(stdout, "%s: %s\n", files[k][1],
+        bool may_differ = file.kind == CT_PACKED;
+        ct_show(stdout, "%s: %s\n", file.name,
                 is_right     ? "as published"
                 : may_differ ? "readable, but packed differently than published"
                              : "not as published");
