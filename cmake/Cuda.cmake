@@ -1,7 +1,8 @@
 # The cuda backend. CT_WITH_CUDA: AUTO takes it where nvcc is found, ON insists on it, OFF leaves it
 # out; a build without it answers --device cuda with how to get it. Kernels are compiled for sm_80,
-# sm_90 and, as PTX, for whatever comes later; debug builds for sm_90 alone, to be built quickly.
-# The runtime is linked in, so that the program starts where there is no GPU and no driver.
+# sm_90 (some for sm_90a alone) and, as PTX, for whatever comes later; debug builds for sm_90 alone,
+# to be built quickly. The runtime is linked in, so that the program starts where there is no GPU
+# and no driver.
 set(CT_WITH_CUDA AUTO CACHE STRING "the cuda backend: AUTO, ON or OFF")
 set(ct_use_cuda ${CT_WITH_CUDA})
 if(CT_WITH_CUDA STREQUAL "AUTO")
@@ -31,15 +32,24 @@ if(ct_use_cuda)
   list(FILTER CT_CUDA_SOURCES EXCLUDE REGEX "/stub\\.c$")
   # Objects of their own: the project's C warnings mean nothing to nvcc. A family of kernels leaves
   # out on purpose what it cannot do.
+  # Hopper's own instructions exist in sm_90a alone; on other chips nobody chooses those kernels.
+  file(GLOB CT_HOPPER_KERNELS CONFIGURE_DEPENDS
+       ${CMAKE_CURRENT_SOURCE_DIR}/src/backend/cuda/*_wgmma.cu)
+  list(REMOVE_ITEM CT_CUDA_KERNELS ${CT_HOPPER_KERNELS})
+  add_library(ct_hopper_kernels OBJECT ${CT_HOPPER_KERNELS})
   add_library(ct_cuda_kernels OBJECT ${CT_CUDA_KERNELS})
-  target_include_directories(ct_cuda_kernels PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
   list(JOIN CT_HARDENING "," hardening)
-  target_compile_options(ct_cuda_kernels PRIVATE -O3 -lineinfo
-                         -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,${hardening})
-  set_target_properties(ct_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  foreach(kernels ct_cuda_kernels ct_hopper_kernels)
+    target_include_directories(${kernels} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+    target_compile_options(${kernels} PRIVATE -O3 -lineinfo
+                           -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,${hardening})
+    set_target_properties(${kernels} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_sources(crosstalk_core PRIVATE $<TARGET_OBJECTS:${kernels}>)
+  endforeach()
   set_target_properties(ct_cuda_kernels crosstalk_core PROPERTIES
                         CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
-  target_sources(crosstalk_core PRIVATE ${CT_CUDA_SOURCES} $<TARGET_OBJECTS:ct_cuda_kernels>)
+  set_target_properties(ct_hopper_kernels PROPERTIES CUDA_ARCHITECTURES 90a-real)
+  target_sources(crosstalk_core PRIVATE ${CT_CUDA_SOURCES})
   target_include_directories(crosstalk_core SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   target_link_libraries(crosstalk_core PUBLIC CUDA::cudart_static)
   set(CT_WITH_CUDA ON)

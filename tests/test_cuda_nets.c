@@ -304,6 +304,45 @@ static void strided_blocks_agree_with_ref(void) {
     }
 }
 
+/* Residual blocks of a large ResNet behind its stem, whose norm the pooling applies: 64 channels and
+ * more, strides 1 and 2 from even and odd extents, samples that end inside a tile of positions. */
+static void large_blocks_agree_with_cpu(void) {
+    NEED_GPU();
+    static const struct {
+        int h, w, kernel, in, out, stride, n;
+        bool has_pool;
+    } cases[] = {{9, 13, 3, 64, 64, 1, 5, false},    {15, 11, 3, 64, 128, 2, 3, false},
+                 {37, 45, 7, 64, 64, 1, 3, true},    {43, 30, 7, 64, 192, 2, 2, true},
+                 {12, 10, 3, 128, 128, 1, 4, false}, {8, 14, 3, 128, 256, 2, 1, false},
+                 {5, 4, 3, 64, 64, 1, 33, false},    {35, 33, 3, 64, 64, 1, 2, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ct_graph g = begin_graph("large", (ct_shape){3, cases[i].h, cases[i].w});
+        int x = conv_norm(&g, 0, "a", "an", 64, cases[i].kernel, cases[i].kernel / 3);
+        if (cases[i].has_pool) x = ct_maxpool(&g, x, 3, 2, 1);
+        if (cases[i].in != 64) x = conv_norm(&g, x, "b", "bn", cases[i].in, 3, 1);
+        int y = conv_norm(&g, x, "c", "cn", cases[i].out, 3, cases[i].stride);
+        y = conv_norm(&g, y, "d", "dn", cases[i].out, 3, 1);
+        bool is_same = cases[i].in == cases[i].out && cases[i].stride == 1;
+        if (!is_same) x = conv_norm(&g, x, "e", "en", cases[i].out, 1, cases[i].stride);
+        end_graph(&g, ct_add(&g, y, x));
+        CHECK_OK(g.status);
+        agree(&g, cases[i].n, CPU, CUDA, TF32_ERROR);
+        agree(&g, cases[i].n, CPU, CUDA16, BF16_ERROR);
+        if (i < 4) agree(&g, cases[i].n, CUDA16, CUDA16, 0); /* twice the same */
+        ct_graph_free(&g);
+    }
+}
+
+/* Small enough for a tool that looks at every access to shared memory. */
+static void a_tiny_large_block_agrees_with_ref(void) {
+    NEED_GPU();
+    ct_graph g = begin_graph("tiny", (ct_shape){3, 17, 19});
+    int x = ct_maxpool(&g, conv_norm(&g, 0, "a", "an", 64, 7, 2), 3, 2, 1);
+    int y = conv_norm(&g, conv_norm(&g, x, "c", "cn", 64, 3, 1), "d", "dn", 64, 3, 1);
+    x = ct_add(&g, y, x);
+    check_graph(&g, x, 2);
+}
+
 static void norms_agree_with_ref(void) {
     NEED_GPU();
     static const ct_op kinds[] = {CT_OP_EVONORM, CT_OP_EVONORM_S0, CT_OP_GROUPNORM,
@@ -437,6 +476,8 @@ int main(int argc, char **argv) {
     TEST_IF(separable_blocks_agree_with_ref);
     TEST_IF(a_tiny_separable_block_agrees_with_ref);
     TEST_IF(strided_blocks_agree_with_ref);
+    TEST_IF(large_blocks_agree_with_cpu);
+    TEST_IF(a_tiny_large_block_agrees_with_ref);
     TEST_IF(norms_agree_with_ref);
     TEST_IF(joins_and_pools_agree_with_ref);
     TEST_IF(small_models_agree_with_ref);

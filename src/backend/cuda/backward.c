@@ -76,7 +76,15 @@ static ct_status run_norm(const cuda_pass *p, const cuda_step *step) {
                                        : CT_OK;
 }
 
+static ct_status run_pool_gate(const cuda_pass *p, const cuda_step *step) {
+    cuda_pool_call call = cuda_pool_call_of(p, step);
+    call.dy = cuda_grad(p, step->out), call.dx = cuda_grad(p, step->in);
+    call.measures = cuda_measures(p, step->n_parts);
+    return ct_cuda_pool_gate_backward(p->run, &call);
+}
+
 static ct_status run_pool(const cuda_pass *p, const cuda_step *step) {
+    if (step->gate >= 0) return run_pool_gate(p, step);
     const ct_graph *g = p->plan->base.graph;
     ct_shape from = g->nodes[step->in].shape;
     cuda_window window = cuda_window_of(g, step);

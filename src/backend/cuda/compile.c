@@ -91,19 +91,28 @@ static const cuda_family *choose_fused(const cuda_problem *problem) {
     return NULL;
 }
 
+static cuda_problem problem_of(const cuda_plan *plan, const cuda_step *step) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    return (cuda_problem){.conv = step->conv,
+                          .is_linear = step->node->op == CT_OP_LINEAR,
+                          .has_bias = step->node->bias != CT_NO_PARAM,
+                          .rounds = cuda_rounds(backend),
+                          .is_hopper = backend->is_hopper,
+                          .shared_limit = backend->shared_limit};
+}
+
+static void choose_families(cuda_step *step, const cuda_problem *problem) {
+    for (int d = 0; d < CUDA_N_DIRECTIONS; d++)
+        step->family[d] = choose(problem, (cuda_direction)d);
+}
+
 /* Conv, EvoNorm behind it, and the addition behind that; returns the last node taken. */
 static int fuse_conv(cuda_plan *plan, cuda_step *step, int i) {
     const ct_graph *g = plan->base.graph;
-    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     step->op = CT_OP_CONV;
     step->conv = conv_of(g, step->node);
-    cuda_problem problem = {.conv = step->conv,
-                            .is_linear = step->node->op == CT_OP_LINEAR,
-                            .has_bias = step->node->bias != CT_NO_PARAM,
-                            .rounds = cuda_rounds(backend),
-                            .shared_limit = backend->shared_limit};
-    for (int d = 0; d < CUDA_N_DIRECTIONS; d++)
-        step->family[d] = choose(&problem, (cuda_direction)d);
+    cuda_problem problem = problem_of(plan, step);
+    choose_families(step, &problem);
     if (!ct_graph_is_inner(g, i)) return i;
     const ct_node *next = &g->nodes[i + 1];
     if (next->op == CT_OP_RELU) {
@@ -205,11 +214,11 @@ static void plan_gradients(cuda_plan *plan, bool *has) {
     }
 }
 
-/* Segments of a sample that a convolution can measure on its way; 0: none. */
-static int n_segments(const cuda_step *step) {
+/* Segments of a sample that a convolution can measure on its way, if any. */
+static cuda_segments segments_of(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL || step->relu ||
         step->node->bias != CT_NO_PARAM || step->family[CUDA_FORWARD]->segments == NULL)
-        return 0;
+        return (cuda_segments){0};
     return step->family[CUDA_FORWARD]->segments(&step->conv);
 }
 
@@ -219,11 +228,14 @@ static void plan_measures(cuda_plan *plan) {
     for (int s = 0; cuda_rounds(backend) && s + 1 < plan->n_steps; s++) {
         cuda_step *conv = &plan->steps[s], *norm = &plan->steps[s + 1];
         if (norm->op != CT_OP_EVONORM || norm->in != conv->out) continue;
-        conv->n_segments = norm->n_segments = n_segments(conv);
+        norm->segments = segments_of(conv);
+        conv->n_segments = norm->n_segments = norm->segments.n;
     }
 }
 
-static bool applies_gates(const cuda_step *step) {
+static bool applies_gates(const cuda_plan *plan, const cuda_step *step) {
+    cuda_window window = cuda_window_of(plan->base.graph, step);
+    if (step->op == CT_OP_MAXPOOL) return ct_cuda_pool_gates(&window);
     if (step->op != CT_OP_CONV || step->norm != NULL) return false;
     const cuda_family *family = step->family[CUDA_FORWARD];
     return family == step->family[CUDA_WGRAD] && family->gates != NULL &&
@@ -242,15 +254,17 @@ static void plan_gates(cuda_plan *plan) {
             continue;
         for (int k = s + 1; k < plan->n_steps; k++) {
             cuda_step *reader = &plan->steps[k];
-            if (reader->in != norm->out || !applies_gates(reader)) continue;
+            if (reader->in != norm->out || !applies_gates(plan, reader)) continue;
             norm->is_gate = true;
             reader->gate = s;
         }
     }
 }
 
-/* Segments for which a convolution leaves sums of the gradient it writes; 0: none. */
-static int n_parts(const cuda_step *step) {
+/* Segments for which a convolution, or a pooling, leaves sums of the gradient it writes; 0: none. */
+static int n_parts(const cuda_plan *plan, const cuda_step *step) {
+    cuda_window window = cuda_window_of(plan->base.graph, step);
+    if (step->op == CT_OP_MAXPOOL && step->gate >= 0) return ct_cuda_pool_parts(&window);
     if (step->op != CT_OP_CONV || step->norm != NULL) return 0;
     const cuda_family *family = step->family[CUDA_DGRAD];
     return family->parts == NULL ? 0 : family->parts(&step->conv, step->gate >= 0, step->add_in);
@@ -263,8 +277,23 @@ static void plan_parts(cuda_plan *plan) {
         cuda_step *norm = &plan->steps[s], *reader = norm + 1;
         if (norm->op == CT_OP_EVONORM && reader->in == norm->out && norm->in > 0 &&
             ct_cuda_evonorm_finish_fits(&norm->norm_shape))
-            norm->n_parts = reader->n_parts = n_parts(reader);
+            norm->n_parts = reader->n_parts = n_parts(plan, reader);
     }
+}
+
+/* Convolutions that turned out to compute in bf16 may have kernels that know nothing else. */
+static void choose_again(cuda_plan *plan) {
+    for (int s = 0; s < plan->n_steps; s++) {
+        cuda_step *step = &plan->steps[s];
+        if (step->op != CT_OP_CONV || step->forward_element != CUDA_BF16 || step->gate >= 0 ||
+            plan->steps[step->unit].together != NULL)
+            continue;
+        cuda_problem problem = problem_of(plan, step);
+        problem.element = CUDA_BF16;
+        choose_families(step, &problem);
+    }
+    plan_measures(plan);
+    plan_parts(plan);
 }
 
 ct_status ct_cuda_compile(cuda_plan *plan) {
@@ -305,5 +334,6 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan->grad_element = plan->value_element + g->n_nodes;
     plan_parts(plan);
     ct_cuda_choose_elements(plan);
+    choose_again(plan);
     return CT_OK;
 }

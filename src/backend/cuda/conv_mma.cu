@@ -281,23 +281,6 @@ static __device__ __forceinline__ void write_rows(const mma_call &c, int n_there
         if (8 * e < n_there) store_four(y + 8 * e * c.v.co, quad_of(&sums[e / 2][2 * j], e % 2));
 }
 
-/* Two sums of four channels over the eight lanes that hold the same ones. Lanes give their bits 4
- * (which sum) and 3, 2 (channel) to what they get: 7 shuffles instead of 24. */
-static __device__ __forceinline__ float rows_sum(const float first[4], const float second[4]) {
-    int lane = threadIdx.x & 31;
-    bool upper = lane & 16, high = lane & 8, odd = lane & 4;
-    float kept[4];
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        kept[e] = (upper ? second[e] : first[e]) +
-                  __shfl_xor_sync(0xffffffffu, upper ? first[e] : second[e], 16);
-#pragma unroll
-    for (int e = 0; e < 2; e++)
-        kept[e] = (high ? kept[e + 2] : kept[e]) +
-                  __shfl_xor_sync(0xffffffffu, high ? kept[e] : kept[e + 2], 8);
-    return (odd ? kept[1] : kept[0]) + __shfl_xor_sync(0xffffffffu, odd ? kept[0] : kept[1], 4);
-}
-
 /* Mean and squared deviations of N row tiles, per channel of a pair's quad: lanes < 16 have the
  * former, the others the latter. */
 template <int NP, int N>

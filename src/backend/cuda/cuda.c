@@ -156,6 +156,7 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
     backend->base = (ct_backend){
         .ops = &cuda_ops, .instructions = backend->generation, .n_threads = 1, .poll_every = 64};
     backend->shared_limit = properties.sharedMemPerBlockOptin;
+    backend->is_hopper = properties.major == 9 && properties.minor == 0;
     backend->base.precision =
         options->precision == CT_PRECISION_AUTO ? CT_PRECISION_TF32 : options->precision;
     ct_status status = init(backend);

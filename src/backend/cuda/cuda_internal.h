@@ -108,6 +108,7 @@ typedef struct cuda_backend {
     cudaStream_t stream;
     cuda_branches branches;
     size_t shared_limit; /* bytes of shared memory a block may have */
+    bool is_hopper;      /* compute capability 9.0 */
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
@@ -131,8 +132,9 @@ typedef struct cuda_step {
     cuda_element forward_element, backward_element;
     int n_segments; /* convolution: measures its output for the norm behind it; norm: its input was
                        measured. 0: not */
-    bool is_gate;   /* norm: its reader applies it, its value does not exist */
-    int gate;       /* convolution: the step of the norm it applies to its input, or -1 */
+    cuda_segments segments; /* of a norm's input that was measured */
+    bool is_gate;           /* norm: its reader applies it, its value does not exist */
+    int gate;               /* convolution: the step of the norm it applies to its input, or -1 */
     int n_parts; /* norm: segments whose sums of its output's gradient the next step leaves when it
                     has written that; that step: the same. 0: none */
     size_t sums; /* of per-sample sums, in floats a sample */
@@ -356,18 +358,21 @@ static inline size_t cuda_param(const cuda_plan *plan, int param) {
     return param == CT_NO_PARAM ? CUDA_NO_PARAM : plan->base.graph->params[param].offset;
 }
 
+/* The norm that a step applies to its input, if any. */
+static inline cuda_gate cuda_gate_of(const cuda_pass *p, const cuda_step *step) {
+    if (step->gate < 0) return (cuda_gate){0};
+    const cuda_step *norm = &p->plan->steps[step->gate];
+    return (cuda_gate){.scale_dev = cuda_scale(p, norm), .bias = norm->norm_shape.bias};
+}
+
 /* What the forward and backward pass of a convolution have in common. */
 static inline cuda_conv_call cuda_call_of(const cuda_pass *p, const cuda_step *step) {
-    cuda_conv_call call = {.conv = &step->conv,
-                           .weight = cuda_param(p->plan, step->node->weight),
-                           .bias = cuda_param(p->plan, step->node->bias),
-                           .element = step->forward_element,
-                           .x = cuda_value(p, cuda_value_in(p->plan, step))};
-    if (step->gate >= 0) {
-        const cuda_step *norm = &p->plan->steps[step->gate];
-        call.gate = (cuda_gate){.scale_dev = cuda_scale(p, norm), .bias = norm->norm_shape.bias};
-    }
-    return call;
+    return (cuda_conv_call){.conv = &step->conv,
+                            .weight = cuda_param(p->plan, step->node->weight),
+                            .bias = cuda_param(p->plan, step->node->bias),
+                            .element = step->forward_element,
+                            .x = cuda_value(p, cuda_value_in(p->plan, step)),
+                            .gate = cuda_gate_of(p, step)};
 }
 
 static inline cuda_window cuda_window_of(const ct_graph *g, const cuda_step *step) {
@@ -380,6 +385,15 @@ static inline cuda_window cuda_window_of(const ct_graph *g, const cuda_step *ste
                          .kernel = step->node->kernel,
                          .stride = step->node->stride,
                          .pad = step->node->pad};
+}
+
+/* The same of a pooling that applies a norm. */
+static inline cuda_pool_call cuda_pool_call_of(const cuda_pass *p, const cuda_step *step) {
+    return (cuda_pool_call){.window = cuda_window_of(p->plan->base.graph, step),
+                            .element = step->forward_element,
+                            .gate = cuda_gate_of(p, step),
+                            .x = cuda_value(p, cuda_value_in(p->plan, step)),
+                            .places = (uint8_t *)cuda_stats(p, step)};
 }
 
 #endif

@@ -313,8 +313,8 @@ static bool fits(const cuda_problem *p, cuda_direction direction) {
            (direction == CUDA_FORWARD || ct_cuda_depthwise_back_fits(v));
 }
 
-static int segments(const cuda_conv *v) {
-    return v->wo / least(v->wo, SEGMENT);
+static cuda_segments segments(const cuda_conv *v) {
+    return {v->wo / least(v->wo, SEGMENT)};
 }
 
 /* Sums are taken of whole samples, of what is written, with the numerators at hand. */

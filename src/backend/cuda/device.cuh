@@ -81,6 +81,13 @@ template <int N> static __device__ __forceinline__ void load_values(const float 
     }
 }
 
+/* Pixels among a sample's first `at` positions (cuda_segments). */
+static __device__ __forceinline__ int pixels_before(const cuda_segments &s, int at) {
+    at = min(max(at, 0), s.positions - s.lead);
+    int y = at / s.pitch;
+    return y * s.width + min(at - y * s.pitch, s.width);
+}
+
 #define CUDA_EPSILON 1e-5f /* CT_NORM_EPSILON */
 
 #endif

@@ -20,6 +20,13 @@ static bool is_pool(const cuda_step *step) {
            node->pad == 1 && node->shape.c % 8 == 0;
 }
 
+/* A picture's convolution, whose output may be bf16. */
+static bool is_stem(const cuda_step *step) {
+    return step->op == CT_OP_CONV && step->norm == NULL && !step->relu && step->in == 0 &&
+           step->node->bias == CT_NO_PARAM && step->family[CUDA_FORWARD]->ends_bf16 &&
+           step->family[CUDA_WGRAD] == step->family[CUDA_FORWARD];
+}
+
 static bool has_one_element(const cuda_step *step) {
     return is_convolution(step) || is_pool(step);
 }
@@ -38,6 +45,7 @@ static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gra
         return step->forward_element == CUDA_BF16;
     if (step->norm != NULL) return role == CUDA_ROLE_OUT && !is_gradient; /* cuda_tile_out */
     if (step->op == CT_OP_AVGPOOL) return role == CUDA_ROLE_IN;
+    if (is_stem(step)) return role == CUDA_ROLE_OUT && step->forward_element == CUDA_BF16;
     if (!is_norm(step)) return false;
     return (role == CUDA_ROLE_IN ? step->forward_element : step->backward_element) == CUDA_BF16;
 }
@@ -45,7 +53,7 @@ static bool takes_bf16(const cuda_plan *plan, int s, cuda_role role, bool is_gra
 static void begin(cuda_plan *plan) {
     for (int s = 0; s < plan->n_steps; s++) {
         cuda_step *step = &plan->steps[s];
-        if (has_one_element(step) || is_norm(step))
+        if (has_one_element(step) || is_norm(step) || is_stem(step))
             step->forward_element = step->backward_element = CUDA_BF16;
     }
 }
@@ -64,11 +72,12 @@ static bool settle(cuda_plan *plan) {
     bool changed = false;
     for (int s = 0; s < plan->n_steps; s++) {
         cuda_step *step = &plan->steps[s];
-        if (!has_one_element(step) && !is_norm(step)) continue;
+        if (!has_one_element(step) && !is_norm(step) && !is_stem(step)) continue;
         bool in = is_stored(plan, cuda_value_in(plan, step), step->in);
         bool out = is_stored(plan, step->out, step->out) &&
                    (step->residual < 0 || plan->value_element[step->residual] == CUDA_BF16);
         if (has_one_element(step)) in = out = in && out;
+        if (is_stem(step)) in = out;
         changed |= drop(&step->forward_element, in);
         changed |= drop(&step->backward_element, out);
     }

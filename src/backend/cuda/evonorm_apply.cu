@@ -7,29 +7,42 @@
 
 enum { MAX_THREADS = 512 };
 
-/* Joins a sample's measures ([segment][2][channel], equal numbers of pixels) to mean and 1/sigma of
- * its groups, and writes what a gate needs: first segments, a thread a channel, then channels, a
- * warp a group. Grid: x = sample, y = job. */
-static __global__ void join_kernel(norm_call c, const float *measures, int n_segments,
+/* Pixels of a sample's segment k, as a share of the most one has. */
+static __device__ __forceinline__ float share_of(const cuda_segments &s, int sample, int k) {
+    if (s.size == 0) return 1.0f;
+    int start = sample * s.positions, from = (start / s.size + k) * s.size - start;
+    return (float)(pixels_before(s, from + s.size) - pixels_before(s, from)) / (float)s.size;
+}
+
+/* Joins a sample's measures ([segment][2][channel]) to mean and 1/sigma of its groups, and writes
+ * what a gate needs: first segments, a thread a channel, then channels, a warp a group. Grid: x =
+ * sample, y = job. */
+static __global__ void join_kernel(norm_call c, const float *measures, cuda_segments segments,
                                    float *scale) {
-    extern __shared__ __align__(16) float shared[]; /* [2][channel]: mean, squared deviations */
+    extern __shared__ __align__(
+        16) float shared[]; /* [2][channel]: mean, squared deviations; shares */
     const cuda_job job = c.jobs[blockIdx.y];
     if ((int)blockIdx.x >= job.n) return;
     const cuda_norm &n = c.norm;
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x;
-    float *means = shared, *squares = shared + n.channels, pixels = (float)n.pixels;
-    measures += sample * n_segments * 2 * n.channels;
+    float *means = shared, *squares = shared + n.channels, *shares = squares + n.channels;
+    float pixels = (float)n.pixels;
+    for (int s = (int)threadIdx.x; s < segments.n; s += (int)blockDim.x)
+        shares[s] = share_of(segments, (int)blockIdx.x, s);
+    __syncthreads();
+    float size = segments.size > 0 ? (float)segments.size : pixels / (float)segments.n;
+    measures += sample * segments.n * 2 * n.channels;
     for (int k = (int)threadIdx.x; k < n.channels; k += (int)blockDim.x) {
         float pivot = measures[k], sum = 0.0f, between = 0.0f, within = 0.0f;
 #pragma unroll 8
-        for (int s = 0; s < n_segments; s++) {
+        for (int s = 0; s < segments.n; s++) {
             const float *at = measures + (size_t)s * 2 * n.channels + k;
-            float d = at[0] - pivot;
-            sum += d, between = fmaf(d, d, between), within += at[n.channels];
+            float d = at[0] - pivot, part = d * shares[s];
+            sum += part, between = fmaf(part, d, between), within += at[n.channels];
         }
-        float mean = sum / (float)n_segments;
+        float mean = sum / (pixels / size);
         means[k] = pivot + mean;
-        squares[k] = within + fmaxf(between - sum * mean, 0.0f) * (pixels / (float)n_segments);
+        squares[k] = within + fmaxf(between - sum * mean, 0.0f) * size;
     }
     __syncthreads();
     const float *weight = c.params + job.model * c.stride + n.weight;
@@ -150,8 +163,9 @@ static ct_status join(const cuda_run *run, const cuda_norm_call *call) {
     c.x = NULL;
     dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
     unsigned n_threads = channels <= 128 ? 128 : channels <= 256 ? 256 : 512;
-    return launch_kernel(run, join_kernel, grid, n_threads, 2 * (size_t)channels * sizeof(float), c,
-                         call->measures, call->n_segments, call->scale);
+    size_t n_floats = 2 * (size_t)channels + (size_t)call->segments.n;
+    return launch_kernel(run, join_kernel, grid, n_threads, n_floats * sizeof(float), c,
+                         call->measures, call->segments, call->scale);
 }
 
 /* Values of a thread: 16 bytes of the smaller element. */

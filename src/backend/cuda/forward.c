@@ -63,14 +63,22 @@ static ct_status run_norm(const cuda_pass *p, const cuda_step *step) {
                            .stats = cuda_stats(p, step),
                            .y = step->is_gate ? NULL : cuda_value(p, step->out),
                            .measures = cuda_measures(p, step->n_segments),
-                           .n_segments = step->n_segments};
+                           .n_segments = step->n_segments,
+                           .segments = step->segments};
     if (step->n_segments > 0) call.scale = cuda_scale(p, step);
     return ct_cuda_norm_for(&call, false)->forward(p->run, &call);
+}
+
+static ct_status run_pool_gate(const cuda_pass *p, const cuda_step *step) {
+    cuda_pool_call call = cuda_pool_call_of(p, step);
+    call.y = cuda_value(p, step->out);
+    return ct_cuda_pool_gate(p->run, &call);
 }
 
 static ct_status run_step(const cuda_pass *p, const cuda_step *step) {
     const ct_graph *g = p->plan->base.graph;
     if (ct_op_is_norm(step->op)) return run_norm(p, step);
+    if (step->op == CT_OP_MAXPOOL && step->gate >= 0) return run_pool_gate(p, step);
     const float *x = cuda_value(p, step->in);
     float *y = cuda_value(p, step->out);
     ct_shape from = g->nodes[step->in].shape;

@@ -1,5 +1,6 @@
 /* KERNELS(id): a family of kernels for convolutions, `const cuda_family ct_cuda_<id>` in a file of
  * its own. The first one that fits a convolution and direction computes it. */
+KERNELS(wgmma)     /* conv_wgmma.cu, wgrad_wgmma.cu: large ones in bf16, on Hopper */
 KERNELS(depthwise) /* depthwise.cu, depthwise_back.cu: 3x3 */
 KERNELS(grouped)   /* grouped.cu */
 KERNELS(linear)    /* linear.cu */

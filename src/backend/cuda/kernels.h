@@ -83,6 +83,7 @@ typedef struct cuda_conv {
 typedef enum cuda_packing {
     CUDA_PACK_NONE,      /* read as they are */
     CUDA_PACK_FRAGMENTS, /* cuda_fragments */
+    CUDA_PACK_BLOCKS,    /* likewise, bf16 */
     /* by the table: */
     CUDA_PACK_FORWARD,  /* [tap][ci][co] */
     CUDA_PACK_BACKWARD, /* [tap][co][ci] */
@@ -99,12 +100,14 @@ typedef struct cuda_pack {
 
 /* A layer packed as fragments: of mma m16n8k8, rounded to tf32, or of m16n8k16 in bf16. Forward k =
  * (tap, ci) and n = co, backward k = (tap, co) and n = ci; k of a tap is rounded up to that of a
- * product, n to 16. */
+ * product, n to 16. Or as blocks of 64 x 64: [tap][k / 64][n / 64], each 64 rows n of 128 bytes,
+ * swizzled by 128 bytes: unit u of row r is unit u ^ r % 8 there. */
 typedef struct cuda_fragments {
     size_t from;
     size_t forward, backward; /* offsets in a packed row, in floats, or CUDA_NO_PARAM */
     int co, ci, taps;
     cuda_element element;
+    bool in_blocks[2]; /* forward, backward */
 } cuda_fragments;
 
 /* A block's part of it: one of its ct_cuda_pack_tiles. */
@@ -150,9 +153,20 @@ typedef enum cuda_direction {
 typedef struct cuda_problem {
     cuda_conv conv;
     bool is_linear, has_bias;
-    bool rounds;         /* as in cuda_run */
-    size_t shared_limit; /* likewise */
+    bool rounds;          /* as in cuda_run */
+    bool is_hopper;       /* compute capability 9.0 */
+    cuda_element element; /* of its tensors, where bf16 is for certain */
+    size_t shared_limit;  /* as in cuda_run */
 } cuda_problem;
+
+/* Segments of a sample that a convolution measures, of equal numbers of pixels (size 0), or runs of
+ * `size` positions: those of a job's samples one behind the other, `positions` each, of which the
+ * last `lead` have no pixel, nor has what follows the first `width` of each `pitch`. A sample's
+ * first segment is that of its first position. */
+typedef struct cuda_segments {
+    int n, size;
+    int positions, pitch, width, lead;
+} cuda_segments;
 
 /* An EvoNorm (hard sigmoid) that the reader of its input applies: y = x s(x) scale + bias. */
 typedef struct cuda_gate {
@@ -226,6 +240,7 @@ typedef struct cuda_family {
     /* floats of run->partial_dev that a job's wgrad needs */
     size_t (*partial)(const cuda_conv *conv, int n_max, int n_most);
     bool has_bf16;  /* all of its tensors may be bf16, with channels in multiples of 8 */
+    bool ends_bf16; /* x is a picture in floats, y and d may be bf16 */
     bool sums_bias; /* wgrad has the bias's gradient too */
     bool is_joint;  /* wgrad computes dx too, and runs on the main stream */
     bool masks;     /* dgrad knows `mask` */
@@ -233,8 +248,8 @@ typedef struct cuda_family {
     bool (*pools)(const cuda_conv *conv, cuda_direction direction);
     /* knows `gate`, forward and in wgrad */
     bool (*gates)(const cuda_conv *conv);
-    /* segments of a sample that `measures` has, forward and in dgrad; 0: not for this shape */
-    int (*segments)(const cuda_conv *conv);
+    /* segments of a sample that `measures` has, forward and in dgrad; n = 0: not for this shape */
+    cuda_segments (*segments)(const cuda_conv *conv);
     int (*parts)(const cuda_conv *conv, bool is_gated, bool accumulate);
     /* has EvoNorm and an addition behind it: one convolution, or two of the same input and output
        shape */
@@ -247,11 +262,14 @@ typedef struct cuda_family {
 #include "backend/cuda/kernel_list.h"
 #undef KERNELS
 
-/* ---- conv_mma.cu, depthwise_back.cu, wgrad_tile.cu: parts of families described elsewhere ---- */
+/* ---- conv_mma.cu, wgrad_wgmma.cu, depthwise_back.cu, wgrad_tile.cu: parts of families described elsewhere ---- */
 ct_status ct_cuda_mma_forward(const cuda_run *run, const cuda_conv_call *call);
 ct_status ct_cuda_mma_dgrad(const cuda_run *run, const cuda_conv_call *call);
 /* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
 int ct_cuda_mma_segment(const cuda_tile_conv *conv);
+bool ct_cuda_wgmma_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
+size_t ct_cuda_wgmma_partial(const cuda_conv *conv, int n_max, int n_most);
+ct_status ct_cuda_wgmma_wgrad(const cuda_run *run, const cuda_conv_call *call);
 bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
 size_t ct_cuda_depthwise_partial(const cuda_conv *conv, int n_max, int n_most);
 ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv_call *call);
@@ -334,7 +352,8 @@ typedef struct cuda_norm_call {
        nothing */
     const float *measures;
     int n_segments;
-    float *scale; /* forward, of a norm whose input was measured: what a gate needs */
+    cuda_segments segments; /* forward */
+    float *scale;           /* forward, of a norm whose input was measured: what a gate needs */
 } cuda_norm_call;
 
 /* Kernels of norms. `fits` also says which direction they have. */
@@ -373,6 +392,26 @@ ct_status ct_cuda_maxpool(const cuda_run *run, cuda_element element, const cuda_
 ct_status ct_cuda_maxpool_backward(const cuda_run *run, cuda_element element, const cuda_window *w,
                                    const void *x_dev, const void *dy_dev, bool accumulate,
                                    bool masked, void *dx_dev);
+/* ---- pool_gate.cu: maxima of 3 x 3, two apart, a border of one, of an EvoNorm applied on the way;
+ * channels in multiples of 8 ---- */
+typedef struct cuda_pool_call {
+    cuda_window window;
+    cuda_element element;
+    cuda_gate gate;
+    const void *x; /* the norm's input */
+    void *y;
+    uint8_t *places; /* which of its 9 pixels a maximum is; forward: NULL where it is not kept */
+    const void *dy;
+    void *dx; /* gradient of the norm's output */
+    /* backward, [sample][ct_cuda_pool_parts][2][channel]: sums of dx times the norm's numerator, and
+       of dx; or NULL */
+    float *measures;
+} cuda_pool_call;
+bool ct_cuda_pool_gates(const cuda_window *w);
+int ct_cuda_pool_parts(const cuda_window *w);
+ct_status ct_cuda_pool_gate(const cuda_run *run, const cuda_pool_call *call);
+ct_status ct_cuda_pool_gate_backward(const cuda_run *run, const cuda_pool_call *call);
+
 /* `element`: of x, dx */
 ct_status ct_cuda_avgpool(const cuda_run *run, cuda_element element, int channels, int pixels,
                           const void *x_dev, float *y_dev);

@@ -136,6 +136,8 @@ static void find_lives(const lives *l) {
 
 /* Statistics a step leaves for its backward pass. */
 static size_t stats_size(const cuda_step *step) {
+    if (step->op == CT_OP_MAXPOOL && step->gate >= 0) /* places of the maxima, bytes */
+        return (ct_shape_size(step->node->shape) + 3) / 4;
     if (step->norm == NULL && !is_norm(step)) return 0;
     if (step->op == CT_OP_BATCHNORM) return 2 * (size_t)step->norm_shape.channels;
     if (step->n_segments > 0 && is_norm(step))

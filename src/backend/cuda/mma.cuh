@@ -56,6 +56,23 @@ static __device__ __forceinline__ float4 quad_of(const float pair[2][4], int hal
                        pair[1][2 * half + 1]);
 }
 
+/* Two sums of four channels over the eight lanes that hold the same ones. Lanes give their bits 4
+ * (which sum) and 3, 2 (channel) to what they get: 7 shuffles instead of 24. */
+static __device__ __forceinline__ float rows_sum(const float first[4], const float second[4]) {
+    int lane = threadIdx.x & 31;
+    bool upper = lane & 16, high = lane & 8, odd = lane & 4;
+    float kept[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        kept[e] = (upper ? second[e] : first[e]) +
+                  __shfl_xor_sync(0xffffffffu, upper ? first[e] : second[e], 16);
+#pragma unroll
+    for (int e = 0; e < 2; e++)
+        kept[e] = (high ? kept[e + 2] : kept[e]) +
+                  __shfl_xor_sync(0xffffffffu, high ? kept[e] : kept[e + 2], 8);
+    return (odd ? kept[1] : kept[0]) + __shfl_xor_sync(0xffffffffu, odd ? kept[0] : kept[1], 4);
+}
+
 /* ---- a unit ---- */
 
 static __device__ __forceinline__ void open_unit(float, uint4 u, float v[4]) {

@@ -103,6 +103,18 @@ static __device__ __forceinline__ uint4 quad_bf16(const corner<TAPS> &tile, bool
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
+/* Eight neighbours of k in a row of a block. */
+template <int TAPS>
+static __device__ __forceinline__ uint4 unit_of(const corner<TAPS> &tile, bool is_backward, int t,
+                                                int k, int n) {
+    uint32_t words[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+        words[q] = pack_bf16(tile.get(is_backward, k + 2 * q, n, t),
+                             tile.get(is_backward, k + 2 * q + 1, n, t));
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 template <int TAPS>
 static __device__ __forceinline__ uint4 quad_tf32(const corner<TAPS> &tile, bool is_backward, int t,
                                                   int step, int lane) {
@@ -136,6 +148,35 @@ static __device__ __forceinline__ void write_corner(const cuda_fragments &f, boo
     }
 }
 
+/* The same as blocks of 64 x 64. */
+template <int TAPS>
+static __device__ __forceinline__ void write_blocks(const cuda_fragments &f, bool is_backward,
+                                                    int o0, int i0, int t0,
+                                                    const corner<TAPS> &tile, float *to) {
+    int n_deep = (is_backward ? f.co : f.ci) / 64, n_wide = (is_backward ? f.ci : f.co) / 64;
+    int k0 = is_backward ? o0 : i0, n0 = is_backward ? i0 : o0;
+    for (int e = (int)threadIdx.x; e < TAPS * 32; e += THREADS) {
+        int half = e & 1, row = n0 % 64 + (e >> 1 & 15), t = e / 32;
+        if (t0 + t >= f.taps) continue;
+        size_t block = ((size_t)(t0 + t) * n_deep + k0 / 64) * n_wide + n0 / 64;
+        int unit = (k0 % 64 / 8 + half) ^ (row & 7);
+        ((uint4 *)to)[block * 512 + row * 8 + unit] =
+            unit_of(tile, is_backward, t, half * 8, e >> 1 & 15);
+    }
+}
+
+template <int TAPS>
+static __device__ __forceinline__ void write_direction(const cuda_fragments &f, bool is_backward,
+                                                       int o0, int i0, int t0,
+                                                       const corner<TAPS> &tile, float *packed) {
+    size_t at = is_backward ? f.backward : f.forward;
+    if (at == CUDA_NO_PARAM) return;
+    if (f.in_blocks[is_backward])
+        write_blocks<TAPS>(f, is_backward, o0, i0, t0, tile, packed + at);
+    else
+        write_corner<TAPS>(f, is_backward, o0, i0, t0, tile, packed + at);
+}
+
 template <int TAPS>
 static __device__ __forceinline__ void pack_corner(const cuda_fragments &f, int at,
                                                    const float *row, float *packed) {
@@ -146,10 +187,8 @@ static __device__ __forceinline__ void pack_corner(const cuda_fragments &f, int 
         if (t0 > 0) __syncthreads(); /* the taps before are written */
         load_corner<TAPS>(f, row + f.from, o0, i0, t0, tile);
         __syncthreads();
-        if (f.forward != CUDA_NO_PARAM)
-            write_corner<TAPS>(f, false, o0, i0, t0, tile, packed + f.forward);
-        if (f.backward != CUDA_NO_PARAM)
-            write_corner<TAPS>(f, true, o0, i0, t0, tile, packed + f.backward);
+        write_direction<TAPS>(f, false, o0, i0, t0, tile, packed);
+        write_direction<TAPS>(f, true, o0, i0, t0, tile, packed);
     }
 }
 

@@ -28,7 +28,7 @@ static int add_packs(cuda_plan *plan, cuda_pack *packs) {
             cuda_step *step = &plan->steps[s];
             const cuda_conv *c = &step->conv;
             cuda_packing kind = packing_of(step, (cuda_direction)d);
-            if (kind == CUDA_PACK_NONE || kind == CUDA_PACK_FRAGMENTS) continue;
+            if (kind <= CUDA_PACK_BLOCKS) continue;
             step->packed[d] = reserve_packed(plan, ct_cuda_split_floats(c, 1));
             packs[n_packs++] = (cuda_pack){.from = cuda_param(plan, step->node->weight),
                                            .to = step->packed[d],
@@ -49,14 +49,17 @@ static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int de
     return reserve_packed(plan, cuda_floats(n, f->element));
 }
 
+static bool has_fragments(const cuda_step *step, cuda_direction direction) {
+    cuda_packing kind = packing_of(step, direction);
+    return kind == CUDA_PACK_FRAGMENTS || kind == CUDA_PACK_BLOCKS;
+}
+
 /* A step's fragments of one element; false: it has none. */
 static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element,
                           cuda_fragments *f) {
     const cuda_conv *c = &step->conv;
-    bool forward =
-        packing_of(step, CUDA_FORWARD) == CUDA_PACK_FRAGMENTS && step->forward_element == element;
-    bool backward =
-        packing_of(step, CUDA_DGRAD) == CUDA_PACK_FRAGMENTS && step->backward_element == element;
+    bool forward = has_fragments(step, CUDA_FORWARD) && step->forward_element == element;
+    bool backward = has_fragments(step, CUDA_DGRAD) && step->backward_element == element;
     if (!forward && !backward) return false;
     *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
                           .forward = CUDA_NO_PARAM,
@@ -64,7 +67,9 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
                           .co = c->co,
                           .ci = c->weight_ci,
                           .taps = c->weight_taps,
-                          .element = element};
+                          .element = element,
+                          .in_blocks = {packing_of(step, CUDA_FORWARD) == CUDA_PACK_BLOCKS,
+                                        packing_of(step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
     return true;

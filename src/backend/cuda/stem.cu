@@ -5,10 +5,12 @@
  * run of one kernel row, k = output pixels; a warp has a kernel row and a slice of the pixels A
  * block takes strips of output rows, one after the other, through shared memory: the input rows
  * under it with their border, rounded to tf32, and the weights (forward) or the gradient (wgrad).
- * Grid: x over shares of a job's strips, y = job. 4 bytes a value of x read and of y written (of d
- * read); 2 flops a product. The shares' sums are added up by sums.cu. Limits: tf32, up to 4 input
+ * Grid: x over shares of a job's strips, y = job. 4 bytes a value of x read, 4 or 2 of y written (of
+ * d read); 2 flops a product. Forward, means and squared deviations of a strip are taken for the
+ * EvoNorm behind it; wgrad's shares are added up by sums.cu. Products are tf32's; those of a forward
+ * pass to bf16 are bf16's where pixels are an even number of values apart. Limits: up to 4 input
  * channels, 24 values of a run, 8 kernel rows, 32 or 64 output channels. */
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/mma.cuh"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, MAX_RUN = 24, SPLITS = 64 };
 enum { AHEAD = 8 }; /* values on their way at a time */
@@ -20,19 +22,31 @@ typedef struct stem_call {
     int rows;     /* output rows of a strip */
     int n_across; /* tiles of 16 pixels of a row */
     int pitch;    /* floats of an input row */
-    const float *x, *d;
+    const float *x;
+    const void *d;
     const float *weights, *bias; /* parameter rows from there on; bias may be NULL */
     size_t stride;
     bool relu;
-    float *y, *partial;
+    void *y;
+    float *measures; /* [sample][strip][2][co], or NULL */
+    float *partial;
 } stem_call;
 
 static __device__ __forceinline__ int n_strips(const stem_call &c) {
     return (c.v.ho + c.rows - 1) / c.rows;
 }
 
+static __device__ __forceinline__ void put_factor(float *to, float x) {
+    *to = to_tf32(x);
+}
+
+static __device__ __forceinline__ void put_factor(bf16 *to, float x) {
+    *to = __float2bfloat16_rn(x);
+}
+
 /* The input rows under a strip, zero where there is no picture. */
-static __device__ void load_input(const stem_call &c, const float *x, int first_row, float *tile) {
+template <class F>
+static __device__ void load_input(const stem_call &c, const float *x, int first_row, F *tile) {
     const cuda_conv &v = c.v;
     int n_rows = (c.rows - 1) * v.stride + v.kh, border = v.pad * v.ci, wide = v.wi * v.ci;
     for (int k0 = (int)threadIdx.x; k0 < n_rows * c.pitch; k0 += AHEAD * THREADS) {
@@ -46,11 +60,15 @@ static __device__ void load_input(const stem_call &c, const float *x, int first_
         }
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
-            if (k0 + i * THREADS < n_rows * c.pitch) tile[k0 + i * THREADS] = to_tf32(value[i]);
+            if (k0 + i * THREADS < n_rows * c.pitch) put_factor(tile + k0 + i * THREADS, value[i]);
     }
 }
 
 /* ---- forward ---- */
+
+template <int RUN> static __device__ __forceinline__ int n_steps(const cuda_conv &v) {
+    return (v.kh * (RUN / 8) + 1) / 2;
+}
 
 /* Weights as fragments: [kernel row][RUN / 8][pair of 8 channels][lane][4]; a thread's columns of
  * two tiles are four neighbouring channels, as in pack.cu. */
@@ -67,7 +85,53 @@ static __device__ void load_weights(const stem_call &c, const float *weights, fl
     }
 }
 
+/* The same for products of bf16: [step][pair][lane][4 words]. A step is two halves of k, each 8
+ * values of a run; behind the last one there may be a half of zeros. */
+template <int CO, int RUN>
+static __device__ void load_weights(const stem_call &c, const float *weights, uint32_t *out) {
+    const cuda_conv &v = c.v;
+    for (int e = (int)threadIdx.x; e < n_steps<RUN>(v) * CO * 8; e += THREADS) {
+        int q = e & 3, lane = e >> 2 & 31, pair = (e >> 7) % (CO / 16), step = (e >> 7) / (CO / 16);
+        int half = 2 * step + (q & 1), u = half / (RUN / 8);
+        int o = pair * 16 + (lane >> 3) * 4 + (q >> 1) * 2 + (lane >> 2 & 1);
+        float k[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int r = half % (RUN / 8) * 8 + (lane & 3) * 2 + i;
+            int from = (o * v.ci + r % v.ci) * v.kh * v.kw + u * v.kw + r / v.ci;
+            k[i] = u < v.kh && r < v.kw * v.ci ? weights[from] : 0.0f;
+        }
+        out[e] = pack_bf16(k[0], k[1]);
+    }
+}
+
 /* 16 pixels of one output row, from `from` (its kernel row 0) on. */
+template <int CO, int RUN>
+static __device__ __forceinline__ void multiply(const stem_call &c, const bf16 *from,
+                                                const uint4 *weights, float sums[CO / 8][4]) {
+    constexpr int HALVES = RUN / 8; /* of a run */
+    int lane = threadIdx.x & 31, next = c.v.stride * c.v.ci;
+    from += (lane >> 2) * next + (lane & 3) * 2;
+    weights += lane;
+    for (int u = 0; u < c.v.kh; u += 2, from += 2 * c.pitch) {
+        int below = u + 1 < c.v.kh ? c.pitch : 0; /* or the same again, times zeros */
+#pragma unroll
+        for (int k = 0; k < HALVES; k++, weights += CO / 16 * 32) {
+            if (2 * k >= HALVES && below == 0) break;
+            const bf16 *first = from + 2 * k % HALVES * 8 + 2 * k / HALVES * below;
+            const bf16 *second = from + (2 * k + 1) % HALVES * 8 + (2 * k + 1) / HALVES * below;
+            uint32_t a[4] = {*(const uint32_t *)first, *(const uint32_t *)(first + 8 * next),
+                             *(const uint32_t *)second, *(const uint32_t *)(second + 8 * next)};
+#pragma unroll
+            for (int j = 0; j < CO / 16; j++) {
+                uint4 b = weights[j * 32];
+                mma(bf16(), sums[2 * j], a, b.x, b.y);
+                mma(bf16(), sums[2 * j + 1], a, b.z, b.w);
+            }
+        }
+    }
+}
+
 template <int CO, int RUN>
 static __device__ __forceinline__ void multiply(const stem_call &c, const float *from,
                                                 const float4 *weights, float sums[CO / 8][4]) {
@@ -90,10 +154,13 @@ static __device__ __forceinline__ void multiply(const stem_call &c, const float 
     }
 }
 
-template <int CO>
-static __device__ __forceinline__ void write_pixels(const stem_call &c, const cuda_job &job,
-                                                    float *row, int x0,
-                                                    const float sums[CO / 8][4]) {
+/* What a thread has of its channels in a strip: sums, and sums of squares. */
+template <int CO> struct strip_sums { float plain[CO / 16][4], square[CO / 16][4]; };
+
+template <class T, int CO, bool MEASURES>
+static __device__ __forceinline__ void write_pixels(const stem_call &c, const cuda_job &job, T *row,
+                                                    int x0, const float sums[CO / 8][4],
+                                                    strip_sums<CO> &all) {
     int lane = threadIdx.x & 31;
 #pragma unroll
     for (int j = 0; j < CO / 16; j++) {
@@ -109,34 +176,71 @@ static __device__ __forceinline__ void write_pixels(const stem_call &c, const cu
                 make_float4(sums[2 * j][2 * half] + b[0], sums[2 * j][2 * half + 1] + b[1],
                             sums[2 * j + 1][2 * half] + b[2], sums[2 * j + 1][2 * half + 1] + b[3]);
             if (c.relu) y = make_float4(fmaxf(y.x, 0), fmaxf(y.y, 0), fmaxf(y.z, 0), fmaxf(y.w, 0));
-            if (x < c.v.wo) *(float4 *)(row + (size_t)x * CO + o) = y;
+            if (x >= c.v.wo) continue;
+            store_four(row + (size_t)x * CO + o, y);
+            if (!MEASURES) continue;
+            float *plain = all.plain[j], *square = all.square[j];
+            plain[0] += y.x, plain[1] += y.y, plain[2] += y.z, plain[3] += y.w;
+            square[0] = fmaf(y.x, y.x, square[0]), square[1] = fmaf(y.y, y.y, square[1]);
+            square[2] = fmaf(y.z, y.z, square[2]), square[3] = fmaf(y.w, y.w, square[3]);
         }
     }
 }
 
-template <int CO, int RUN>
-static __global__ void __launch_bounds__(THREADS, 3)
+/* Weights as the tensor cores want them. */
+template <class F> struct fragment {
+    typedef float word;
+    typedef float4 quad;
+};
+template <> struct fragment<bf16> {
+    typedef uint32_t word;
+    typedef uint4 quad;
+};
+
+/* A strip's mean and squared deviations. All threads call it; `parts` is [warp][2][CO]. */
+template <int CO>
+static __device__ __forceinline__ void measure_strip(const stem_call &c, size_t strip,
+                                                     const strip_sums<CO> &all, float *parts) {
+    int lane = threadIdx.x & 31, k = (int)threadIdx.x;
+    float *own = parts + k / 32 * 2 * CO + (lane >> 4) * CO + (lane & 3) * 4 + (lane >> 2 & 3);
+#pragma unroll
+    for (int j = 0; j < CO / 16; j++) own[j * 16] = rows_sum(all.plain[j], all.square[j]);
+    __syncthreads();
+    if (k >= CO) return;
+    float sum = 0.0f, square = 0.0f, n = (float)(c.rows * c.v.wo);
+    for (int w = 0; w < WARPS; w++)
+        sum += parts[w * 2 * CO + k], square += parts[(2 * w + 1) * CO + k];
+    float *to = c.measures + strip * 2 * CO + k, mean = sum / n;
+    to[0] = mean, to[CO] = fmaxf(fmaf(-mean, sum, square), 0.0f);
+}
+
+template <class T, class F, int CO, int RUN, bool MEASURES>
+static __global__ void __launch_bounds__(THREADS, MEASURES ? 2 : 3)
     stem_kernel(const __grid_constant__ stem_call c) {
     extern __shared__ __align__(16) float shared[]; /* weights, input rows */
+    typedef typename fragment<F>::word word;
+    __shared__ float parts[MEASURES ? WARPS * 2 * CO : 1];
     const cuda_conv &v = c.v;
     const cuda_job job = c.jobs[blockIdx.y];
-    float *tile = shared + v.kh * RUN * CO;
+    F *tile = (F *)(shared + v.kh * RUN * CO);
     int strips = n_strips(c), n_items = job.n * strips, n_tiles = c.rows * c.n_across;
     if ((int)blockIdx.x >= n_items) return;
-    load_weights<CO, RUN>(c, c.weights + job.model * c.stride, shared);
+    load_weights<CO, RUN>(c, c.weights + job.model * c.stride, (word *)shared);
     for (int item = (int)blockIdx.x; item < n_items; item += (int)gridDim.x) {
         size_t sample = (size_t)blockIdx.y * c.n_max + item / strips;
         int row0 = item % strips * c.rows;
         load_input(c, c.x + sample * v.hi * v.wi * v.ci, row0 * v.stride - v.pad, tile);
+        strip_sums<CO> all = {};
         __syncthreads(); /* the strip is there, and before the first one the weights */
         for (int k = (int)threadIdx.x / 32; k < n_tiles; k += WARPS) {
             int r = k / c.n_across, x0 = (k - r * c.n_across) * 16;
             float sums[CO / 8][4] = {};
             multiply<CO, RUN>(c, tile + r * v.stride * c.pitch + x0 * v.stride * v.ci,
-                              (const float4 *)shared, sums);
-            float *row = c.y + (sample * v.ho + row0 + r) * v.wo * CO;
-            if (row0 + r < v.ho) write_pixels<CO>(c, job, row, x0, sums);
+                              (const typename fragment<F>::quad *)shared, sums);
+            T *row = (T *)c.y + (sample * v.ho + row0 + r) * v.wo * CO;
+            if (row0 + r < v.ho) write_pixels<T, CO, MEASURES>(c, job, row, x0, sums, all);
         }
+        if (MEASURES) measure_strip<CO>(c, sample * strips + item % strips, all, parts);
         __syncthreads(); /* the next strip overwrites this one */
     }
 }
@@ -144,9 +248,8 @@ static __global__ void __launch_bounds__(THREADS, 3)
 /* ---- weight gradient ---- */
 
 /* The gradient of a strip, [row][pixel, rounded up to 16][CO + 8], zero where there is none. */
-template <int CO>
-static __device__ void load_gradient(const stem_call &c, const float *d, int first_row,
-                                     float *tile) {
+template <class T, int CO>
+static __device__ void load_gradient(const stem_call &c, const T *d, int first_row, float *tile) {
     int across = c.n_across * 16, n = c.rows * across * (CO / 4);
     for (int e0 = (int)threadIdx.x; e0 < n; e0 += AHEAD * THREADS) {
         float4 value[AHEAD];
@@ -157,8 +260,7 @@ static __device__ void load_gradient(const stem_call &c, const float *d, int fir
             value[i] = make_float4(0, 0, 0, 0);
             if (is_there)
                 value[i] =
-                    ((const float4 *)
-                         d)[((size_t)(first_row + r) * c.v.wo + x) * (CO / 4) + e % (CO / 4)];
+                    load_four(d + ((size_t)(first_row + r) * c.v.wo + x) * CO + e % (CO / 4) * 4);
         }
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
@@ -214,7 +316,7 @@ static __device__ void write_sums(const stem_call &c, const float sums[CO / 16][
     for (int e = (int)threadIdx.x; e < count; e += THREADS) out[e] = shared[e];
 }
 
-template <int CO, int RUN>
+template <class T, int CO, int RUN>
 static __global__ void __launch_bounds__(THREADS, 2)
     stem_wgrad_kernel(const __grid_constant__ stem_call c) {
     extern __shared__ __align__(16) float shared[]; /* gradient, input rows; at the end sums */
@@ -227,7 +329,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
         size_t sample = (size_t)blockIdx.y * c.n_max + item / strips;
         int row0 = item % strips * c.rows;
         load_input(c, c.x + sample * v.hi * v.wi * v.ci, row0 * v.stride - v.pad, tile);
-        load_gradient<CO>(c, c.d + sample * v.ho * v.wo * CO, row0, shared);
+        load_gradient<T, CO>(c, (const T *)c.d + sample * v.ho * v.wo * CO, row0, shared);
         __syncthreads();
         if (slice < n_slices)
             add_strip<CO, RUN>(c, tile + u * c.pitch, shared, slice, n_slices, sums);
@@ -252,7 +354,7 @@ static stem_call call_of(const cuda_run *run, const cuda_conv *v, const void *x_
     /* whatever a tile of pixels reads, and the border */
     int reach = (c.n_across * 16 - 1) * v->stride * v->ci + run_of(v);
     int wide = (v->wi + 2 * v->pad) * v->ci;
-    c.pitch = reach > wide ? reach : wide;
+    c.pitch = ((reach > wide ? reach : wide) + 1) / 2 * 2;
     if (run != NULL) c.jobs = run->jobs_dev, c.n_max = run->n_max, c.stride = run->params_stride;
     return c;
 }
@@ -287,37 +389,52 @@ static int splits_of(int n_most) {
 
 typedef void stem_kernel_type(stem_call);
 
-template <int CO> static stem_kernel_type *forward_kernel(int n) {
-    return n == 8 ? stem_kernel<CO, 8> : n == 16 ? stem_kernel<CO, 16> : stem_kernel<CO, 24>;
+template <class T, class F, int CO, bool MEASURES> static stem_kernel_type *forward_kernel(int n) {
+    return n == 8    ? stem_kernel<T, F, CO, 8, MEASURES>
+           : n == 16 ? stem_kernel<T, F, CO, 16, MEASURES>
+                     : stem_kernel<T, F, CO, 24, MEASURES>;
 }
 
-template <int CO> static stem_kernel_type *wgrad_kernel(int n) {
-    return n == 8    ? stem_wgrad_kernel<CO, 8>
-           : n == 16 ? stem_wgrad_kernel<CO, 16>
-                     : stem_wgrad_kernel<CO, 24>;
+template <class T, class F> static stem_kernel_type *forward_of(const cuda_conv *v, bool measures) {
+    int n = run_of(v);
+    if (v->co == 32)
+        return measures ? forward_kernel<T, F, 32, true>(n) : forward_kernel<T, F, 32, false>(n);
+    return measures ? forward_kernel<T, F, 64, true>(n) : forward_kernel<T, F, 64, false>(n);
+}
+
+template <class T, int CO> static stem_kernel_type *wgrad_kernel(int n) {
+    return n == 8    ? stem_wgrad_kernel<T, CO, 8>
+           : n == 16 ? stem_wgrad_kernel<T, CO, 16>
+                     : stem_wgrad_kernel<T, CO, 24>;
+}
+
+template <class T> static stem_kernel_type *wgrad_of(const cuda_conv *v) {
+    return v->co == 32 ? wgrad_kernel<T, 32>(run_of(v)) : wgrad_kernel<T, 64>(run_of(v));
 }
 
 static ct_status forward(const cuda_run *run, const cuda_conv_call *call) {
     const cuda_conv *v = call->conv;
     stem_call c = call_of(run, v, call->x);
     c.weights = run->params_dev + call->weight, c.bias = params_at(run, call->bias);
-    c.relu = call->relu, c.y = (float *)call->y;
+    c.relu = call->relu, c.y = call->y, c.measures = call->measures;
     int items = run->n_max * ((v->ho + c.rows - 1) / c.rows);
     int share = (4 * 132 + run->n_jobs - 1) / run->n_jobs; /* an H200 about once, and less a tail */
     dim3 grid((unsigned)(items < share ? items : share), (unsigned)run->n_jobs);
-    return launch_kernel(
-        run, v->co == 32 ? forward_kernel<32>(run_of(v)) : forward_kernel<64>(run_of(v)), grid,
-        THREADS, forward_bytes(&c), c);
+    bool measures = c.measures != NULL, is_even = v->stride * v->ci % 2 == 0;
+    stem_kernel_type *kernel = call->element != CUDA_BF16 ? forward_of<float, float>(v, measures)
+                               : is_even                  ? forward_of<bf16, bf16>(v, measures)
+                                                          : forward_of<bf16, float>(v, measures);
+    return launch_kernel(run, kernel, grid, THREADS, forward_bytes(&c), c);
 }
 
 static ct_status wgrad(const cuda_run *run, const cuda_conv_call *call) {
     const cuda_conv *v = call->conv;
     stem_call c = call_of(run, v, call->x);
-    c.d = (const float *)call->d, c.partial = run->partial_dev;
+    c.d = call->d, c.partial = run->partial_dev;
     int n_splits = splits_of(run->n_most);
-    CT_TRY(launch_kernel(
-        run, v->co == 32 ? wgrad_kernel<32>(run_of(v)) : wgrad_kernel<64>(run_of(v)),
-        dim3((unsigned)n_splits, (unsigned)run->n_jobs), THREADS, wgrad_bytes(&c), c));
+    CT_TRY(launch_kernel(run, call->element == CUDA_BF16 ? wgrad_of<bf16>(v) : wgrad_of<float>(v),
+                         dim3((unsigned)n_splits, (unsigned)run->n_jobs), THREADS, wgrad_bytes(&c),
+                         c));
     return ct_cuda_sum_wgrad(run, n_splits, v, false, call->weight);
 }
 
@@ -325,5 +442,15 @@ static size_t partial(const cuda_conv *v, int, int n_most) {
     return ct_cuda_split_floats(v, splits_of(n_most));
 }
 
-const cuda_family ct_cuda_stem = {
-    .name = "stem", .fits = fits, .launch = {forward, NULL, wgrad}, .partial = partial};
+/* Strips, where a picture is whole ones. */
+static cuda_segments segments(const cuda_conv *v) {
+    stem_call c = call_of(NULL, v, NULL);
+    return {v->ho % c.rows == 0 ? v->ho / c.rows : 0};
+}
+
+const cuda_family ct_cuda_stem = {.name = "stem",
+                                  .fits = fits,
+                                  .launch = {forward, NULL, wgrad},
+                                  .partial = partial,
+                                  .ends_bf16 = true,
+                                  .segments = segments};

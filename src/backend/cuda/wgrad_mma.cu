@@ -434,8 +434,8 @@ static int segments_of(const cuda_conv *v, cuda_direction direction) {
     return segment > 0 ? tile.ho * tile.wo / segment : 0;
 }
 
-static int segments(const cuda_conv *v) {
-    return segments_of(v, CUDA_FORWARD);
+static cuda_segments segments(const cuda_conv *v) {
+    return {segments_of(v, CUDA_FORWARD)};
 }
 
 static int parts(const cuda_conv *v, bool, bool) {
