@@ -153,9 +153,23 @@ static void other_data_is_not_trained_on(void) {
     CHECK_OK(train(OWN "data-dir=data out=run iterations=6"));
     put_data("data", 255);
     CHECK_FAILS(train("resume=run iterations=0 quiet=on"), CT_DIFFERS,
-                "another run than the checkpoint's: the data has the checksum");
+                "another run than the one that was begun: the data has the checksum");
     put_data("data", 0);
     CHECK_OK(train("resume=run iterations=0 quiet=on"));
+    remove_tree("run");
+    remove_tree("data");
+}
+
+/* Nor by a run that has no checkpoint yet and begins again. */
+static void other_data_is_no_beginning(void) {
+    put_data("data", 0);
+    CHECK_OK(train(OWN "data-dir=data out=run"));
+    remove_tree("run/checkpoint");
+    remove("run/summary.json");
+    put_data("data", 255);
+    CHECK_FAILS(train("resume=run quiet=on"), CT_DIFFERS, "the data has the checksum");
+    put_data("data", 0);
+    CHECK_OK(train("resume=run quiet=on"));
     remove_tree("run");
     remove_tree("data");
 }
@@ -230,6 +244,7 @@ int main(void) {
     TEST(ranks_agree_on_their_instructions);
     TEST(the_record_says_what_made_it);
     TEST(other_data_is_not_trained_on);
+    TEST(other_data_is_no_beginning);
     TEST(other_samples_in_a_part_are_not_trained_on);
     TEST(an_edge_list_that_has_changed_is_another_graph);
     TEST(instructions_are_kept_or_the_change_is_told);

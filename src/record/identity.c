@@ -56,11 +56,10 @@ ct_status ct_identity_check(const ct_identity *now, const ct_json *saved) {
         const char *then = other_value(now, saved, k);
         if (then == NULL || fields[k].rule == ONCE) continue;
         if (fields[k].rule == SAME)
-            return ct_fail(
-                CT_DIFFERS,
-                "this would be another run than the checkpoint's: the %s has the checksum "
-                "%s here, %s there",
-                fields[k].name, now->value[k], then);
+            return ct_fail(CT_DIFFERS,
+                           "this would be another run than the one that was begun: the %s has the "
+                           "checksum %s here, %s there",
+                           fields[k].name, now->value[k], then);
         ct_text_add(&changes, "%s%s %s (was %s)", changes.n > 0 ? ", " : "", fields[k].name,
                     now->value[k], then);
     }

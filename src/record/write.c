@@ -192,11 +192,13 @@ static void add_edges(ct_text *text, const ct_topology *t) {
     if (!is_long) ct_text_add(text, "]");
 }
 
-ct_status ct_record_write_setting(const char *dir, const ct_dataset *d, const ct_topology *graph,
-                                  const uint32_t *class_counts) {
+ct_status ct_record_write_setting(const char *dir, const ct_identity *identity, const ct_dataset *d,
+                                  const ct_topology *graph, const uint32_t *class_counts) {
     ct_text text = {0};
     bool is_long = (size_t)graph->n * (size_t)d->n_classes > MAX_ENTRIES;
-    ct_text_add(&text, "{\"agents\": %d, \"classes\": %d", graph->n, d->n_classes);
+    ct_text_add(&text, "{\"identity\": {");
+    ct_identity_print(identity, &text);
+    ct_text_add(&text, "},\n\"agents\": %d, \"classes\": %d", graph->n, d->n_classes);
     add_names(&text, d);
     add_edges(&text, graph);
     add_table(&text, "class_counts", is_long ? NULL : class_counts, graph->n, d->n_classes);

@@ -15,10 +15,12 @@
 /* config.txt */
 ct_status ct_record_write_options(const char *dir, const ct_config *config);
 ct_status ct_record_write_partition(const char *dir, const ct_partition *partition);
-/* setting.json: the graph's edges, the names of the classes, how many samples of each class every
- * agent holds ([n][n_classes], or NULL). What would be very long is null. */
-ct_status ct_record_write_setting(const char *dir, const ct_dataset *dataset,
-                                  const ct_topology *graph, const uint32_t *class_counts);
+/* setting.json: what the run is made of, the graph's edges, the names of the classes, how many
+ * samples of each class every agent holds ([n][n_classes], or NULL). What would be very long is
+ * null. */
+ct_status ct_record_write_setting(const char *dir, const ct_identity *identity,
+                                  const ct_dataset *dataset, const ct_topology *graph,
+                                  const uint32_t *class_counts);
 
 /* ---- while it lasts ---- */
 /* An epoch as a line of metrics.jsonl. */

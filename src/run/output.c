@@ -35,7 +35,7 @@ static ct_status begin_world(const ct_run *run, int world) {
     CT_TRY(ct_record_write_options(w->dir, &config));
     CT_TRY(ct_record_write_partition(w->dir, &w->partition));
     return ct_record_write_setting(
-        w->dir, &run->dataset, &w->graph,
+        w->dir, &run->identity, &run->dataset, &w->graph,
         run->class_counts != NULL ? run->class_counts + (size_t)world * n_counts : NULL);
 }
 
@@ -47,6 +47,16 @@ static ct_status check_metrics(const ct_run *run, const ct_checkpoint *checkpoin
         CT_TRY(ct_record_check_metrics(dir, ct_checkpoint_metrics_bytes(checkpoint, k)));
     }
     return CT_OK;
+}
+
+/* A run that begins again, as it had no checkpoint, is the one that was begun. */
+static ct_status check_begun(const ct_run *run) {
+    CT_SCOPED_HANDLE(ct_json) setting = NULL;
+    const char *dir = run->worlds[0].dir;
+    if (!ct_record_has(dir, CT_FILE_SETTING)) return CT_OK;
+    CT_TRY(ct_record_read_file(dir, CT_FILE_SETTING, &setting));
+    const ct_json *begun = ct_json_get(setting, "identity");
+    return begun != NULL ? ct_identity_check(&run->identity, begun) : CT_OK;
 }
 
 static ct_status claim(const ct_run *run, const char *dir) {
@@ -71,6 +81,7 @@ ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, in
     CT_TRY(ct_dir_create(c->out));
     CT_TRY(ct_output_lock(run, lock));
     if (ct_dir_is_same(c->resume, c->out)) {
+        if (checkpoint == NULL) CT_TRY(check_begun(run));
         CT_TRY(ct_output_each(run, checkpoint != NULL ? clean : begin_again));
     } else {
         if (!c->force) CT_TRY(ct_restart_offer(c));
