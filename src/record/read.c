@@ -249,10 +249,11 @@ ct_status ct_record_open(const char *path, unsigned what, ct_record *out) {
         status = read_metrics(path, out);
     else if (status == CT_OK)
         status = read_dir(path, what, out);
+    if (status != CT_OK) ct_record_free(out);
+    CT_TRY(status);
     const char *given = ct_record_option_of(out, "seed");
     if (given != NULL && ct_parse_i64(given, &seed) && seed >= 0) out->seed = (uint64_t)seed;
-    if (status != CT_OK) ct_record_free(out);
-    return status;
+    return CT_OK;
 }
 
 void ct_record_free(ct_record *run) {
