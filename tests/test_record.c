@@ -212,7 +212,7 @@ static void a_run_is_walked_as_its_options_say(void) {
 
 /* ---- writing ---- */
 
-static void a_summary_has_the_data_s_fingerprint_where_it_is_known(void) {
+static void a_summary_has_an_identity_of_what_is_known(void) {
     static ct_config config;
     ct_config_init(&config);
     snprintf(config.out, sizeof config.out, "run");
@@ -224,19 +224,19 @@ static void a_summary_has_the_data_s_fingerprint_where_it_is_known(void) {
                     .n_seeds = 1,
                     .topology = &topology,
                     .partition = &partition,
-                    .data_source = "here",
-                    .precision = "fp32"};
+                    .data_source = "here"};
     make_dir("run");
     for (int known = 0; known <= 1; known++) {
         ct_json *json = NULL;
-        s.data_fingerprint = known ? 0x00ff00ff12345678 : 0;
+        ct_identity identity = {.value[CT_ID_precision] = "fp32"};
+        ct_identity_set_sum(&identity, CT_ID_data, known ? 0x00ff00ff12345678 : 0);
+        s.identity = &identity;
         CHECK_OK(ct_record_write_summary(&s));
         CHECK_OK(ct_summary_read("run", &json));
-        const ct_json *data = ct_json_get(json, "data");
+        const ct_json *data = ct_json_get(ct_json_get(json, "identity"), "data");
         const ct_json *split = ct_json_get(ct_json_get(json, "partition"), "hash");
         CHECK((data != NULL) == known && strcmp(split->string, "0000000000000abc") == 0);
-        if (data != NULL)
-            CHECK(strcmp(ct_json_get(data, "fingerprint")->string, "00ff00ff12345678") == 0);
+        if (data != NULL) CHECK(strcmp(data->string, "00ff00ff12345678") == 0);
         ct_json_free(&json);
     }
     remove_tree("run");
@@ -266,7 +266,7 @@ static void all_tests(void) {
     TEST(runs_of_older_versions_say_it_too);
     TEST(a_record_reads_what_it_is_asked_for);
     TEST(a_run_is_walked_as_its_options_say);
-    TEST(a_summary_has_the_data_s_fingerprint_where_it_is_known);
+    TEST(a_summary_has_an_identity_of_what_is_known);
     TEST(metrics_are_one_list);
 }
 

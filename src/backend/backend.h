@@ -184,7 +184,8 @@ const char *ct_precision_name(ct_precision precision);
 
 struct ct_backend {
     const ct_backend_ops *ops;
-    ct_precision precision; /* what it computes in, never auto */
+    ct_precision precision;   /* what it computes in, never auto */
+    const char *instructions; /* vector instructions, the GPU's generation; "": plain C */
     int n_threads;
     int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
@@ -202,7 +203,13 @@ typedef struct ct_backend_options {
     int n_threads;   /* 0 = as many as the process may use */
     bool exact_conv; /* direct convolutions instead of Winograd's */
     ct_precision precision;
+    const char *instructions; /* of cpu, if the processor has them: NULL or "" = its best */
 } ct_backend_options;
+
+/* How good the vector instructions are that cpu would take: CROSSTALK_ISA's, else these if the
+ * processor has them ("": its best), else the next best. 0 is plain C. */
+ct_status ct_cpu_level(const char *instructions, int *out);
+const char *ct_cpu_instructions(int level);
 
 /* What there is to say about the choice of auto; "": nothing. */
 typedef struct ct_device_note {

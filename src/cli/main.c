@@ -8,6 +8,7 @@
 #include "transport/transport.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/version.h"
 
 static const struct {
     const char *name;
@@ -28,7 +29,7 @@ static ct_status run(int n_args, char **args) {
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) {
-        puts("crosstalk " CT_VERSION);
+        printf("crosstalk " CT_VERSION "%s%s\n", ct_commit[0] != '\0' ? " " : "", ct_commit);
         return CT_OK;
     }
     for (int i = 0; i < N_COMMANDS; i++) {

@@ -77,6 +77,8 @@ void ct_dataset_free(ct_dataset *dataset);
  * the same wherever and however they are decoded. Ask before samples are left out (part.h): it is
  * that of what is there. */
 uint64_t ct_dataset_fingerprint(const ct_dataset *dataset);
+/* The same of the test part alone; 0: it is decoded from files. */
+uint64_t ct_dataset_test_sum(const ct_dataset *dataset);
 
 /* Name of a class, or "" if it has none. */
 const char *ct_dataset_class_name(const ct_dataset *dataset, int label);

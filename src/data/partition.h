@@ -38,8 +38,11 @@ typedef struct ct_partition_facts {
     double top_share;         /* mean share of an agent's largest class */
     double total_variation; /* mean total variation distance of an agent's mix to the global mix */
     size_t min_size, max_size;
-    uint64_t hash; /* of the lists, in order */
+    uint64_t hash;
 } ct_partition_facts;
+
+/* Of the lists, in order. */
+uint64_t ct_partition_hash(const ct_partition *partition);
 
 /* How many samples of each class an agent holds: counts[n_classes]; labels by sample. */
 void ct_partition_count(const ct_partition *partition, int agent, const int32_t *labels,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Number of agents, then each list: its length and its samples. */
-static uint64_t hash_of(const ct_partition *p) {
+uint64_t ct_partition_hash(const ct_partition *p) {
     uint64_t hash = ct_hash_number(CT_HASH_START, (uint64_t)p->n_agents);
     for (int a = 0; a < p->n_agents; a++) {
         hash = ct_hash_number(hash, ct_partition_size(p, a));
@@ -57,7 +57,7 @@ ct_status ct_partition_describe(const ct_partition *p, const uint32_t *table, in
                                 ct_partition_facts *out) {
     CT_SCOPED_BLOCK(double) mix = NULL;
     CT_TRY(ct_make(&mix, (size_t)n_classes, "the mix of classes"));
-    *out = (ct_partition_facts){.min_size = SIZE_MAX, .hash = hash_of(p)};
+    *out = (ct_partition_facts){.min_size = SIZE_MAX, .hash = ct_partition_hash(p)};
     for (int a = 0; a < p->n_agents; a++) {
         size_t size = ct_partition_size(p, a);
         if (size < out->min_size) out->min_size = size;

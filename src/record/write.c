@@ -239,12 +239,12 @@ static void add_setting(ct_text *text, const ct_summary *s) {
     add_number(text, "min_size", (double)p->min_size);
     add_number(text, "max_size", (double)p->max_size);
     ct_text_add(text, "}");
-    if (s->data_fingerprint != 0)
-        ct_text_add(text, ", \"data\": {\"fingerprint\": \"%016" PRIx64 "\"}", s->data_fingerprint);
-    ct_text_add(text, ", \"data_source\": ");
+    ct_text_add(text, ", \"identity\": {");
+    ct_identity_print(s->identity, text);
+    ct_text_add(text, "}, \"data_source\": ");
     ct_json_add_string(text, s->data_source);
-    ct_text_add(text, ", \"precision\": \"%s\", \"threads\": %d, \"ranks\": %d", s->precision,
-                s->n_threads, s->n_ranks);
+    ct_text_add(text, ", \"precision\": \"%s\", \"threads\": %d, \"ranks\": %d",
+                s->identity->value[CT_ID_precision], s->n_threads, s->n_ranks);
 }
 
 /* The same models by the ways in which papers count: the mean model (the CCL paper), the agents'

@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "data/partition.h"
 #include "record/epoch.h"
+#include "record/identity.h"
 #include "record/record.h"
 #include "schema/config.h"
 #include "topology/topology.h"
@@ -52,9 +53,8 @@ typedef struct ct_summary {
     ct_costs costs;
     const ct_topology_facts *topology;
     const ct_partition_facts *partition;
-    uint64_t
-        data_fingerprint; /* of the samples (ct_dataset_fingerprint); 0: unknown, not written */
-    const char *data_source, *precision;
+    const ct_identity *identity;
+    const char *data_source;
     int n_threads, n_ranks;
 } ct_summary;
 

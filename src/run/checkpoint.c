@@ -110,9 +110,13 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
     add_state(&body, run);
     ct_text_add(&body, ",\n\"files\": [");
     for (int i = 0; i < run->agents.n_rows; i++)
-        ct_text_add(&body, "%s\n{\"bytes\": %" PRIu64 ", \"checksum\": \"%016" PRIx64 "\"}",
-                    i == 0 ? "" : ",", files[i].bytes, files[i].checksum);
-    ct_text_add(&body, "],\n\"options\": {");
+        ct_text_add(&body,
+                    "%s\n{\"bytes\": %" PRIu64 ", \"checksum\": \"%016" PRIx64
+                    "\", \"data\": \"%016" PRIx64 "\"}",
+                    i == 0 ? "" : ",", files[i].bytes, files[i].checksum, files[i].data);
+    ct_text_add(&body, "],\n\"identity\": {");
+    ct_identity_print(&run->identity, &body);
+    ct_text_add(&body, "},\n\"options\": {");
     ct_config_print_json(&run->config, &body);
     ct_text_add(&body, "\n}}\n");
     CT_TRY(ct_text_status(&body));
@@ -150,6 +154,7 @@ static ct_status write_all(ct_run *run, const ct_position *p, const char *folder
     CT_TRY(agree(run, status));
     for (int i = 0; i < run->agents.n && status == CT_OK; i++)
         status = ct_agent_file_write(run, i, folder, p->iteration, &own[i]);
+    for (int i = 0; i < run->agents.n; i++) own[i].data = run->agent_sums[i];
     CT_TRY(agree(run, status));
     CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, files));
     if (ct_run_leads(run)) status = write_manifest(run, p, files, folder);

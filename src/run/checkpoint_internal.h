@@ -10,6 +10,7 @@
 /* What the manifest says about an agent's file. */
 typedef struct ct_agent_file {
     uint64_t bytes, checksum;
+    uint64_t data; /* run->agent_sums */
 } ct_agent_file;
 
 /* One own row's state, to and from <folder>/agent-<row>.ckpt. */

@@ -153,6 +153,10 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
         CT_TRY(ct_text_status(&text));
         CT_TRY(ct_config_set(config, o->key, text.n > 0 ? text.chars : ""));
     }
+    const ct_json *identity = ct_json_get(c->manifest, "identity");
+    const ct_json *isa = identity != NULL ? ct_json_get(identity, "instructions") : NULL;
+    if (isa != NULL && isa->kind == CT_JSON_STRING)
+        snprintf(config->instructions, sizeof config->instructions, "%s", isa->string);
     return CT_OK;
 }
 
@@ -166,6 +170,23 @@ static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
     return ct_fail(CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s",
                    name, now.n > 0 ? now.chars : "''", c->iteration,
                    then.n > 0 ? then.chars : "none");
+}
+
+/* What lies behind the names of files, against what the checkpoint was made of. */
+static ct_status check_identity(const ct_checkpoint *c, const ct_run *run) {
+    const ct_json *file = ct_json_get(c->manifest, "files")->child;
+    CT_TRY(ct_identity_check(&run->identity, ct_json_get(c->manifest, "identity")));
+    for (int row = 0; row < run->agents.n_rows && file != NULL; row++, file = file->next) {
+        uint64_t then = hex(file, "data");
+        int own_row = row - run->agents.first;
+        if (own_row < 0 || own_row >= run->agents.n || then == 0) continue;
+        if (run->agent_sums[own_row] == then) continue;
+        return ct_fail(CT_DIFFERS,
+                       "agent %d has other samples than at the checkpoint of iteration %ld: pixels "
+                       "or labels have changed",
+                       row % run->agents.n_agents, c->iteration);
+    }
+    return CT_OK;
 }
 
 /* ---- the state ---- */
@@ -244,12 +265,21 @@ static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
     return CT_OK;
 }
 
+/* A file system between machines may show them different ones. */
+static ct_status agree_on(const ct_checkpoint *c, ct_run *run) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "\"the checkpoint of iteration\": \"%ld\"", c->iteration);
+    return ct_transport_agree(run->transport, &text);
+}
+
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
+    CT_TRY(agree_on(c, run));
     CT_TRY(check_options(c, run));
     if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
     if (array(c->manifest, "worlds", (size_t)run->n_worlds) == NULL) return bad(c, "worlds");
     for (int k = 0; k < run->n_worlds; k++)
         CT_TRY(read_world(c, run, k, world_at(c, k), &p->tallies[k]));
+    CT_TRY(check_identity(c, run));
     for (int i = 0; i < run->agents.n; i++)
         CT_TRY(ct_agent_file_read(run, i, c->folder.text, c->iteration));
     CT_TRY(read_samples(c, &run->agents));

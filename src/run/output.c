@@ -136,9 +136,8 @@ static ct_status write_summary(const ct_run *run, int world, int n_seeds, const 
         .costs = costs_of(run, world, last[world].iteration),
         .topology = &run->worlds[world].topology_facts,
         .partition = &run->worlds[world].partition_facts,
-        .data_fingerprint = run->data_fingerprint,
+        .identity = &run->identity,
         .data_source = run->dataset.source,
-        .precision = ct_precision_name(run->backend->precision),
         .n_threads = run->backend->n_threads,
         .n_ranks = ct_transport_n_ranks(run->transport),
     };

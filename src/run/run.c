@@ -1,11 +1,31 @@
 #include "run/run.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "run/fault.h"
 #include "util/log.h"
 #include "util/memory.h"
+
+/* The best vector instructions that all ranks have: bits differ from one set to the next. */
+static ct_status choose_instructions(ct_run *run, const char **out) {
+    int level = INT_MAX - 1, most = 0;
+    bool is_cpu = strcmp(run->config.device, "cpu") == 0;
+    if (is_cpu) CT_TRY(ct_cpu_level(run->config.instructions, &level));
+    CT_TRY(ct_transport_vote(run->transport, -level, &most));
+    *out = is_cpu ? ct_cpu_instructions(-most) : "";
+    return CT_OK;
+}
+
+static ct_status create_backend(ct_run *run) {
+    const ct_config *c = &run->config;
+    ct_backend_options options = {.n_threads = (int)c->threads, .exact_conv = c->exact_conv};
+    CT_TRY(choose_instructions(run, &options.instructions));
+    CT_TRY(ct_precision_parse(c->precision, &options.precision));
+    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
+    return ct_backend_create(c->device, &options, &run->backend);
+}
 
 static ct_status build_model(ct_run *run) {
     const ct_config *c = &run->config;
@@ -14,11 +34,7 @@ static ct_status build_model(ct_run *run) {
                           .input = {d->train.channels, d->train.height, d->train.width},
                           .n_classes = d->n_classes,
                           .norm = c->norm};
-    ct_backend_options options = {.n_threads = (int)c->threads, .exact_conv = c->exact_conv};
-    CT_TRY(ct_precision_parse(c->precision, &options.precision));
     CT_TRY(ct_graph_create(&spec, &run->graph));
-    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
-    CT_TRY(ct_backend_create(c->device, &options, &run->backend));
     /* Evaluation goes in batches of at least 32, however small the training's are. */
     int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
@@ -149,11 +165,14 @@ static ct_status create_consensus(ct_run *run) {
 
 static ct_status create_transport(ct_run *run) {
     const ct_config *c = &run->config;
+    CT_SCOPED(ct_text) shared = {0};
+    CT_TRY(ct_run_meet(run, &shared));
     ct_transport_options options = {.kind = c->transport,
                                     .timeout_s = c->timeout,
                                     .link_latency_s = 1e-3 * c->link_latency,
                                     .link_bytes_per_s = 1e6 / 8 * c->link_bandwidth,
-                                    .n_worlds = run->n_worlds};
+                                    .n_worlds = run->n_worlds,
+                                    .shared = &shared};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
@@ -175,9 +194,8 @@ static ct_status build(ct_run *run) {
     if (run->schedule.n > 0) CT_TRY(ct_algo_check_schedule(run->algo, &run->schedule));
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
+    CT_TRY(create_backend(run));
     CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
-    if (run->dataset.train_numbers == NULL)
-        run->data_fingerprint = ct_dataset_fingerprint(&run->dataset);
     CT_TRY(ct_run_split_data(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
@@ -196,6 +214,7 @@ ct_status ct_run_create(const ct_config *config, ct_run *out) {
 }
 
 void ct_run_free(ct_run *run) {
+    ct_free(run->agent_sums);
     ct_free(run->class_counts);
     ct_free(run->local_accuracy);
     ct_free(run->confusion);

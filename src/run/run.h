@@ -9,6 +9,7 @@
 #include "data/partition.h"
 #include "record/epoch.h"
 #include "record/folder.h"
+#include "record/identity.h"
 #include "run/resolve.h"
 #include "run/schedule.h"
 
@@ -37,11 +38,12 @@ typedef struct ct_run {
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
-    uint64_t data_fingerprint; /* of all its samples; 0: this process has a part of them */
-    ct_topology topology;      /* all worlds side by side */
-    ct_sparse w;               /* likewise */
-    ct_schedule schedule;      /* of a graph that changes; n = 0: it stays */
-    ct_partition partition;    /* likewise: agents are rows, samples places in dataset.train */
+    ct_topology topology;   /* all worlds side by side */
+    ct_sparse w;            /* likewise */
+    ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
+    ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
+    ct_identity identity;
+    uint64_t *agent_sums; /* [own rows] of what an agent trains on */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -93,6 +95,14 @@ ct_status ct_run_test_batch(ct_run *run, ct_batch *out);
 long ct_run_test_batches(const ct_run *run);
 /* Seconds that iterations and evaluations waited for pictures. */
 double ct_run_data_wait(const ct_run *run);
+
+/* ---- who computes, and on what (identity.c) ---- */
+/* What ranks must have alike before they read anything: the program, the options, the graph. */
+ct_status ct_run_meet(ct_run *run, ct_text *out);
+/* All of run->identity, once data, splits and backend are there; refused if ranks differ. */
+ct_status ct_run_agree(ct_run *run);
+/* run->agent_sums, once every rank has its own agents' samples. */
+ct_status ct_run_sum_agents(ct_run *run);
 
 /* Reads the data and builds everything; nothing is written yet. */
 ct_status ct_run_create(const ct_config *config, ct_run *out);

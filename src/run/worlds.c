@@ -186,8 +186,10 @@ ct_status ct_run_split_data(ct_run *run) {
     for (int k = 0; k < run->n_worlds; k++)
         CT_TRY(ct_run_partition(&run->config, &run->dataset, run->seeds[k],
                                 &run->worlds[k].partition));
+    CT_TRY(ct_run_agree(run));
     CT_TRY(join_partitions(run));
     CT_TRY(ct_run_share_data(run));
+    CT_TRY(ct_run_sum_agents(run));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(check_batch(run, &run->worlds[k]));
     return CT_OK;
 }

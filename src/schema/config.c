@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/file.h"
+#include "util/memory.h"
 
 static void *field_of(ct_config *config, int id) {
     return (char *)config + ct_run_options[id].offset;
@@ -202,6 +203,19 @@ void ct_config_print(const ct_config *config, ct_text *out) {
         ct_text_add(out, "%s = ", ct_run_options[id].name);
         add_value(id, config, out);
         ct_text_add(out, "\n");
+    }
+}
+
+void ct_config_print_shared(const ct_config *config, ct_text *out) {
+    const char *before = "";
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        CT_SCOPED(ct_text) value = {0};
+        if ((ct_run_options[id].roles & (CT_ROLE_RANK | CT_ROLE_CONTENT)) != 0) continue;
+        add_value(id, config, &value);
+        ct_text_add(out, "%s\"@%s\": ", before, ct_run_options[id].name);
+        ct_json_add_string(out, value.n > 0 ? value.chars : "");
+        out->failed = out->failed || value.failed;
+        before = ", ";
     }
 }
 

@@ -36,7 +36,8 @@ typedef struct ct_config {
     bool named[CT_N_OPTIONS];   /* on the command line of this very run */
     bool is_auto[CT_N_OPTIONS]; /* still to be chosen by ct_config_resolve (run/resolve.h) */
     bool is_resolved;           /* nothing is: the options are final */
-    char device_note[512];      /* why a device was chosen, to be told when the run begins, or "" */
+    char instructions[16]; /* that a run to be resumed was computed with; "": the best there are */
+    char device_note[512]; /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 
 /* Defaults. */
@@ -84,6 +85,8 @@ void ct_config_print(const ct_config *config, ct_text *out);
 /* The same as JSON members, without braces. */
 void ct_config_print_json(const ct_config *config, ct_text *out);
 ct_status ct_config_to_json(const ct_config *config, ct_json **out); /* free it */
+/* What all processes of a job must have alike, as JSON members "@name": "value". */
+void ct_config_print_shared(const ct_config *config, ct_text *out);
 /* What was given, as on a command line: " --name value ...". */
 void ct_config_print_command(const ct_config *config, ct_text *out);
 /* A word for the shell, in quotes where it needs them. */

@@ -15,6 +15,7 @@
  *          of an algorithm are named by the algorithm itself (algo.h)
  * roles    what does not change the numbers: LOCAL; what does, but may differ when a run is
  *          resumed: LENGTH (how far it goes), CONTENT (the file's content is compared instead).
+ *          RANK: every process of a job may have its own value; all others must be alike.
  *          PATH: a file or folder. LIST: its own value is a list. WORLDS: a list that makes several
  *          runs of one. SINGLE: of one run, so that whoever makes several sets it. UNSAVED: not
  *          part of a saved config. BARE: may stand without a value. For reports: SETTING says what
@@ -23,7 +24,7 @@
 
 OPTION("data", TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "", SETTING, "",
        "data set (see: crosstalk list datasets); auto = what lies in @data-dir")
-OPTION("data", TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "", LOCAL | PATH, "",
+OPTION("data", TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "", LOCAL | PATH | RANK, "",
        "where its files are, if not where the system keeps them; %r = this rank's number")
 OPTION("data", WHOLE, train_samples, "train-samples", "", "0", 0, 1e9, "", 0, "",
        "use only the first N training samples; 0 = all")
@@ -35,13 +36,13 @@ OPTION("data", REAL, test_fraction, "test-fraction", "", "0", 0, 0.9, "", 0, "",
        "share of every class to test on, where the data has no test part")
 OPTION("data", WHOLE, image_size, "image-size", "", "0", 0, 4096, "", 0, "",
        "pixels a side of pictures from folders; 0 = the set's own")
-OPTION("data", SWITCH, strict, "strict", "", "off", 0, 0, "", LOCAL, "",
+OPTION("data", SWITCH, strict, "strict", "", "off", 0, 0, "", LOCAL | RANK, "",
        "a picture that cannot be read is an error, not left out")
-OPTION("data", TEXT, cache, "cache", "", "", 0, 0, "", LOCAL | PATH, "",
+OPTION("data", TEXT, cache, "cache", "", "", 0, 0, "", LOCAL | PATH | RANK, "",
        "directory that keeps decoded pictures for the next run")
-OPTION("data", WHOLE, memory, "memory", "", "1024", 1, 1e9, "", LOCAL, "",
+OPTION("data", WHOLE, memory, "memory", "", "1024", 1, 1e9, "", LOCAL | RANK, "",
        "MiB for pictures; folders that need more are streamed from disk")
-OPTION("data", WHOLE, workers, "workers", "", "0", 0, 1024, "", LOCAL, "",
+OPTION("data", WHOLE, workers, "workers", "", "0", 0, 1024, "", LOCAL | RANK, "",
        "threads that decode pictures; 0 = one for each core")
 OPTION("data", TEXT, partition, "partition", "", "dirichlet", 0, 0, "", SETTING, "",
        "how samples are split over agents: dirichlet, iid, shards")
@@ -60,7 +61,7 @@ OPTION("model", TEXT, model, "model", "arch", "auto", 0, 0, "", SETTING, "",
        "network (see: crosstalk list models)")
 OPTION("model", TEXT, norm, "norm", "normtype", "evonorm", 0, 0, "evonorm, evonorm-s0, groupnorm, batchnorm, none", 0, "",
        "evonorm, evonorm-s0, groupnorm, batchnorm, none")
-OPTION("model", TEXT, init, "init", "", "", 0, 0, "", PATH, "",
+OPTION("model", TEXT, init, "init", "", "", 0, 0, "", CONTENT | PATH, "",
        "start from this .safetensors file (one model, or agent.<i>.<name>)")
 
 OPTION("agents", WHOLE, agents, "agents", "world_size,world-size", "16", 1, 65536, "", SETTING, "",
@@ -140,17 +141,17 @@ OPTION("training", WHOLE, seed, "seed", "", "1", 0, 9e15, "", SEED, "",
 OPTION("training", TEXT, seeds, "seeds", "", "", 0, 0, "", WORLDS | SEED, "",
        "train these seeds at once, e.g. 1,2,3: @out gets a directory for each")
 
-OPTION("machine", TEXT, device, "device", "", "auto", 0, 0, "", LOCAL, "",
+OPTION("machine", TEXT, device, "device", "", "auto", 0, 0, "", LOCAL | RANK, "",
        "auto (a GPU if one works, else cpu), cuda, cpu, ref (slow, for checking)")
 OPTION("machine", TEXT, precision, "precision", "", "auto", 0, 0, "auto, fp32, tf32, bf16", 0, "",
        "rounding of factors: fp32, on cuda also tf32, and bf16, which stores tensors between layers in it too; auto = tf32 on cuda")
-OPTION("machine", WHOLE, threads, "threads", "", "0", 0, 1024, "", LOCAL, "",
+OPTION("machine", WHOLE, threads, "threads", "", "0", 0, 1024, "", LOCAL | RANK, "",
        "0 = one for each core; results do not depend on it")
 OPTION("machine", FLAG, exact_conv, "exact-conv", "", "off", 0, 0, "", 0, "",
        "direct convolutions instead of Winograd's")
-OPTION("machine", TEXT, transport, "transport", "", "auto", 0, 0, "auto, local, mpi", LOCAL, "",
+OPTION("machine", TEXT, transport, "transport", "", "auto", 0, 0, "auto, local, mpi", LOCAL | RANK, "",
        "local, mpi; auto = mpi where mpirun or srun started several ranks")
-OPTION("machine", REAL, timeout, "timeout", "", "300", 1e-3, 1e9, "", LOCAL, "",
+OPTION("machine", REAL, timeout, "timeout", "", "300", 1e-3, 1e9, "", LOCAL | RANK, "",
        "seconds to wait for another rank before the run ends")
 
 OPTION("network", REAL, link_latency, "link-latency", "", "0", 0, 1e9, "", 0, "",
@@ -183,9 +184,9 @@ OPTION("output", SWITCH, tensorboard, "tensorboard", "", "off", 0, 0, "", LOCAL,
        "also write the metrics as an event file for TensorBoard (step = epoch)")
 OPTION("output", SWITCH, save_agents, "save-agents", "", "off", 0, 0, "", LOCAL, "",
        "also write every agent's model")
-OPTION("output", SWITCH, force, "force", "", "off", 0, 0, "", SINGLE | UNSAVED, "",
+OPTION("output", SWITCH, force, "force", "", "off", 0, 0, "", SINGLE | UNSAVED | RANK, "",
        "replace an earlier run in the same directory")
-OPTION("output", SWITCH, quiet, "quiet", "", "off", 0, 0, "", SINGLE | UNSAVED, "",
+OPTION("output", SWITCH, quiet, "quiet", "", "off", 0, 0, "", SINGLE | UNSAVED | RANK, "",
        "no progress and no notes")
 
 /* ---- commands' own ---- */

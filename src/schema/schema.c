@@ -24,6 +24,7 @@ enum {
     SETTING = CT_ROLE_SETTING,
     METHOD = CT_ROLE_METHOD,
     SEED = CT_ROLE_SEED,
+    RANK = CT_ROLE_RANK,
 };
 
 const ct_option ct_run_options[] = {

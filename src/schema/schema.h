@@ -32,6 +32,7 @@ enum {
     CT_ROLE_SETTING = 512,
     CT_ROLE_METHOD = 1024,
     CT_ROLE_SEED = 2048,
+    CT_ROLE_RANK = 4096,
 };
 
 typedef struct ct_option {

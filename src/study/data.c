@@ -51,8 +51,8 @@ static ct_status find_fingerprint(const ct_cell *cell, uint64_t *out) {
 
 /* What the run has written down; 0: nothing. */
 static uint64_t saved_fingerprint(const ct_json *summary) {
-    const ct_json *data = ct_json_get(summary, "data");
-    const ct_json *saved = data != NULL ? ct_json_get(data, "fingerprint") : NULL;
+    const ct_json *identity = ct_json_get(summary, "identity");
+    const ct_json *saved = identity != NULL ? ct_json_get(identity, "data") : NULL;
     return saved != NULL && saved->kind == CT_JSON_STRING ? strtoull(saved->string, NULL, 16) : 0;
 }
 

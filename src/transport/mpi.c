@@ -16,13 +16,14 @@
 #include <mpi-ext.h>
 #endif
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "util/memory.h"
 
-enum { TAG_GATHER = 1, TAG_SPREAD, TAG_COLLECT, TAG_ROUTES };
+enum { TAG_GATHER = 1, TAG_SPREAD, TAG_COLLECT, TAG_AGREE, TAG_ROUTES };
 #define MAX_ROUTES 1024
 #define N_SPINS    200       /* polls before a wait gives the core away */
 #define MAX_PIECE  (1 << 30) /* bytes of a message */
@@ -364,6 +365,53 @@ static ct_status vote(ct_transport *t, int mine, int *most) {
     return CT_OK;
 }
 
+/* ---- what all ranks must have alike ---- */
+
+/* The lengths of these messages are the same in all versions, so that any two can tell that they
+ * differ. */
+#define AGREEMENT      UINT64_C(0x3165657267415443) /* "CTAgree1" */
+#define MAX_AGREEMENT  ((uint64_t)1 << 20)
+#define VERDICT_LENGTH 1024
+
+static ct_status judge_rank(ct_transport *t, int rank,
+                            ct_status (*judge)(void *context, int rank, const char *text, size_t n),
+                            void *context) {
+    uint64_t head[2] = {0};
+    CT_SCOPED_BLOCK(char) text = NULL;
+    CT_TRY(receive_from(t, rank, TAG_AGREE, head, sizeof head));
+    if (head[0] != AGREEMENT || head[1] > MAX_AGREEMENT)
+        return ct_fail(CT_INVAL, "rank %d runs another version of crosstalk than rank 0", rank);
+    CT_TRY(ct_make(&text, (size_t)head[1] + 1, "what another rank says of itself"));
+    CT_TRY(receive_from(t, rank, TAG_AGREE, text, (size_t)head[1]));
+    return judge(context, rank, text, (size_t)head[1]);
+}
+
+static ct_status tell_verdict(ct_transport *t, const ct_error *error) {
+    char verdict[VERDICT_LENGTH] = {0};
+    snprintf(verdict, sizeof verdict, "%s", error->status != CT_OK ? error->text : "");
+    for (int rank = 1; rank < t->n_ranks; rank++)
+        CT_TRY(send_to(t, rank, TAG_AGREE, verdict, sizeof verdict));
+    return error->status != CT_OK ? ct_fail_again(error) : CT_OK;
+}
+
+static ct_status compare(ct_transport *t, const char *mine, size_t n,
+                         ct_status (*judge)(void *context, int rank, const char *text, size_t n),
+                         void *context) {
+    if (t->rank > 0) {
+        char verdict[VERDICT_LENGTH] = {0};
+        CT_TRY(send_to(t, 0, TAG_AGREE, (uint64_t[]){AGREEMENT, n}, 2 * sizeof(uint64_t)));
+        CT_TRY(send_to(t, 0, TAG_AGREE, mine, n));
+        CT_TRY(receive_from(t, 0, TAG_AGREE, verdict, sizeof verdict));
+        verdict[VERDICT_LENGTH - 1] = '\0';
+        return verdict[0] == '\0' ? CT_OK : ct_fail(CT_INVAL, "%s", verdict);
+    }
+    ct_error first = {CT_OK, "", ""}, error;
+    for (int rank = 1; rank < t->n_ranks; rank++)
+        if (CT_CATCH(&error, judge_rank(t, rank, judge, context)) != CT_OK && first.status == CT_OK)
+            first = error;
+    return tell_verdict(t, &first);
+}
+
 /* One row from its owner to rank 0 and, with `to_all`, from there to everyone. */
 static ct_status move_row(ct_transport *t, const ct_bank *bank, ct_bank *all, int row, bool to_all,
                           float *values) {
@@ -401,6 +449,7 @@ static const ct_mpi_ops ops = {
     .gather = gather,
     .move_rows = move_rows,
     .vote = vote,
+    .compare = compare,
 };
 const ct_mpi_ops *const ct_mpi = &ops;
 

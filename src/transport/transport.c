@@ -33,7 +33,7 @@ int ct_transport_launch_rank(void) {
     return rank > 0 ? (int)rank : 0;
 }
 
-static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
+static ct_status join(const char *kind, int *rank, int *n_ranks) {
     *rank = 0;
     *n_ranks = 1;
     bool is_auto = strcmp(kind, "auto") == 0, is_mpi = strcmp(kind, "mpi") == 0;
@@ -47,14 +47,17 @@ static ct_status join(const char *kind, int n_rows, int *rank, int *n_ranks) {
                        "libopenmpi-dev openmpi-bin) and build again, or run it with @transport "
                        "local");
     CT_TRY(ct_mpi->join(rank, n_ranks));
-    if (*n_ranks == 1 && n > 1)
-        return ct_fail(CT_INVAL,
-                       "this is one of %lld processes, but its MPI knows of no other: use that "
-                       "library's mpirun, srun --mpi=pmix, or @transport local",
-                       (long long)n);
-    if (*n_ranks <= n_rows) return CT_OK;
+    if (*n_ranks > 1 || n == 1) return CT_OK;
+    return ct_fail(CT_INVAL,
+                   "this is one of %lld processes, but its MPI knows of no other: use that "
+                   "library's mpirun, srun --mpi=pmix, or @transport local",
+                   (long long)n);
+}
+
+static ct_status check_rows(const ct_transport *t) {
+    if (t->n_ranks <= t->n_rows) return CT_OK;
     return ct_fail(CT_INVAL, "%d ranks for %d agents: every rank needs one; start fewer ranks",
-                   *n_ranks, n_rows);
+                   t->n_ranks, t->n_rows);
 }
 
 static ct_status create_rows(ct_transport *t) {
@@ -68,7 +71,7 @@ static ct_status create_rows(ct_transport *t) {
 ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out) {
     int rank, n_ranks;
     CT_SCOPED_HANDLE(ct_transport) t = NULL;
-    CT_TRY(join(options->kind, n_rows, &rank, &n_ranks));
+    CT_TRY(join(options->kind, &rank, &n_ranks));
     CT_TRY(ct_make(&t, 1, "the transport"));
     *t =
         (ct_transport){.n_rows = n_rows,
@@ -78,6 +81,8 @@ ct_status ct_transport_create(const ct_transport_options *options, int n_rows, c
                        .timeout_s = options->timeout_s > 0 ? options->timeout_s : DEFAULT_TIMEOUT_S,
                        .latency_s = options->link_latency_s};
     if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
+    if (options->shared != NULL) CT_TRY(ct_transport_agree(t, options->shared));
+    CT_TRY(check_rows(t));
     CT_TRY(create_rows(t));
     ct_move(out, &t);
     return CT_OK;

@@ -8,7 +8,7 @@
 #define CT_TRANSPORT_TRANSPORT_H
 
 #include "backend/backend.h"
-#include "util/status.h"
+#include "util/text.h"
 
 typedef enum ct_traffic { CT_TRAFFIC_PARAMETERS, CT_TRAFFIC_CLASS_SUMS, CT_N_TRAFFIC } ct_traffic;
 
@@ -21,6 +21,7 @@ typedef struct ct_transport_options {
     double link_latency_s;   /* of a simulated link between two agents */
     double link_bytes_per_s; /* likewise; 0 = no limit */
     int n_worlds;            /* parts of the rows that never meet (seeds); 0 = 1 */
+    const ct_text *shared;   /* ct_transport_agree() on this before anything else; may be NULL */
 } ct_transport_options;
 
 /* Rows first .. first+n-1. */
@@ -116,6 +117,10 @@ ct_status ct_transport_gather(ct_transport *transport, const void *own, size_t s
 ct_status ct_transport_spread(ct_transport *transport, const ct_bank *bank, ct_bank *all);
 /* Rank 0 gets every row; `all` is its bank of all rows (NULL on the others). */
 ct_status ct_transport_collect(ct_transport *transport, const ct_bank *bank, ct_bank *all);
+/* Refused (CT_INVAL) on all ranks, naming both values, if one of them has another value than rank 0.
+ * mine: members of a JSON object, all of them texts; names that only some ranks have are not
+ * compared. An option is called "@name". */
+ct_status ct_transport_agree(ct_transport *transport, const ct_text *mine);
 /* The largest of the ranks' values; a barrier too. */
 ct_status ct_transport_vote(ct_transport *transport, int mine, int *most);
 

@@ -3,6 +3,7 @@
 #define CT_TRANSPORT_INTERNAL_H
 
 #include "transport/transport.h"
+#include "util/json.h"
 
 struct ct_transport {
     int n_rows, n_worlds, rank, n_ranks;
@@ -20,6 +21,9 @@ struct ct_transport {
 
 /* Rank that owns a row. */
 int ct_transport_owner(const ct_transport *t, int row);
+
+/* What another rank said of itself, against what we say. */
+ct_status ct_agreement_check(const ct_json *ours, int rank, const char *text, size_t n);
 
 /* What several ranks need; those functions that ct_transport_* of the same name has say what they
  * do. */
@@ -40,6 +44,11 @@ typedef struct ct_mpi_ops {
     /* Every row to rank 0, or `to_all`. */
     ct_status (*move_rows)(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all);
     ct_status (*vote)(ct_transport *t, int mine, int *most);
+    /* Rank 0 judges every other rank's text, and all ranks return what it says of the first that it
+     * refuses. */
+    ct_status (*compare)(ct_transport *t, const char *mine, size_t n,
+                         ct_status (*judge)(void *context, int rank, const char *text, size_t n),
+                         void *context);
 } ct_mpi_ops;
 
 /* NULL: not built. */

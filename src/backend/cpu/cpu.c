@@ -30,20 +30,48 @@ static int list_isas(isa_choice out[3]) {
 }
 #endif
 
-static ct_status choose_kernels(const ct_kernels **out) {
+/* The first set from `place` on that this processor has: the last one is for all. */
+static int first_supported(const isa_choice *isas, int place) {
+    while (!isas[place].supported) place++;
+    return place;
+}
+
+static int find_isa(const isa_choice *isas, int n_isas, const char *name) {
+    for (int i = 0; i < n_isas; i++)
+        if (strcmp(name, isas[i].kernels->isa) == 0) return i;
+    return -1;
+}
+
+static ct_status choose_isa(const char *wish, int *out) {
     isa_choice isas[3];
     int n_isas = list_isas(isas);
-    const char *wanted = getenv("CROSSTALK_ISA");
-    for (int i = 0; i < n_isas; i++) {
-        bool is_named = wanted != NULL && strcmp(wanted, isas[i].kernels->isa) == 0;
-        if (is_named && !isas[i].supported)
-            return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: this processor does not have it", wanted);
-        if (is_named || (wanted == NULL && isas[i].supported)) {
-            *out = isas[i].kernels;
-            return CT_OK;
-        }
+    const char *forced = getenv("CROSSTALK_ISA");
+    if (forced == NULL) {
+        int place = find_isa(isas, n_isas, wish);
+        *out = first_supported(isas, place >= 0 ? place : 0);
+        return CT_OK;
     }
-    return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: must be avx512, avx2 or portable", wanted);
+    *out = find_isa(isas, n_isas, forced);
+    if (*out < 0)
+        return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: must be avx512, avx2 or portable", forced);
+    if (!isas[*out].supported)
+        return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: this processor does not have it", forced);
+    return CT_OK;
+}
+
+/* From the plainest on, so that all processes have what the lowest of their levels is. */
+ct_status ct_cpu_level(const char *wish, int *out) {
+    isa_choice isas[3];
+    int place = 0, n_isas = list_isas(isas);
+    CT_TRY(choose_isa(wish, &place));
+    *out = n_isas - 1 - place;
+    return CT_OK;
+}
+
+const char *ct_cpu_instructions(int level) {
+    isa_choice isas[3];
+    int n_isas = list_isas(isas);
+    return isas[n_isas - 1 - level].kernels->isa;
 }
 
 /* An update's temporaries have as many rows as some bank: their memory is taken with the bank. */
@@ -81,8 +109,11 @@ static const ct_backend_ops cpu_ops = {
 };
 
 ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **out) {
-    const ct_kernels *kernels = NULL;
-    CT_TRY(choose_kernels(&kernels));
+    isa_choice isas[3];
+    int place = 0;
+    (void)list_isas(isas);
+    CT_TRY(choose_isa(options->instructions != NULL ? options->instructions : "", &place));
+    const ct_kernels *kernels = isas[place].kernels;
     cpu_backend *backend = ct_new(cpu_backend, 1);
     if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the cpu backend");
     ct_status status = ct_pool_create(options->n_threads, &backend->pool);
@@ -92,6 +123,7 @@ ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **
     }
     backend->base = (ct_backend){.ops = &cpu_ops,
                                  .precision = CT_PRECISION_FP32,
+                                 .instructions = kernels->isa,
                                  .n_threads = ct_pool_size(backend->pool),
                                  .poll_every = 1};
     backend->kernels = kernels;

@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +151,10 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
     CT_TRY(find_device(&properties));
     cuda_backend *backend = NULL;
     CT_TRY(ct_make(&backend, 1, "the cuda backend"));
-    backend->base = (ct_backend){.ops = &cuda_ops, .n_threads = 1, .poll_every = 64};
+    snprintf(backend->generation, sizeof backend->generation, "sm_%d%d", properties.major,
+             properties.minor);
+    backend->base = (ct_backend){
+        .ops = &cuda_ops, .instructions = backend->generation, .n_threads = 1, .poll_every = 64};
     backend->shared_limit = properties.sharedMemPerBlockOptin;
     backend->base.precision =
         options->precision == CT_PRECISION_AUTO ? CT_PRECISION_TF32 : options->precision;

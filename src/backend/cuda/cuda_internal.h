@@ -104,6 +104,7 @@ typedef struct cuda_branches {
 
 typedef struct cuda_backend {
     ct_backend base;
+    char generation[16]; /* sm_90 */
     cudaStream_t stream;
     cuda_branches branches;
     size_t shared_limit; /* bytes of shared memory a block may have */

@@ -240,8 +240,11 @@ ct_status ct_backend_ref_create(const ct_backend_options *options, ct_backend **
     (void)options; /* one thread, always exact */
     ref_backend *backend = ct_new(ref_backend, 1);
     if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the ref backend");
-    backend->base = (ct_backend){
-        .ops = &ref_ops, .precision = CT_PRECISION_FP32, .n_threads = 1, .poll_every = 1};
+    backend->base = (ct_backend){.instructions = "",
+                                 .ops = &ref_ops,
+                                 .precision = CT_PRECISION_FP32,
+                                 .n_threads = 1,
+                                 .poll_every = 1};
     *out = &backend->base;
     return CT_OK;
 }

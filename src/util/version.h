@@ -1,0 +1,7 @@
+/* Which program this is: CT_VERSION, and the commit that it was built from. */
+#ifndef CT_UTIL_VERSION_H
+#define CT_UTIL_VERSION_H
+
+extern const char ct_commit[]; /* "": unknown (cmake/Commit.cmake) */
+
+#endif
