@@ -1,54 +1,54 @@
 /* The web server by itself, asked over plain sockets. */
 #include "test.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "ct_config.h"
 #include "serve/http.h"
+#include "sockets.h"
+#include "util/memory.h"
 
 static ct_http *http;
+
+#define LARGE ((size_t)16 << 20) /* more than a socket's buffers hold */
 
 /* Shows what it was asked. */
 static void echo(void *context, const ct_http_request *request, ct_http_answer *answer) {
     ++*(int *)context;
     if (strcmp(request->path, "/missing") == 0) answer->code = 404;
+    if (strcmp(request->path, "/large") == 0) ct_text_add(&answer->body, "%*s", (int)LARGE, "");
     ct_text_add(&answer->body, "<%s>", request->path);
     for (int k = 0; k < request->n_fields; k++)
         ct_text_add(&answer->body, "[%s=%s]", request->fields[k].name, request->fields[k].value);
 }
 
-/* A connection over which these bytes were sent; -1 without one. */
+/* With little patience. */
+static ct_status open_at(const char *address, int port, int *n_asked, ct_http **out) {
+    ct_http_options options = {.address = address,
+                               .port = port,
+                               .handler = echo,
+                               .context = n_asked,
+                               .policy = "default-src 'none'",
+                               .ask_seconds = 2,
+                               .max_pending = 3 * LARGE + LARGE / 2};
+    return ct_http_open(&options, out);
+}
+
 static int send_raw(const char *bytes) {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)ct_http_port(http))};
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    size_t n = strlen(bytes);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-        send(fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n)
-        return fd;
-    if (fd >= 0) close(fd);
-    return -1;
+    return send_to(ct_http_port(http), bytes);
 }
 
 /* What the server says to these bytes, until it closes. */
 static const char *ask_raw(const char *bytes) {
     static char said[1 << 16];
-    size_t n = 0;
     int fd = send_raw(bytes);
-    for (ssize_t got; fd >= 0 && (got = read(fd, said + n, sizeof said - 1 - n)) > 0;)
-        n += (size_t)got;
-    if (fd >= 0) close(fd);
-    said[n] = '\0';
+    drain(&fd, said, sizeof said);
     return said;
 }
 
 static const char *ask(const char *line, const char *headers) {
-    char bytes[8192];
+    static char bytes[1 << 18];
     snprintf(bytes, sizeof bytes, "%s HTTP/1.1\r\nConnection: close\r\n%s\r\n", line, headers);
     return ask_raw(bytes);
 }
@@ -87,6 +87,33 @@ static void a_foreign_name_is_refused(void) {
     CHECK(says(ask("GET /", "Host: [::1]:8080\r\n"), "200", "</>"));
 }
 
+static void a_name_with_anything_around_it_is_foreign(void) {
+    static const char *const foreign[] = {"[::1].evil.example",
+                                          "[::1]evil.example",
+                                          "[::1]:80x",
+                                          "[::1",
+                                          "::1",
+                                          "[localhost]",
+                                          "localhost:",
+                                          "localhost:80:",
+                                          "localhost:x",
+                                          "localhost.",
+                                          "localhost:123456",
+                                          "127.0.0.1.evil.ex",
+                                          "127.0.0.10",
+                                          "localhost:80.evil.example",
+                                          "localhost, evil.ex",
+                                          "user@localhost",
+                                          "[127.0.0.1]"};
+    for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
+        char header[128];
+        snprintf(header, sizeof header, "Host: %s\r\n", foreign[k]);
+        CHECK(says(ask("GET /", header), "403", "own address"));
+    }
+    CHECK(says(ask("GET /", "Host: localhost\r\nHost: evil.example\r\n"), "403", "own address"));
+    CHECK(says(ask("GET /", "Host: [::1]\r\n"), "200", "</>"));
+}
+
 static void a_page_that_is_known_is_not_sent_again(void) {
     char headers[256], tag[64] = "";
     const char *found = strstr(ask("GET /same", LOCAL), "ETag: ");
@@ -99,7 +126,7 @@ static void a_page_that_is_known_is_not_sent_again(void) {
 
 /* As of a page with that many boxes ticked. */
 static const char *ask_with_fields(int n_fields) {
-    static char many[8000];
+    static char many[1 << 18];
     int length = snprintf(many, sizeof many, "GET /?a=1");
     for (int k = 1; k < n_fields; k++) length += snprintf(many + length, 5, "&a=1");
     return ask(many, LOCAL);
@@ -112,6 +139,65 @@ static void a_field_too_many_is_told(void) {
     CHECK(n == CT_HTTP_MAX_FIELDS && says(answer, "200", "[a=1]"));
     CHECK(says(ask_with_fields(CT_HTTP_MAX_FIELDS + 1), "414", "too many runs"));
     CHECK(says(ask_with_fields(1900), "414", "too many runs"));
+    CHECK(says(ask_with_fields(5000), "414", "too many runs"));
+    CHECK(says(ask_with_fields(60000), "414", "too many runs"));
+}
+
+/* As many fields as are allowed, but long ones. */
+static void a_query_that_is_too_long_is_told(void) {
+    static char query[1 << 18];
+    int length = snprintf(query, sizeof query, "GET /?a");
+    for (int k = 0; k < 450; k++) length += snprintf(query + length, 512, "&%0500d", k);
+    CHECK(says(ask(query, LOCAL), "414", "too many runs"));
+}
+
+#define N_SLOW 500
+
+static void slow_ones_shut_nobody_out(void) {
+    static int slow[N_SLOW];
+    int n = 0;
+    while (n < N_SLOW && (slow[n] = send_raw("GET / HTTP/1.1\r\nHost: loc")) >= 0) n++;
+    CHECK(n == N_SLOW);
+    for (int k = 0; k < 20; k++) CHECK(says(ask("GET /honest", LOCAL), "200", "</honest>"));
+    while (n > 0) close(slow[--n]);
+}
+
+/* A byte now and then for as long as the server listens: it does so for two seconds, not for a
+ * minute. */
+static void a_request_that_drips_in_is_cut_off(void) {
+    static const char *const begins[] = {"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+                                         "POST / HTTP/1.1\r\n" LOCAL
+                                         "Content-Length: 9999\r\n\r\n"};
+    for (size_t k = 0; k < sizeof begins / sizeof *begins; k++) {
+        int fd = send_raw(begins[k]), n_sent = 0;
+        char byte;
+        REQUIRE(fd >= 0);
+        while (n_sent < 600 && recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
+               send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+            n_sent++;
+            usleep(100000);
+        }
+        CHECK(n_sent > 0 && n_sent < 600);
+        close(fd);
+    }
+}
+
+/* There is room for three of these: the first four make room for those who come later. */
+static void answers_that_nobody_fetches_are_dropped(void) {
+    enum { N = 6 };
+    int fd[N];
+    char *text = ct_alloc(LARGE + 4096, 1);
+    REQUIRE(text != NULL);
+    for (int k = 0; k < N; k++) {
+        char first;
+        fd[k] = send_raw("GET /large HTTP/1.1\r\nConnection: close\r\n" LOCAL "\r\n");
+        CHECK(recv(fd[k], &first, 1, MSG_PEEK) == 1); /* it is being sent */
+    }
+    CHECK(drain(&fd[0], text, LARGE + 4096) < LARGE);
+    CHECK(drain(&fd[N - 1], text, LARGE + 4096) > LARGE && strstr(text, "</large>") != NULL);
+    for (int k = 1; k < N - 1; k++) close(fd[k]);
+    ct_free(text);
+    CHECK(says(ask("GET /honest", LOCAL), "200", "</honest>"));
 }
 
 static void nonsense_does_not_stop_it(void) {
@@ -127,29 +213,33 @@ static void nonsense_does_not_stop_it(void) {
 static void addresses_that_cannot_be_had_are_refused(void) {
     ct_http *second = NULL;
     int n = 0;
-    CHECK_FAILS(ct_http_open("localhost", 0, echo, &n, &second), CT_INVAL, "--bind");
-    CHECK_FAILS(ct_http_open("127.0.0.1", ct_http_port(http), echo, &n, &second), CT_IO,
-                "cannot listen");
-    CHECK_FAILS(ct_http_open("203.0.113.7", 0, echo, &n, &second), CT_IO, "203.0.113.7");
+    CHECK_FAILS(open_at("localhost", 0, &n, &second), CT_INVAL, "--bind");
+    CHECK_FAILS(open_at("127.0.0.1", ct_http_port(http), &n, &second), CT_IO, "cannot listen");
+    CHECK_FAILS(open_at("203.0.113.7", 0, &n, &second), CT_IO, "203.0.113.7");
     CHECK(second == NULL);
 }
 
 static void a_build_without_the_library_says_so(void) {
     ct_http *none = NULL;
     if (CT_WITH_MICROHTTPD) SKIP("this build has the library");
-    CHECK_FAILS(ct_http_open("127.0.0.1", 0, echo, NULL, &none), CT_INVAL, "libmicrohttpd");
+    CHECK_FAILS(open_at("127.0.0.1", 0, NULL, &none), CT_INVAL, "libmicrohttpd");
 }
 
 int main(void) {
     int n_asked = 0;
     TEST(a_build_without_the_library_says_so);
     if (!CT_WITH_MICROHTTPD) return test_report();
-    if (ct_http_open("127.0.0.1", 0, echo, &n_asked, &http) != CT_OK) return 1;
+    if (open_at("127.0.0.1", 0, &n_asked, &http) != CT_OK) return 1;
     TEST(pages_come_with_their_fields_decoded);
     TEST(nothing_can_be_written);
     TEST(a_foreign_name_is_refused);
+    TEST(a_name_with_anything_around_it_is_foreign);
     TEST(a_page_that_is_known_is_not_sent_again);
     TEST(a_field_too_many_is_told);
+    TEST(a_query_that_is_too_long_is_told);
+    TEST(slow_ones_shut_nobody_out);
+    TEST(a_request_that_drips_in_is_cut_off);
+    TEST(answers_that_nobody_fetches_are_dropped);
     TEST(nonsense_does_not_stop_it);
     TEST(addresses_that_cannot_be_had_are_refused);
     ct_http_close(&http);

@@ -2,15 +2,14 @@
  * words about it wherever runs are shown. */
 #include "reports.h"
 
-#include <arpa/inet.h>
 #include <math.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "ct_config.h"
 #include "record/folder.h"
 #include "record/write.h"
 #include "serve/site.h"
+#include "sockets.h"
 
 #define WILD TRAIN DATA "--epochs 40 --lr 1e6 --out run "
 
@@ -68,17 +67,8 @@ static const char *list_of_site(const ct_site *site) {
     static char answer[1 << 16];
     static const char request[] =
         "GET /list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)ct_site_port(site))};
-    size_t n = 0;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool is_sent = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-                   write(fd, request, sizeof request - 1) > 0;
-    for (ssize_t got; is_sent && (got = read(fd, answer + n, sizeof answer - 1 - n)) > 0;)
-        n += (size_t)got;
-    if (fd >= 0) close(fd);
-    answer[n] = '\0';
+    int fd = send_to(ct_site_port(site), request);
+    drain(&fd, answer, sizeof answer);
     return answer;
 }
 

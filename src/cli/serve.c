@@ -11,7 +11,8 @@ void ct_cli_serve_help(FILE *out) {
     fputs(
         "usage: crosstalk serve [DIR] [--port N] [--bind ADDRESS]\n\n"
         "Shows the reports of all runs below DIR (default: runs) in a browser, and keeps them up\n"
-        "to date while they train. Reads only, and nothing outside DIR. Ends with Ctrl-C.\n\n",
+        "to date while they train. Reads only, and nothing outside DIR: symbolic links below it\n"
+        "are not followed. Ends with Ctrl-C.\n\n",
         out);
     ct_own_help("serve", out);
 }

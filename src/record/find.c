@@ -1,7 +1,6 @@
 #include "record/find.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,42 +48,74 @@ static int compare_names(const void *a, const void *b) {
     return *x == '\0' ? -1 : 1;
 }
 
-/* Directories inside `dir`, sorted, behind what the list has. */
-static ct_status add_inside(const char *dir, ct_name_list *out) {
-    int n_before = out->n;
-    ct_status status = CT_OK;
-    DIR *d = opendir(dir);
-    if (d == NULL) return ct_fail(CT_IO, "%s: %s", dir, strerror(errno));
-    for (struct dirent *e; status == CT_OK && (e = readdir(d)) != NULL;) {
-        if (e->d_name[0] == '.' || strcmp(e->d_name, ct_record_name(CT_FILE_CHECKPOINT)) == 0)
-            continue;
-        ct_path path = ct_path_in(dir, e->d_name);
-        if (ct_dir_exists(path.text)) status = ct_name_list_add(out, path.text);
-    }
-    closedir(d);
-    if (out->n > n_before)
-        qsort(out->name + n_before, (size_t)(out->n - n_before), sizeof *out->name, compare_names);
-    return status;
+typedef struct search {
+    const ct_folder *root;
+    ct_name_list *runs, *complaints; /* without complaints, the first one ends it */
+    const ct_folder *dir;            /* which is looked into */
+    ct_name_list next;               /* directories to look into after this level's */
+} search;
+
+static ct_status complain(const search *s, ct_status status, const ct_error *error) {
+    if (status != CT_IO || s->complaints == NULL) return ct_fail_again(error);
+    return ct_name_list_add(s->complaints, error->text);
 }
 
-/* Level by level: what has metrics is a run, other folders are looked into. One that has options
- * but neither metrics nor runs inside is a run that has just begun. */
-static ct_status search(const char *dir, ct_name_list *out) {
-    ct_name_list level = {0}, next = {0};
+static ct_status add_inside(void *context, const char *name) {
+    search *s = context;
+    struct stat what;
+    if (strcmp(name, ct_record_name(CT_FILE_CHECKPOINT)) == 0) return CT_OK;
+    if (!ct_folder_stat(s->dir, name, &what)) return CT_OK; /* gone meanwhile */
+    ct_path path = ct_path_in(s->dir->path, name);
+    if (S_ISDIR(what.st_mode)) return ct_name_list_add(&s->next, path.text);
+    if (!S_ISLNK(what.st_mode)) return CT_OK; /* it never is where links are followed */
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "%s: " CT_LINK_REFUSED, path.text);
+    CT_TRY(ct_text_status(&text));
+    return ct_name_list_add(s->complaints, text.chars);
+}
+
+static bool has(const ct_folder *dir, ct_record_file file) {
+    struct stat what;
+    return ct_folder_stat(dir, ct_record_name(file), &what) && ct_folder_is_file(&what);
+}
+
+static void sort(ct_name_list *list, int from) {
+    if (list->n > from)
+        qsort(list->name + from, (size_t)(list->n - from), sizeof *list->name, compare_names);
+}
+
+/* What has metrics is a run, other folders are looked into. One that has options but neither
+ * metrics nor runs inside is a run that has just begun. */
+static ct_status look_into(search *s, const char *path, bool is_deepest) {
+    CT_SCOPED_BY(ct_folder_close, ct_folder) dir = CT_NO_FOLDER;
+    int n_before = s->next.n;
+    CT_TRY(ct_folder_open(s->root, path, &dir));
+    if (dir.fd < 0) return CT_OK;
+    bool is_run = has(&dir, CT_FILE_METRICS);
+    s->dir = &dir;
+    if (!is_run && !is_deepest) CT_TRY(ct_folder_list(&dir, add_inside, s));
+    sort(&s->next, n_before);
+    if (s->next.n == n_before && has(&dir, CT_FILE_CONFIG)) is_run = true;
+    return is_run ? ct_name_list_add(s->runs, path) : CT_OK;
+}
+
+/* Level by level. */
+static ct_status find_all(search *s, const char *dir) {
+    ct_name_list level = {0};
+    ct_error error;
+    int n_before = s->runs->n;
     ct_status status = ct_name_list_add(&level, dir);
     for (int depth = 0; depth <= LEVELS && status == CT_OK && level.n > 0; depth++) {
         for (int k = 0; k < level.n && status == CT_OK; k++) {
-            int n_before = next.n;
-            bool is_run = ct_record_has(level.name[k], CT_FILE_METRICS);
-            if (!is_run && depth < LEVELS) status = add_inside(level.name[k], &next);
-            if (next.n == n_before && ct_record_has(level.name[k], CT_FILE_CONFIG)) is_run = true;
-            if (is_run && status == CT_OK) status = ct_name_list_add(out, level.name[k]);
+            status = CT_CATCH(&error, look_into(s, level.name[k], depth == LEVELS));
+            if (status != CT_OK) status = complain(s, status, &error);
         }
         ct_name_list_free(&level);
-        level = next;
-        next = (ct_name_list){0};
+        ct_move(&level, &s->next);
     }
     ct_name_list_free(&level);
+    ct_name_list_free(&s->next);
+    sort(s->runs, n_before);
     return status;
 }
 
@@ -93,11 +124,12 @@ ct_status ct_record_find(const char *name, ct_name_list *out) {
     if (stat(name, &what) != 0) return ct_fail(CT_IO, "%s: %s", name, strerror(errno));
     if (!S_ISDIR(what.st_mode)) return ct_name_list_add(out, name);
     int n_before = out->n;
-    CT_TRY(search(name, out));
-    if (out->n == n_before)
-        return ct_fail(CT_IO,
-                       "%s: no run here, nor up to two levels below (a run has a %s and a %s)",
-                       name, ct_record_name(CT_FILE_CONFIG), ct_record_name(CT_FILE_METRICS));
-    qsort(out->name + n_before, (size_t)(out->n - n_before), sizeof *out->name, compare_names);
-    return CT_OK;
+    CT_TRY(find_all(&(search){.runs = out}, name));
+    if (out->n > n_before) return CT_OK;
+    return ct_fail(CT_IO, "%s: no run here, nor up to two levels below (a run has a %s and a %s)",
+                   name, ct_record_name(CT_FILE_CONFIG), ct_record_name(CT_FILE_METRICS));
+}
+
+ct_status ct_record_find_in(const ct_folder *root, ct_name_list *out, ct_name_list *complaints) {
+    return find_all(&(search){.root = root, .runs = out, .complaints = complaints}, root->path);
 }

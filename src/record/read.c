@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "record/checkpoint.h"
 #include "record/record_internal.h"
+#include "schema/schema.h"
 #include "util/memory.h"
 
 bool ct_line_next(const char *text, ct_line *line) {
@@ -61,14 +62,12 @@ static ct_status read_rows(const char *path, const char *text, ct_record *run) {
     return CT_OK;
 }
 
-static ct_status read_metrics(const char *path, ct_record *run) {
-    CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
-    if (strlen((char *)blob.bytes) != blob.n) return ct_fail(CT_IO, "%s: this is not text", path);
+static ct_status read_metrics(const char *path, const ct_blob *blob, ct_record *run) {
+    if (strlen((char *)blob->bytes) != blob->n) return ct_fail(CT_IO, "%s: this is not text", path);
     size_t n_lines = 1;
-    for (size_t k = 0; k < blob.n; k++) n_lines += blob.bytes[k] == '\n';
+    for (size_t k = 0; k < blob->n; k++) n_lines += blob->bytes[k] == '\n';
     CT_TRY(ct_make(&run->epochs, n_lines, path));
-    return read_rows(path, (char *)blob.bytes, run);
+    return read_rows(path, (char *)blob->bytes, run);
 }
 
 double ct_record_last(const ct_record *run, ct_metric_id metric) {
@@ -88,13 +87,13 @@ static ct_status add_option(ct_record *run, const char *path, char *line) {
     ct_record_option *o = &run->options[run->n_options++];
     *o = (ct_record_option){0};
     CT_TRY(ct_make_text(&o->name, ct_trim(line)));
+    const ct_option *known = ct_schema_find(o->name);
+    o->roles = known != NULL ? known->roles : 0;
     return ct_make_text(&o->value, ct_trim(equals + 1));
 }
 
-static ct_status read_options(const char *path, ct_record *run) {
-    CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(ct_file_read(path, 1 << 20, &blob));
-    for (char *at = (char *)blob.bytes; at != NULL;) {
+static ct_status read_options(const char *path, const ct_blob *blob, ct_record *run) {
+    for (char *at = (char *)blob->bytes; at != NULL;) {
         char *end = strchr(at, '\n');
         if (end != NULL) *end = '\0';
         char *line = ct_trim(at);
@@ -112,39 +111,120 @@ const char *ct_record_option_of(const ct_record *run, const char *name) {
 
 /* ---- JSON ---- */
 
-static ct_status read_json(const char *path, ct_json **out) {
+static ct_status read_in(const ct_folder *dir, ct_record_file file, ct_blob *out) {
+    size_t max_bytes = file == CT_FILE_CONFIG ? 1 << 20 : CT_MAX_RECORD_FILE;
+    return ct_folder_read(dir, ct_record_name(file), max_bytes, out);
+}
+
+static ct_status parse_object(const char *path, const ct_blob *blob, ct_json **out) {
+    CT_TRY(ct_json_parse((const char *)blob->bytes, blob->n, path, out));
+    if ((*out)->kind == CT_JSON_OBJECT) return CT_OK;
+    ct_json_free(out);
+    return ct_fail(CT_IO, "%s: this is no object", path);
+}
+
+static ct_status read_object(const ct_folder *dir, ct_record_file file, ct_json **out) {
     CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
-    return ct_json_parse((const char *)blob.bytes, blob.n, path, out);
+    CT_TRY(read_in(dir, file, &blob));
+    return parse_object(ct_record_path(dir->path, file).text, &blob, out);
 }
 
 ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
-    ct_path path = ct_record_path(dir, file);
-    CT_TRY(read_json(path.text, out));
-    if ((*out)->kind == CT_JSON_OBJECT) return CT_OK;
-    ct_json_free(out);
-    return ct_fail(CT_IO, "%s: this is no object", path.text);
+    CT_SCOPED_BY(ct_folder_close, ct_folder) folder = CT_NO_FOLDER;
+    CT_TRY(ct_folder_open(NULL, dir, &folder));
+    return read_object(&folder, file, out);
 }
 
-static ct_status read_summary(const char *path, ct_record *run) {
-    (void)path;
-    return ct_record_read_file(run->path, CT_FILE_SUMMARY, &run->summary);
+static ct_status read_summary(const char *path, const ct_blob *blob, ct_record *run) {
+    return parse_object(path, blob, &run->summary);
 }
 
-static ct_status read_object(const char *path, ct_record *run,
-                             ct_status (*take)(const char *path, const ct_json *object,
-                                               ct_record *run)) {
+static ct_status read_details(const char *path, const ct_blob *blob, ct_record *run,
+                              ct_status (*take)(const char *path, const ct_json *object,
+                                                ct_record *run)) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    CT_TRY(read_json(path, &json));
+    CT_TRY(ct_json_parse((const char *)blob->bytes, blob->n, path, &json));
     return take(path, json, run);
 }
 
-static ct_status read_setting(const char *path, ct_record *run) {
-    return read_object(path, run, ct_record_read_setting);
+static ct_status read_setting(const char *path, const ct_blob *blob, ct_record *run) {
+    return read_details(path, blob, run, ct_record_read_setting);
 }
 
-static ct_status read_evaluation(const char *path, ct_record *run) {
-    return read_object(path, run, ct_record_read_evaluation);
+static ct_status read_evaluation(const char *path, const ct_blob *blob, ct_record *run) {
+    return read_details(path, blob, run, ct_record_read_evaluation);
+}
+
+/* ---- which files there are ---- */
+
+/* The directory of a run, and the one above it. */
+typedef struct run_folders {
+    ct_folder dir, above;
+    ct_path above_path;
+} run_folders;
+
+static void run_folders_close(run_folders *in) {
+    ct_folder_close(&in->dir);
+    ct_folder_close(&in->above);
+}
+
+/* What is sealed has nothing above; and there a path has one spelling, its folder's and names. */
+static ct_status open_folders(const ct_folder *root, const char *path, run_folders *out) {
+    CT_TRY(ct_folder_open(root, path, &out->dir));
+    out->above_path = ct_path_in(root == NULL ? path : "", root == NULL ? ".." : path);
+    char *slash = strrchr(out->above_path.text, '/');
+    if (root != NULL && slash != NULL) *slash = '\0';
+    (void)CT_CATCH(NULL, ct_folder_open(root, out->above_path.text, &out->above));
+    return CT_OK;
+}
+
+static ct_file_stamp stamp_of(const struct stat *what, bool is_dir) {
+    ct_file_stamp stamp = {.device = what->st_dev, .inode = what->st_ino};
+    if (is_dir) return stamp; /* what is in it has stamps of its own */
+    stamp.n_bytes = (uint64_t)what->st_size;
+    stamp.seconds = what->st_ctim.tv_sec;
+    stamp.nanoseconds = what->st_ctim.tv_nsec;
+    return stamp;
+}
+
+static ct_file_stamp stamp_in(const ct_folder *dir, const char *name, bool is_dir) {
+    struct stat what;
+    if (!ct_folder_stat(dir, name, &what)) return (ct_file_stamp){0};
+    bool is_right = is_dir ? S_ISDIR(what.st_mode) : ct_folder_is_file(&what);
+    return is_right ? stamp_of(&what, is_dir) : (ct_file_stamp){0};
+}
+
+static ct_record_stamp look_at(const run_folders *in) {
+    static const ct_record_file read[] = {CT_FILE_CONFIG,     CT_FILE_SETTING,   CT_FILE_METRICS,
+                                          CT_FILE_EVALUATION, CT_FILE_DIVERGED,  CT_FILE_FAILED,
+                                          CT_FILE_SUMMARY,    CT_FILE_CHECKPOINT};
+    ct_record_stamp stamp = {.dir = stamp_in(&in->dir, ".", true),
+                             .above =
+                                 stamp_in(&in->above, ct_record_name(CT_FILE_DIVERGED), false)};
+    for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+        stamp.file[read[k]] =
+            stamp_in(&in->dir, ct_record_name(read[k]), ct_record_is(read[k], CT_FILE_IS_FOLDER));
+    return stamp;
+}
+
+ct_status ct_record_look_at(const ct_folder *root, const char *path, ct_record_stamp *out) {
+    CT_SCOPED_BY(run_folders_close, run_folders) in = {.dir.fd = -1, .above.fd = -1};
+    CT_TRY(open_folders(root, path, &in));
+    *out = look_at(&in);
+    return CT_OK;
+}
+
+static bool has(const ct_record *run, ct_record_file file) {
+    return run->stamp.file[file].inode != 0;
+}
+
+typedef ct_status take_file(const char *path, const ct_blob *blob, ct_record *run);
+
+static ct_status read_part(const run_folders *in, ct_record_file file, take_file *take,
+                           ct_record *run) {
+    CT_SCOPED(ct_blob) blob = {0};
+    CT_TRY(read_in(&in->dir, file, &blob));
+    return take(ct_record_path(in->dir.path, file).text, &blob, run);
 }
 
 /* ---- how it ended ---- */
@@ -156,9 +236,9 @@ static long iteration_in(const char *message) {
     return found != NULL ? strtol(found + sizeof word - 1, NULL, 10) : 0;
 }
 
-static ct_status read_end(const char *dir, ct_record_file file, ct_record_end *out) {
+static ct_status read_end(const ct_folder *dir, ct_record_file file, ct_record_end *out) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    CT_TRY(ct_record_read_file(dir, file, &json));
+    CT_TRY(read_object(dir, file, &json));
     const ct_json *message = ct_json_get(json, "message");
     double iteration = ct_json_number(json, "iteration"), agent = ct_json_number(json, "agent");
     if (message != NULL && message->kind == CT_JSON_STRING)
@@ -180,20 +260,18 @@ static void look_at_losses(const ct_record *run, ct_record_end *out) {
     out->iteration = isfinite(iteration) ? (long)iteration : 0;
 }
 
-static ct_status find_end(const char *dir, ct_record *run, ct_record_end *out) {
-    ct_path parent = ct_path_in(dir, "..");
-    bool has_metrics = ct_record_has(dir, CT_FILE_METRICS);
+static ct_status find_end(const run_folders *in, ct_record *run, ct_record_end *out) {
+    bool has_metrics = has(run, CT_FILE_METRICS);
     *out = (ct_record_end){.state = CT_RECORD_DONE, .agent = -1};
-    if (ct_record_has(dir, CT_FILE_SUMMARY)) return CT_OK;
-    if (ct_record_has(dir, CT_FILE_DIVERGED)) return read_end(dir, CT_FILE_DIVERGED, out);
-    if (ct_record_has(dir, CT_FILE_FAILED)) return read_end(dir, CT_FILE_FAILED, out);
-    bool is_there = has_metrics || ct_record_has(dir, CT_FILE_CONFIG) || ct_checkpoint_exists(dir);
+    if (has(run, CT_FILE_SUMMARY)) return CT_OK;
+    if (has(run, CT_FILE_DIVERGED)) return read_end(&in->dir, CT_FILE_DIVERGED, out);
+    if (has(run, CT_FILE_FAILED)) return read_end(&in->dir, CT_FILE_FAILED, out);
+    bool is_there = has_metrics || has(run, CT_FILE_CONFIG) || has(run, CT_FILE_CHECKPOINT);
     out->state = is_there ? CT_RECORD_BEGUN : CT_RECORD_NONE;
     if (!is_there) return CT_OK;
-    if (ct_record_has(parent.text, CT_FILE_DIVERGED))
-        return read_end(parent.text, CT_FILE_DIVERGED, out);
+    if (run->stamp.above.inode != 0) return read_end(&in->above, CT_FILE_DIVERGED, out);
     if (has_metrics && run->epochs == NULL)
-        CT_TRY(read_metrics(ct_record_path(dir, CT_FILE_METRICS).text, run));
+        CT_TRY(read_part(in, CT_FILE_METRICS, read_metrics, run));
     if (has_metrics) look_at_losses(run, out);
     return CT_OK;
 }
@@ -225,35 +303,55 @@ static uint64_t seed_of_name(const char *path) {
     return strtoull(found, NULL, 10);
 }
 
-static ct_status read_dir(const char *dir, unsigned what, ct_record *run) {
+static ct_status read_dir(const run_folders *in, unsigned what, ct_record *run) {
     static const struct {
         unsigned what;
         ct_record_file file;
-        ct_status (*read)(const char *path, ct_record *run);
+        take_file *take;
     } parts[] = {{CT_READ_OPTIONS, CT_FILE_CONFIG, read_options},
                  {CT_READ_METRICS, CT_FILE_METRICS, read_metrics},
                  {CT_READ_SUMMARY, CT_FILE_SUMMARY, read_summary},
                  {CT_READ_SETTING, CT_FILE_SETTING, read_setting},
                  {CT_READ_EVALUATION, CT_FILE_EVALUATION, read_evaluation}};
+    run->stamp = look_at(in);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        if ((what & parts[k].what) != 0 && ct_record_has(dir, parts[k].file))
-            CT_TRY(parts[k].read(ct_record_path(dir, parts[k].file).text, run));
-    return (what & CT_READ_END) != 0 ? find_end(dir, run, &run->end) : CT_OK;
+        if ((what & parts[k].what) != 0 && has(run, parts[k].file))
+            CT_TRY(read_part(in, parts[k].file, parts[k].take, run));
+    return (what & CT_READ_END) != 0 ? find_end(in, run, &run->end) : CT_OK;
+}
+
+/* A metrics file alone. */
+static ct_status read_file(const char *path, ct_record *run) {
+    struct stat what;
+    CT_SCOPED(ct_blob) blob = {0};
+    if (stat(path, &what) == 0) run->stamp.dir = stamp_of(&what, true);
+    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
+    return read_metrics(path, &blob, run);
+}
+
+static ct_status read_run(const ct_folder *root, const char *path, unsigned what, ct_record *run) {
+    int64_t seed = 0;
+    CT_SCOPED_BY(run_folders_close, run_folders) in = {.dir.fd = -1, .above.fd = -1};
+    CT_TRY(ct_make_text(&run->path, path));
+    run->seed = seed_of_name(path);
+    if (root == NULL && ct_file_exists(path)) return read_file(path, run);
+    CT_TRY(open_folders(root, path, &in));
+    CT_TRY(read_dir(&in, what, run));
+    const char *given = ct_record_option_of(run, "seed");
+    if (given != NULL && ct_parse_i64(given, &seed) && seed >= 0) run->seed = (uint64_t)seed;
+    return CT_OK;
+}
+
+ct_status ct_record_open_in(const ct_folder *root, const char *path, unsigned what,
+                            ct_record *out) {
+    *out = (ct_record){0};
+    ct_status status = read_run(root, path, what, out);
+    if (status != CT_OK) ct_record_free(out);
+    return status;
 }
 
 ct_status ct_record_open(const char *path, unsigned what, ct_record *out) {
-    int64_t seed = 0;
-    *out = (ct_record){.path = ct_strdup(path), .seed = seed_of_name(path)};
-    ct_status status = out->path != NULL ? CT_OK : ct_no_memory(path);
-    if (status == CT_OK && ct_file_exists(path) && !ct_dir_exists(path))
-        status = read_metrics(path, out);
-    else if (status == CT_OK)
-        status = read_dir(path, what, out);
-    if (status != CT_OK) ct_record_free(out);
-    CT_TRY(status);
-    const char *given = ct_record_option_of(out, "seed");
-    if (given != NULL && ct_parse_i64(given, &seed) && seed >= 0) out->seed = (uint64_t)seed;
-    return CT_OK;
+    return ct_record_open_in(NULL, path, what, out);
 }
 
 void ct_record_free(ct_record *run) {

@@ -15,6 +15,7 @@
 
 #include "record/file.h"
 #include "record/metric.h"
+#include "util/folder.h"
 #include "util/json.h"
 
 /* ---- how far it came ---- */
@@ -44,6 +45,7 @@ void ct_record_print_end(const ct_record_end *end, char *out, size_t size);
 
 typedef struct ct_record_option {
     char *name, *value; /* as in config.txt */
+    unsigned roles;     /* what the schema says of it; 0: it does not know it */
 } ct_record_option;
 
 /* A line of metrics.jsonl. */
@@ -61,10 +63,23 @@ enum {
     CT_READ_ALL = 63,
 };
 
+/* Which files were there, and since when as they were: whatever changes a record changes this too.
+ * All 0: none. */
+typedef struct ct_file_stamp {
+    uint64_t device, inode, n_bytes;
+    int64_t seconds, nanoseconds; /* of the last change of the file or of what is known of it */
+} ct_file_stamp;
+typedef struct ct_record_stamp {
+    ct_file_stamp dir;              /* which one, or which metrics file */
+    ct_file_stamp file[CT_N_FILES]; /* those that are read; of checkpoints, which folder */
+    ct_file_stamp above;            /* the folder above says it if all seeds diverged */
+} ct_record_stamp;
+
 /* One run directory, or one metrics file alone. What is missing, or was not to be read, is 0 and
  * NULL. */
 typedef struct ct_record {
-    char *path;                /* as it was opened */
+    char *path; /* as it was opened */
+    ct_record_stamp stamp;
     uint64_t seed;             /* of the options, else of the name; 0 = unknown */
     ct_record_option *options; /* [n_options] as words: other versions had other ones */
     int n_options;
@@ -85,6 +100,10 @@ typedef struct ct_record {
 } ct_record;
 
 ct_status ct_record_open(const char *path, unsigned what, ct_record *out);
+/* The same of a run directory whose path begins with that of an open one (util/folder.h). */
+ct_status ct_record_open_in(const ct_folder *root, const char *path, unsigned what, ct_record *out);
+/* As it would be read now. */
+ct_status ct_record_look_at(const ct_folder *root, const char *path, ct_record_stamp *out);
 void ct_record_free(ct_record *record);
 
 /* The value of an option; NULL if the run has none. */

@@ -5,49 +5,66 @@
 
 #include "report/report_internal.h"
 #include "schema/schema.h"
+#include "util/hash.h"
 #include "util/memory.h"
 
 /* ---- what options are, as the schema says ---- */
 
-static bool has_role(const char *name, unsigned roles) {
-    const ct_option *o = ct_schema_find(name);
-    return o != NULL && (o->roles & roles) != 0;
-}
-
-/* The seed itself, what makes several runs of one, and what does not change the numbers. */
-static bool never_counts(const char *name) {
-    return has_role(name, CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS |
-                              CT_ROLE_SEED);
+/* Not the seed itself, nor what makes several runs of one, nor what does not change the numbers. */
+static bool counts(const ct_record_option *o) {
+    return (o->roles & (CT_ROLE_LOCAL | CT_ROLE_SINGLE | CT_ROLE_UNSAVED | CT_ROLE_WORLDS |
+                        CT_ROLE_SEED)) == 0;
 }
 
 /* What is learnt, by whom and for how long: told wherever groups differ in it. */
-static bool is_of_setting(const char *name) {
-    return has_role(name, CT_ROLE_SETTING);
+static bool is_of_setting(const ct_record_option *o) {
+    return (o->roles & CT_ROLE_SETTING) != 0;
 }
 
 /* What a method's name stands for. */
-static bool is_of_method(const char *name) {
-    return has_role(name, CT_ROLE_METHOD);
+static bool is_of_method(const ct_record_option *o) {
+    return (o->roles & CT_ROLE_METHOD) != 0;
+}
+
+static bool is_of_kin(const ct_record_option *o) {
+    return is_of_setting(o) || is_of_method(o);
 }
 
 /* ---- groups ---- */
 
-static bool has_value(const ct_record *run, const char *name, const char *value) {
-    const char *own = ct_record_option_of(run, name);
-    return own != NULL && strcmp(own, value) == 0;
+/* The run has the other's k-th option, with the same value. Both were written in the same order:
+ * mostly it has the same place. */
+static bool has_same(const ct_record *run, const ct_record *other, int k) {
+    const ct_record_option *o = &other->options[k];
+    bool is_there = k < run->n_options && strcmp(run->options[k].name, o->name) == 0;
+    const char *own = is_there ? run->options[k].value : ct_record_option_of(run, o->name);
+    return own != NULL && strcmp(own, o->value) == 0;
 }
 
-/* Every option that counts is the same in both. */
-static bool same_options(const ct_record *a, const ct_record *b) {
-    int n_more = 0; /* that b has */
-    for (int k = 0; k < b->n_options; k++) n_more += !never_counts(b->options[k].name);
-    for (int k = 0; k < a->n_options; k++) {
-        const ct_record_option *o = &a->options[k];
-        if (never_counts(o->name)) continue;
-        if (!has_value(b, o->name, o->value)) return false;
-        n_more--;
+/* The same value of each of these options, which some of either may lack. */
+static bool same_values(const ct_record *a, const ct_record *b,
+                        bool (*is_one)(const ct_record_option *o)) {
+    for (int k = 0; k < a->n_options; k++)
+        if (is_one(&a->options[k]) && !has_same(b, a, k)) return false;
+    for (int k = 0; k < b->n_options; k++)
+        if (is_one(&b->options[k]) && !has_same(a, b, k)) return false;
+    return true;
+}
+
+bool ct_report_same_method(const ct_record *a, const ct_record *b) {
+    return same_values(a, b, is_of_method);
+}
+
+/* The same for the same values, whatever their order: most runs that differ are told apart by it. */
+static uint64_t key_of(const ct_record *run, bool (*is_one)(const ct_record_option *o)) {
+    uint64_t key = 0;
+    for (int k = 0; k < run->n_options; k++) {
+        const ct_record_option *o = &run->options[k];
+        if (!is_one(o)) continue;
+        uint64_t name = ct_hash(CT_HASH_START, o->name, strlen(o->name) + 1);
+        key += ct_hash(name, o->value, strlen(o->value));
     }
-    return n_more == 0;
+    return key;
 }
 
 /* A run's name without its seed: "runs/ccl/seed-3" is "runs/ccl", "ccl-seed3.jsonl" is "ccl". */
@@ -70,24 +87,25 @@ static bool same_bare_name(const ct_record *a, const ct_record *b) {
     return strcmp(x, y) == 0;
 }
 
-static bool belongs(const ct_report *r, const ct_report_group *g, const ct_record *run) {
-    const ct_record *first = &r->runs[g->runs[0]];
+static bool belongs(const ct_report *r, const ct_report_group *g, const uint64_t *keys, int run) {
+    const ct_record *own = &r->runs[run], *first = &r->runs[g->runs[0]];
+    if (keys[run] != keys[g->runs[0]]) return false;
     for (int k = 0; k < g->n_runs; k++)
-        if (r->runs[g->runs[k]].seed == run->seed) return false;
-    if (run->n_options == 0 || first->n_options == 0)
-        return run->n_options == first->n_options && same_bare_name(run, first);
-    return same_options(run, first);
+        if (r->runs[g->runs[k]].seed == own->seed) return false;
+    if (own->n_options == 0 || first->n_options == 0)
+        return own->n_options == first->n_options && same_bare_name(own, first);
+    return same_values(own, first, counts);
 }
 
-static ct_status add_to_group(ct_report *r, int run) {
+static ct_status add_to_group(ct_report *r, const uint64_t *keys, int run) {
     ct_report_group *g = NULL;
     for (int k = 0; k < r->n_groups && g == NULL; k++)
-        if (belongs(r, &r->groups[k], &r->runs[run])) g = &r->groups[k];
+        if (belongs(r, &r->groups[k], keys, run)) g = &r->groups[k];
     if (g == NULL) {
         g = &r->groups[r->n_groups];
         r->n_groups++;
-        CT_TRY(ct_make(&g->runs, (size_t)r->n_runs, "a group of runs"));
     }
+    CT_TRY(ct_extend(&g->runs, (size_t)g->n_runs, "a group of runs"));
     int at = g->n_runs++;
     for (; at > 0 && r->runs[g->runs[at - 1]].seed > r->runs[run].seed; at--)
         g->runs[at] = g->runs[at - 1];
@@ -95,51 +113,51 @@ static ct_status add_to_group(ct_report *r, int run) {
     return CT_OK;
 }
 
-/* ---- labels ---- */
-
-/* The same value of each of these options, which some of either may lack. */
-static bool same_values(const ct_record *a, const ct_record *b, bool (*is_one)(const char *name)) {
-    for (int pass = 0; pass < 2; pass++) {
-        for (int k = 0; k < a->n_options; k++) {
-            const ct_record_option *o = &a->options[k];
-            if (is_one(o->name) && !has_value(b, o->name, o->value)) return false;
-        }
-        const ct_record *other = a;
-        a = b;
-        b = other;
-    }
-    return true;
-}
-
-bool ct_report_same_method(const ct_record *a, const ct_record *b) {
-    return same_values(a, b, is_of_method);
-}
-
-/* Some other group has another value of this option, and that should be told: settings always,
- * others where method and setting are the same (published lambdas differ from alpha to alpha). So
- * is the device: whoever trained the same seed on two has two groups, as a seed is there once. */
-static bool is_telling(const ct_report *r, int group, const ct_record_option *o) {
-    const ct_record *own = ct_report_first(r, group);
-    if (is_of_method(o->name) || (never_counts(o->name) && strcmp(o->name, "device") != 0))
-        return false;
-    for (int k = 0; k < r->n_groups; k++) {
-        const ct_record *other = ct_report_first(r, k);
-        if (k == group || has_value(other, o->name, o->value)) continue;
-        if (is_of_setting(o->name)) return true;
-        if (ct_report_same_method(own, other) && same_values(own, other, is_of_setting))
-            return true;
-    }
-    return false;
-}
+/* ---- how groups differ ---- */
 
 bool ct_report_is_shared(const ct_report *r, const char *name) {
-    const char *value = ct_record_option_of(ct_report_first(r, 0), name);
-    for (int g = 1; g < r->n_groups; g++) {
-        const char *other = ct_record_option_of(ct_report_first(r, g), name);
-        if ((value == NULL) != (other == NULL)) return false;
-        if (value != NULL && strcmp(value, other) != 0) return false;
-    }
+    for (int k = 0; k < r->differing.n; k++)
+        if (strcmp(r->differing.name[k], name) == 0) return false;
     return true;
+}
+
+static ct_status note_differences(ct_report *r, const ct_record *a, const ct_record *b) {
+    for (int k = 0; k < a->n_options; k++)
+        if (!has_same(b, a, k) && ct_report_is_shared(r, a->options[k].name))
+            CT_TRY(ct_name_list_add(&r->differing, a->options[k].name));
+    return CT_OK;
+}
+
+static ct_status compare_groups(ct_report *r, uint64_t *keys) {
+    const ct_record *first = ct_report_first(r, 0);
+    for (int g = 0; g < r->n_groups; g++) {
+        const ct_record *own = ct_report_first(r, g);
+        CT_TRY(note_differences(r, first, own));
+        CT_TRY(note_differences(r, own, first));
+        keys[g] = key_of(own, is_of_kin);
+        int k = 0;
+        while (k < g && !(keys[k] == keys[g] && same_values(ct_report_first(r, k), own, is_of_kin)))
+            k++;
+        r->groups[g].kin = k;
+    }
+    return CT_OK;
+}
+
+/* ---- labels ---- */
+
+/* Some other group has another value of the k-th option, and that should be told: settings always,
+ * others where method and setting are the same (published lambdas differ from alpha to alpha). So
+ * is the device: whoever trained the same seed on two has two groups, as a seed is there once. */
+static bool is_telling(const ct_report *r, int group, int k) {
+    const ct_record *own = ct_report_first(r, group);
+    const ct_record_option *o = &own->options[k];
+    if (is_of_method(o) || (!counts(o) && strcmp(o->name, "device") != 0)) return false;
+    if (ct_report_is_shared(r, o->name)) return false;
+    if (is_of_setting(o)) return true;
+    for (int g = 0; g < r->n_groups; g++)
+        if (r->groups[g].kin == r->groups[group].kin && !has_same(ct_report_first(r, g), own, k))
+            return true;
+    return false;
 }
 
 static void add_method(const ct_record *run, ct_text *out) {
@@ -171,9 +189,9 @@ ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **o
     if (what & CT_NAME_METHOD) add_method(run, &name);
     for (int k = 0; k < run->n_options; k++) {
         const ct_record_option *o = &run->options[k];
-        bool is_setting = is_of_setting(o->name);
+        bool is_setting = is_of_setting(o);
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
-        if (!is_telling(r, group, o) || !is_worth_telling(run, o)) continue;
+        if (!is_telling(r, group, k) || !is_worth_telling(run, o)) continue;
         ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
                     o->value[0] != '\0' ? o->value : "none");
     }
@@ -210,7 +228,11 @@ static ct_status part_labels(ct_report *r) {
 
 ct_status ct_report_group_runs(ct_report *r) {
     CT_TRY(ct_make(&r->groups, (size_t)r->n_runs, "the groups"));
-    for (int k = 0; k < r->n_runs; k++) CT_TRY(add_to_group(r, k));
+    CT_SCOPED_BLOCK(uint64_t) keys = NULL;
+    CT_TRY(ct_make(&keys, (size_t)r->n_runs, "the groups"));
+    for (int k = 0; k < r->n_runs; k++) keys[k] = key_of(&r->runs[k], counts);
+    for (int k = 0; k < r->n_runs; k++) CT_TRY(add_to_group(r, keys, k));
+    CT_TRY(compare_groups(r, keys));
     for (int k = 0; k < r->n_groups; k++)
         CT_TRY(ct_report_name(r, k, CT_NAME_ALL, &r->groups[k].label));
     return part_labels(r);

@@ -28,14 +28,27 @@ static const char *entity_of(char c) {
     }
 }
 
+/* Characters from here on that are themselves. */
+static size_t plain_length(const char *text) {
+    size_t n = 0;
+    while ((text[n] >= 0x20 && text[n] < 0x7F && entity_of(text[n]) == NULL) || text[n] == '\n' ||
+           text[n] == '\t')
+        n++;
+    return n;
+}
+
 void ct_markup_text(ct_text *out, const char *text) {
     while (*text != '\0') {
+        size_t n_plain = plain_length(text);
+        if (n_plain > 0) ct_text_add(out, "%.*s", (int)n_plain, text);
+        text += n_plain;
+        if (*text == '\0') return;
         size_t n = utf8_length((const unsigned char *)text);
         const char *entity = entity_of(*text);
-        bool is_control = (unsigned char)*text < 0x20 && strchr("\n\t", *text) == NULL;
+        bool is_control = (unsigned char)*text < 0x20 || *text == 0x7F;
         if (entity != NULL)
             ct_text_add(out, "%s", entity);
-        else if (n == 0 || is_control || *text == 0x7F)
+        else if (n == 0 || is_control)
             ct_text_add(out, "\xEF\xBF\xBD");
         else
             ct_text_add(out, "%.*s", (int)n, text);

@@ -384,7 +384,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     add_escaped(out, &title);
     ct_text_add(out, "</h1>\n<p class=\"setting\">");
     add_escaped(out, &setting);
-    ct_text_add(out, "</p></header>\n");
+    ct_text_add(out, "</p></header>\n%s", o->notes != NULL ? o->notes : "");
     if (o->intro != NULL)
         ct_text_add(out, "%s", o->intro);
     else
@@ -405,16 +405,27 @@ ct_status ct_report_body(const ct_report *report, const ct_report_options *optio
     return ct_text_status(out);
 }
 
+/* As a server says it in a header. */
+static void add_policy(ct_text *out) {
+    ct_text_add(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"");
+    ct_report_policy(NULL, "", out);
+    ct_text_add(out, "\"/>\n");
+}
+
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out) {
     CT_SCOPED(ct_text) title = {0};
     add_title(report, options, &title);
-    ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
-                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+    ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
+    if (options->head == NULL) add_policy(out);
+    ct_text_add(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
                      "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
     add_escaped(out, &title);
     ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
                 options->head != NULL ? options->head : "");
-    CT_TRY(ct_report_body(report, options, out));
+    if (options->body != NULL)
+        ct_text_add(out, "%s", options->body);
+    else
+        CT_TRY(ct_report_body(report, options, out));
     ct_text_add(out, "<script>\n%s</script>\n</body></html>\n", ct_report_script);
     return ct_text_status(out);
 }

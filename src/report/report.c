@@ -3,31 +3,39 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "report/report_internal.h"
 #include "util/memory.h"
 
 /* A run named twice, perhaps by different paths, counts once. */
-static bool is_known(const ct_report *r, const char *path) {
-    struct stat x, y;
-    for (int k = 0; k < r->n_runs; k++) {
-        bool is_same = stat(path, &x) == 0 && stat(r->runs[k].path, &y) == 0 &&
-                       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-        if (is_same) return true;
-    }
+static bool is_known(const ct_report *r, const ct_record *run) {
+    for (int k = 0; k < r->n_runs; k++)
+        if (memcmp(&r->runs[k].stamp.dir, &run->stamp.dir, sizeof run->stamp.dir) == 0) return true;
     return false;
 }
 
 static ct_status load(const ct_name_list *paths, ct_report *out) {
     CT_TRY(ct_make(&out->runs, (size_t)paths->n, "the runs"));
     for (int k = 0; k < paths->n; k++) {
-        if (is_known(out, paths->name[k])) continue;
-        CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, &out->runs[out->n_runs]));
-        out->n_runs++;
+        ct_record *run = &out->runs[out->n_runs];
+        CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, run));
+        if (is_known(out, run))
+            ct_record_free(run);
+        else
+            out->n_runs++;
     }
     CT_TRY(ct_report_group_runs(out));
     return ct_report_part(out);
+}
+
+ct_status ct_report_lend(const ct_record *const *runs, int n_runs, ct_report *out) {
+    *out = (ct_report){.is_lent = true};
+    ct_status status = ct_make(&out->runs, (size_t)n_runs, "the runs");
+    for (int k = 0; k < n_runs && status == CT_OK; k++) out->runs[out->n_runs++] = *runs[k];
+    if (status == CT_OK) status = ct_report_group_runs(out);
+    if (status == CT_OK) status = ct_report_part(out);
+    if (status != CT_OK) ct_report_free(out);
+    return status;
 }
 
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) {
@@ -42,7 +50,7 @@ ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) 
 }
 
 void ct_report_free(ct_report *r) {
-    for (int k = 0; k < r->n_runs; k++) ct_record_free(&r->runs[k]);
+    for (int k = 0; k < r->n_runs && !r->is_lent; k++) ct_record_free(&r->runs[k]);
     for (int k = 0; k < r->n_groups; k++) {
         ct_free(r->groups[k].label);
         ct_free(r->groups[k].name);
@@ -52,6 +60,7 @@ void ct_report_free(ct_report *r) {
         ct_free(r->facets[k].label);
         ct_free(r->facets[k].groups);
     }
+    ct_name_list_free(&r->differing);
     ct_free(r->facets);
     ct_free(r->runs);
     ct_free(r->groups);

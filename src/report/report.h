@@ -26,6 +26,7 @@ typedef struct ct_report_group {
     int style;   /* of its curve; the same name has the same one in every facet */
     int *runs;   /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
+    int kin; /* the first group with the same method and setting */
 } ct_report_group;
 
 /* Groups whose curves stand in the same charts: all, or of many groups those of one setting. */
@@ -38,6 +39,8 @@ typedef struct ct_report_facet {
 typedef struct ct_report {
     ct_record *runs;
     int n_runs;
+    bool is_lent;           /* what the runs point to is someone else's */
+    ct_name_list differing; /* options that are not the same in all groups */
     ct_report_group *groups;
     int n_groups;
     ct_report_facet *facets;
@@ -49,6 +52,8 @@ typedef struct ct_report {
  * being written is left out; anything else that cannot be read is CT_IO and names the file and the
  * line. Nothing there at all: CT_IO. */
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out);
+/* Of records that someone has read and keeps longer than the report. */
+ct_status ct_report_lend(const ct_record *const *runs, int n_runs, ct_report *out);
 void ct_report_free(ct_report *report);
 
 /* Mean and sample deviation over a group's runs of that; deviation NaN for less than two. */
@@ -67,7 +72,10 @@ typedef struct ct_figure_wishes {
 
 typedef struct ct_report_options {
     const char *title; /* NULL: made of what is run */
-    const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL */
+    const char *head;  /* HTML to put at the end of <head>, as it is (a server's script); or NULL:
+                          the page stands alone, and its policy is in it */
+    const char *notes; /* HTML to put below the heading, as it is; or NULL */
+    const char *body;  /* what ct_report_body has made of all this already; or NULL */
     const char *intro; /* HTML to put in the place of cards, as it is (a study's table); or NULL */
     ct_figure_wishes figures;
 } ct_report_options;
@@ -75,8 +83,11 @@ typedef struct ct_report_options {
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out);
 ct_status ct_report_body(const ct_report *report, const ct_report_options *options, ct_text *out);
 
-/* page.css, for other pages that should look the same. */
-extern const char ct_report_css[];
+/* page.css, for other pages that should look the same, and page.js. */
+extern const char ct_report_css[], ct_report_script[];
+/* The Content-Security-Policy of pages whose inline style is page.css and whose scripts are page.js
+ * and perhaps another, each after a line's end; more: "; name value" and so on. */
+void ct_report_policy(const char *script, const char *more, ct_text *out);
 
 /* Figures, as the page has them: ids are stable, see docs/REPORTS.md. */
 typedef struct ct_figure {

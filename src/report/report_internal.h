@@ -31,7 +31,4 @@ ct_status ct_report_part(ct_report *report);
 void ct_report_add_options(const ct_report *report, ct_text *out);
 void ct_report_add_commands(const ct_report *report, ct_text *out);
 
-/* ---- page.js, built in ---- */
-extern const char ct_report_script[];
-
 #endif

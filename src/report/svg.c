@@ -23,14 +23,21 @@ static const char *const shapes[CT_N_COLOURS] = {
     "M0,-4.6L1.3,-1.5L4.4,-1.4L2,0.6L2.8,3.7L0,2L-2.8,3.7L-2,0.6L-4.4,-1.4L-1.3,-1.5z",
 };
 
+/* A page's policy allows no style but its own: it has classes for the digits of a width. What is
+ * wider than a page is as wide as that. */
+static void add_width(ct_text *out, double width) {
+    int w = (int)fmin(1199, fmax(100, round(width)));
+    ct_text_add(out, " h%d t%d u%d", w / 100, w / 10 % 10, w % 10);
+}
+
 void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height) {
+    ct_text_add(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure", id);
+    add_width(out, width);
     ct_text_add(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure\" role=\"img\" "
-                "viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-                "style=\"--natural:%.0fpx;max-width:%.0fpx\" "
+                "\" role=\"img\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
                 "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
                 "<title>",
-                id, width, height, width, height, width, 1.25 * width);
+                width, height, width, height);
     ct_markup_text(out, title);
     ct_text_add(out,
                 "</title>\n<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n",

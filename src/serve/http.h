@@ -10,7 +10,6 @@
 typedef struct ct_http_request {
     const char *path; /* decoded, begins with '/' */
     int n_fields;     /* of the query, in its order; who asks with more is refused */
-    bool has_more;
     struct {
         const char *name, *value;
     } fields[CT_HTTP_MAX_FIELDS];
@@ -25,13 +24,25 @@ typedef struct ct_http_answer {
 /* Runs in the server's one thread. */
 typedef void ct_http_handler(void *context, const ct_http_request *request, ct_http_answer *answer);
 
+typedef struct ct_http_options {
+    const char *address; /* numeric */
+    int port;            /* 0 takes a free one */
+    ct_http_handler *handler;
+    void *context;
+    const char *policy; /* the Content-Security-Policy of every answer */
+    double ask_seconds; /* for a whole request, however slowly it drips in; 0: ten */
+    size_t max_pending; /* bytes of answers that nobody has fetched yet; 0: 256 MiB */
+} ct_http_options;
+
 typedef struct ct_http ct_http;
 
-/* Listens on a numeric address; port 0 takes a free one. Bound to a single address, it answers only
- * requests that name that address or localhost as their host, so that no foreign page can reach it
- * under a name of its own. */
-ct_status ct_http_open(const char *address, int port, ct_http_handler *handler, void *context,
-                       ct_http **out);
+/* Bound to a single address, it answers only requests that name that address or localhost as their
+ * host, so that no foreign page can reach it under a name of its own.
+ *
+ * Nobody is shut out by others who are slow, be it from the same address: whoever does not get a
+ * request out in time is cut off, and where there are too many connections, or too much that nobody
+ * fetches, the one that has been waiting longest makes room for the newest. */
+ct_status ct_http_open(const ct_http_options *options, ct_http **out);
 /* What the server sends as ETag of this body. */
 void ct_http_tag(const ct_text *body, char *out, size_t size);
 int ct_http_port(const ct_http *http);

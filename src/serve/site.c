@@ -1,81 +1,109 @@
 #include "serve/site.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/markup.h"
 #include "report/report.h"
 #include "serve/http.h"
+#include "serve/shelf.h"
+#include "util/hash.h"
 #include "util/memory.h"
 
 extern const char ct_serve_script[]; /* live.js */
 
+/* A page as it was made last; its key is made of all that it shows. */
+typedef struct kept_page {
+    uint64_t key;
+    ct_text body;
+} kept_page;
+#define N_KEPT   8
+#define MAX_KEPT ((size_t)32 << 20) /* bytes; a longer page is made every time */
+
 struct ct_site {
     ct_http *http;
-    char *dir;
-    char real[PATH_MAX]; /* where it is, links resolved */
+    ct_shelf shelf;
+    kept_page kept[N_KEPT];
+    int next_kept; /* to be replaced */
 };
 
 /* ---- the runs there are ---- */
 
-/* A run below the directory, not behind a link that leaves it. */
-static bool is_inside(const ct_site *site, const char *path) {
-    char real[PATH_MAX];
-    size_t n = strlen(site->real);
-    return realpath(path, real) != NULL && strncmp(real, site->real, n) == 0 &&
-           (real[n] == '/' || real[n] == '\0' || strcmp(site->real, "/") == 0);
+/* What a run is called here: its path below the directory. */
+static const char *name_of(const ct_site *site, const char *path) {
+    return ct_folder_name(&(ct_folder){.path = site->shelf.dir}, path);
 }
 
-static ct_status find_runs(const ct_site *site, ct_name_list *out) {
-    CT_SCOPED(ct_name_list) all = {0};
-    CT_TRY(ct_record_find(site->dir, &all));
-    for (int k = 0; k < all.n; k++)
-        if (is_inside(site, all.name[k])) CT_TRY(ct_name_list_add(out, all.name[k]));
+static int compare_words(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names that are asked for, sorted: a field has one a line. */
+static ct_status list_asked(const ct_http_request *request, bool *is_named, ct_name_list *out) {
+    for (int k = 0; k < request->n_fields; k++) {
+        if (strcmp(request->fields[k].name, "run") != 0) continue;
+        *is_named = true;
+        CT_SCOPED(ct_blob) lines = {.n = strlen(request->fields[k].value)};
+        CT_TRY(ct_make_copy(&lines.bytes, (const uint8_t *)request->fields[k].value, lines.n + 1,
+                            "the names"));
+        ct_lines each = ct_blob_lines(&lines);
+        for (char *name; (name = ct_lines_next(&each)) != NULL;)
+            CT_TRY(ct_name_list_add(out, name));
+    }
+    if (out->n > 0) qsort(out->name, (size_t)out->n, sizeof *out->name, compare_words);
     return CT_OK;
 }
 
-/* What a run is called here: its path below the directory. */
-static const char *name_of(const ct_site *site, const char *path) {
-    size_t n = strlen(site->dir);
-    if (strncmp(path, site->dir, n) != 0) return path;
-    path += n;
-    while (*path == '/') path++;
-    return *path != '\0' ? path : ".";
+/* Runs that a page is about. */
+typedef struct selection {
+    const ct_record **runs; /* [n] */
+    int n;
+    uint64_t key;       /* of them, of what is complained about, and of what was asked */
+    ct_text complaints; /* about those among them that cannot be shown, as paragraphs */
+} selection;
+
+static void selection_free(selection *s) {
+    ct_free(s->runs);
+    ct_text_free(&s->complaints);
 }
 
-/* `name` is a line of `lines`. */
-static bool has_line(const char *lines, const char *name) {
-    size_t n = strlen(name);
-    for (const char *at = lines; at != NULL; at = strchr(at, '\n')) {
-        if (*at == '\n') at++;
-        if (strncmp(at, name, n) == 0 && (at[n] == '\n' || at[n] == '\0')) return true;
-        if (*at == '\0') return false;
-    }
-    return false;
+static void add_key(selection *s, const void *bytes, size_t n) {
+    s->key = ct_hash(ct_hash_number(s->key, n), bytes, n);
 }
 
-/* Without a field `run`, every run is asked for. A field has one name a line. */
-static bool is_asked_for(const ct_http_request *request, const char *name) {
+static void complain(selection *s, const char *sentence) {
+    ct_markup_wrap(&s->complaints, "<p class=\"note\">", sentence, "</p>\n");
+    add_key(s, sentence, strlen(sentence));
+}
+
+/* Without a field `run`, every run is asked for. */
+static ct_status select_runs(ct_site *site, const ct_http_request *request, selection *out) {
+    CT_SCOPED(ct_name_list) asked = {0};
     bool is_named = false;
-    for (int k = 0; k < request->n_fields; k++) {
-        if (strcmp(request->fields[k].name, "run") != 0) continue;
-        if (has_line(request->fields[k].value, name)) return true;
-        is_named = true;
+    out->key = ct_hash(CT_HASH_START, request->path, strlen(request->path));
+    CT_TRY(list_asked(request, &is_named, &asked));
+    CT_TRY(ct_shelf_refresh(&site->shelf));
+    const ct_shelf *shelf = &site->shelf;
+    CT_TRY(ct_make(&out->runs, (size_t)shelf->n, "the runs"));
+    for (int k = 0; k < shelf->n; k++) {
+        const ct_shelf_run *run = &shelf->runs[k];
+        const char *name = name_of(site, run->path);
+        if (is_named && (asked.n == 0 || bsearch(&name, asked.name, (size_t)asked.n,
+                                                 sizeof *asked.name, compare_words) == NULL))
+            continue;
+        add_key(out, run->path, strlen(run->path));
+        add_key(out, &run->stamp, sizeof run->stamp);
+        if (run->complaint != NULL)
+            complain(out, run->complaint);
+        else
+            out->runs[out->n++] = &run->record;
     }
-    return !is_named;
-}
-
-static ct_status load_asked(const ct_site *site, const ct_http_request *request, ct_report *out) {
-    CT_SCOPED(ct_name_list) runs = {0}, asked = {0};
-    CT_TRY(find_runs(site, &runs));
-    for (int k = 0; k < runs.n; k++)
-        if (is_asked_for(request, name_of(site, runs.name[k])))
-            CT_TRY(ct_name_list_add(&asked, runs.name[k]));
-    if (asked.n == 0) return ct_fail(CT_IO, "there are no such runs");
-    return ct_report_load((const char *const *)asked.name, asked.n, out);
+    for (int k = 0; k < shelf->complaints.n && !is_named; k++)
+        complain(out, shelf->complaints.name[k]);
+    for (int k = 0; k < request->n_fields; k++)
+        add_key(out, request->fields[k].value, strlen(request->fields[k].value));
+    return ct_text_status(&out->complaints);
 }
 
 /* ---- pages ---- */
@@ -111,23 +139,23 @@ static void add_script(const char *from, const ct_http_request *request, const c
     ct_text_add(out, "\">\n%s</script>\n<link rel=\"icon\" href=\"data:,\"/>\n", ct_serve_script);
 }
 
-static ct_status add_report(const ct_http_request *request, const ct_report *report, bool is_whole,
-                            ct_text *out) {
-    ct_report_options options = {0};
-    if (!is_whole) return ct_report_body(report, &options, out);
+static ct_status show_report(const ct_site *site, const ct_http_request *request,
+                             const selection *runs, bool is_whole, ct_text *out) {
+    CT_SCOPED(ct_report) report = {0};
+    ct_report_options options = {.notes = runs->complaints.chars};
+    (void)site;
+    if (runs->n == 0 && runs->complaints.n > 0)
+        return ct_fail(CT_IO, "these runs cannot be shown; the list says why");
+    if (runs->n == 0) return ct_fail(CT_IO, "there are no such runs");
+    CT_TRY(ct_report_lend(runs->runs, runs->n, &report));
+    if (!is_whole) return ct_report_body(&report, &options, out);
     CT_SCOPED(ct_text) body = {0}, head = {0};
-    CT_TRY(ct_report_body(report, &options, &body));
+    CT_TRY(ct_report_body(&report, &options, &body));
     add_script("/body", request, &body, &head);
     CT_TRY(ct_text_status(&head));
     options.head = head.chars;
-    return ct_report_page(report, &options, out);
-}
-
-static ct_status show_report(const ct_site *site, const ct_http_request *request, bool is_whole,
-                             ct_text *out) {
-    CT_SCOPED(ct_report) report = {0};
-    CT_TRY(load_asked(site, request, &report));
-    return add_report(request, &report, is_whole, out);
+    options.body = body.chars;
+    return ct_report_page(&report, &options, out);
 }
 
 /* ---- the list ---- */
@@ -174,26 +202,10 @@ static void add_group(const ct_site *site, const ct_report *r, const ct_report_g
     ct_text_free(&names);
 }
 
-/* Runs that cannot be read are named with the reason; the others are listed all the same. */
-static ct_status load_readable(const ct_name_list *runs, ct_report *out, ct_text *complaints) {
-    CT_SCOPED(ct_name_list) good = {0};
-    for (int k = 0; k < runs->n; k++) {
-        CT_SCOPED(ct_report) one = {0};
-        const char *name = runs->name[k];
-        ct_error error;
-        if (CT_CATCH(&error, ct_report_load(&name, 1, &one)) == CT_OK) {
-            CT_TRY(ct_name_list_add(&good, name));
-        } else {
-            ct_markup_wrap(complaints, "<p class=\"note\">", error.text, "</p>\n");
-        }
-    }
-    return good.n > 0 ? ct_report_load((const char *const *)good.name, good.n, out) : CT_OK;
-}
-
 static void add_list(const ct_site *site, const ct_report *r, const ct_text *complaints,
                      ct_text *out) {
     ct_markup_wrap(out, "<main id=\"list\">\n<header><h1>Runs</h1>\n<p class=\"setting\">",
-                   site->dir, "</p></header>\n");
+                   site->shelf.dir, "</p></header>\n");
     if (r->n_groups == 0) {
         ct_text_add(out, "<p>None yet: crosstalk train --out here/name begins one.</p>\n");
     } else {
@@ -208,46 +220,68 @@ static void add_list(const ct_site *site, const ct_report *r, const ct_text *com
     ct_text_add(out, "%s</main>\n", complaints->chars != NULL ? complaints->chars : "");
 }
 
-static ct_status make_list(const ct_site *site, ct_text *out) {
-    CT_SCOPED(ct_name_list) runs = {0};
+/* A directory without a run is not wrong: one may begin any time. */
+static ct_status show_list(const ct_site *site, const ct_http_request *request,
+                           const selection *runs, bool is_whole, ct_text *out) {
     CT_SCOPED(ct_report) report = {0};
-    CT_SCOPED(ct_text) complaints = {0};
-    /* A directory without a run is not wrong: one may begin any time. */
-    (void)CT_CATCH(NULL, find_runs(site, &runs));
-    CT_TRY(load_readable(&runs, &report, &complaints));
-    add_list(site, &report, &complaints, out);
-    return ct_text_status(&complaints);
-}
-
-static ct_status show_list(const ct_site *site, const ct_http_request *request, bool is_whole,
-                           ct_text *out) {
-    if (!is_whole) return make_list(site, out);
-    ct_text list = {0};
-    ct_status status = make_list(site, &list);
+    CT_SCOPED(ct_text) list = {0};
+    if (runs->n > 0) CT_TRY(ct_report_lend(runs->runs, runs->n, &report));
+    add_list(site, &report, &runs->complaints, is_whole ? &list : out);
+    if (!is_whole) return CT_OK;
+    CT_TRY(ct_text_status(&list));
     ct_text_add(out,
                 "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n<meta "
                 "name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>"
                 "crosstalk</title>\n<style>\n%s</style>\n",
                 ct_report_css);
     add_script("/list", request, &list, out);
-    ct_text_add(out, "</head>\n<body>\n%s</body></html>\n", list.chars != NULL ? list.chars : "");
-    ct_text_free(&list);
-    return status;
+    ct_text_add(out, "</head>\n<body>\n%s</body></html>\n", list.chars);
+    return CT_OK;
 }
 
 /* ---- answers ---- */
 
-static const struct {
+typedef struct page {
     const char *path;
-    ct_status (*show)(const ct_site *site, const ct_http_request *request, bool is_whole,
-                      ct_text *out);
-    bool is_whole;
-} pages[] = {
-    {"/", show_list, true},
-    {"/list", show_list, false},
-    {"/report", show_report, true},
-    {"/body", show_report, false},
+    ct_status (*show)(const ct_site *site, const ct_http_request *request, const selection *runs,
+                      bool is_whole, ct_text *out);
+    bool is_whole, is_of_all; /* with its head; about all runs, whatever was asked */
+} page;
+
+static const page pages[] = {
+    {"/", show_list, true, true},
+    {"/list", show_list, false, true},
+    {"/report", show_report, true, false},
+    {"/body", show_report, false, false},
 };
+
+static void keep(ct_site *site, uint64_t key, const ct_text *body) {
+    kept_page *kept = &site->kept[site->next_kept];
+    if (body->n > MAX_KEPT || body->failed) return;
+    ct_text_free(&kept->body);
+    kept->key = key;
+    ct_text_add(&kept->body, "%s", body->chars);
+    if (kept->body.failed) ct_text_free(&kept->body);
+    site->next_kept = (site->next_kept + 1) % N_KEPT;
+}
+
+/* A page is made anew when something in it has changed. */
+static ct_status show(ct_site *site, const page *p, const ct_http_request *request, ct_text *out) {
+    CT_SCOPED(selection) runs = {0};
+    const ct_http_request of_all = {.path = p->path};
+    if (p->is_of_all) request = &of_all;
+    CT_TRY(select_runs(site, request, &runs));
+    for (int k = 0; k < N_KEPT; k++) {
+        const kept_page *kept = &site->kept[k];
+        if (kept->body.chars == NULL || kept->key != runs.key) continue;
+        ct_text_add(out, "%s", kept->body.chars);
+        return CT_OK;
+    }
+    CT_TRY(p->show(site, request, &runs, p->is_whole, out));
+    CT_TRY(ct_text_status(out));
+    keep(site, runs.key, out);
+    return CT_OK;
+}
 
 static void answer_failed(ct_http_answer *answer, const char *words) {
     ct_text_free(&answer->body);
@@ -260,20 +294,33 @@ static void handle(void *context, const ct_http_request *request, ct_http_answer
     for (size_t k = 0; k < sizeof pages / sizeof *pages; k++) {
         if (strcmp(pages[k].path, request->path) != 0) continue;
         ct_error error;
-        if (CT_CATCH(&error, pages[k].show(context, request, pages[k].is_whole, &answer->body)))
+        if (CT_CATCH(&error, show(context, &pages[k], request, &answer->body)))
             answer_failed(answer, error.text);
         return;
     }
     answer_failed(answer, "there is no such page");
 }
 
+static ct_status open_site(const char *dir, const char *address, int port, ct_site *site) {
+    CT_SCOPED(ct_text) policy = {0};
+    ct_report_policy(ct_serve_script,
+                     "; img-src data:; connect-src 'self'; form-action 'self'; "
+                     "frame-ancestors 'none'",
+                     &policy);
+    CT_TRY(ct_text_status(&policy));
+    CT_TRY(ct_shelf_open(dir, &site->shelf));
+    ct_http_options options = {.address = address,
+                               .port = port,
+                               .handler = handle,
+                               .context = site,
+                               .policy = policy.chars};
+    return ct_http_open(&options, &site->http);
+}
+
 ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
     ct_site *site = ct_new(ct_site, 1);
     if (site == NULL) return ct_fail(CT_NOMEM, "no memory for the server");
-    site->dir = ct_strdup(dir);
-    ct_status status = site->dir != NULL && realpath(dir, site->real) != NULL
-                           ? ct_http_open(address, port, handle, site, &site->http)
-                           : ct_fail(CT_IO, "%s: cannot be opened", dir);
+    ct_status status = open_site(dir, address, port, site);
     *out = site;
     if (status != CT_OK) ct_site_close(out);
     return status;
@@ -286,7 +333,8 @@ int ct_site_port(const ct_site *site) {
 void ct_site_close(ct_site **site) {
     if (*site == NULL) return;
     ct_http_close(&(*site)->http);
-    ct_free((*site)->dir);
+    ct_shelf_free(&(*site)->shelf);
+    for (int k = 0; k < N_KEPT; k++) ct_text_free(&(*site)->kept[k].body);
     ct_free(*site);
     *site = NULL;
 }

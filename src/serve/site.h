@@ -3,7 +3,7 @@
  *   /report?run=A&run=B      the report of these runs (of all, without a name)
  *   /body?run=A&run=B        its <main> alone, which an open page fetches every other second
  * A run is named by its path below the directory, and only a name that the list has is looked for:
- * no path is ever made of what was asked. */
+ * no path is ever made of what was asked. Links below the directory are not followed (shelf.h). */
 #ifndef CT_SERVE_SITE_H
 #define CT_SERVE_SITE_H
 

@@ -98,6 +98,10 @@ ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out) {
     /* a pipe must not make us wait */
     CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return ct_file_failed(path);
+    return ct_fd_read(fd, path, max_bytes, out);
+}
+
+ct_status ct_fd_read(int fd, const char *path, size_t max_bytes, ct_blob *out) {
     CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(read_open_file(fd, path, max_bytes, &blob));
     ct_move(out, &blob);

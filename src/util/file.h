@@ -19,6 +19,8 @@ typedef struct ct_blob {
  * one is refused). Fails with CT_IO if it is missing, unreadable, no plain file, or larger
  * (unpacked) than `max_bytes`. */
 ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out);
+/* The same of a file that is open (with O_NONBLOCK: a pipe must not make us wait). */
+ct_status ct_fd_read(int fd, const char *path, size_t max_bytes, ct_blob *out);
 void ct_blob_free(ct_blob *blob);
 /* Its lines, which change it. */
 ct_lines ct_blob_lines(const ct_blob *blob);

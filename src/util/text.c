@@ -31,13 +31,14 @@ void ct_text_add(ct_text *text, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    if (n < 0 || !reserve(text, (size_t)n)) {
-        text->failed = true;
-    } else {
+    size_t room = text->capacity - text->n; /* mostly it fits, and is done */
+    int n = vsnprintf(room > 0 ? text->chars + text->n : NULL, room, format, args);
+    bool has_room = n >= 0 && ((size_t)n < room || reserve(text, (size_t)n));
+    if (has_room && (size_t)n >= room)
         vsnprintf(text->chars + text->n, (size_t)n + 1, format, again);
-        text->n += (size_t)n;
-    }
+    if (has_room) text->n += (size_t)n;
+    if (!has_room && room > 0) text->chars[text->n] = '\0';
+    text->failed = !has_room;
     va_end(again);
     va_end(args);
 }
