@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The next definitions, without dlsym, which itself allocates: AddressSanitizer's, or libc's. */
@@ -151,9 +152,17 @@ FILE *fdopen(int fd, const char *mode) {
     FORWARD(fdopen, fd, mode);
 }
 
+/* It finds out first that there is no such directory. */
 DIR *opendir(const char *path) {
-    if (starves(BY_PROGRAM)) return NULL;
+    struct stat info;
+    bool is_there = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (starves(is_there && BY_PROGRAM)) return NULL;
     FORWARD(opendir, path);
+}
+
+DIR *fdopendir(int fd) {
+    if (starves(BY_PROGRAM)) return NULL;
+    FORWARD(fdopendir, fd);
 }
 
 FTS *fts_open(char *const *paths, int options, int (*compare)(const FTSENT **, const FTSENT **)) {
