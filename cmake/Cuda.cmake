@@ -33,8 +33,9 @@ if(ct_use_cuda)
   # out on purpose what it cannot do.
   add_library(ct_cuda_kernels OBJECT ${CT_CUDA_KERNELS})
   target_include_directories(ct_cuda_kernels PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  list(JOIN CT_HARDENING "," hardening)
   target_compile_options(ct_cuda_kernels PRIVATE -O3 -lineinfo
-                         -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
+                         -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,${hardening})
   set_target_properties(ct_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   set_target_properties(ct_cuda_kernels crosstalk_core PROPERTIES
                         CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")

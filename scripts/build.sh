@@ -1,5 +1,6 @@
 #!/bin/sh
-# scripts/build.sh [release|debug]: configures and builds a preset, in build/ or build-debug/.
+# scripts/build.sh [release|debug|thread]: configures and builds a preset, in build/, build-debug/ or
+# build-thread/.
 # Quiet; what the tools said is shown when they fail. Configures afresh where the tree was moved.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -7,8 +8,9 @@ preset=${1:-release}
 case $preset in
 release) build=$root/build ;;
 debug) build=$root/build-debug ;;
+thread) build=$root/build-thread ;;
 *)
-    echo "usage: scripts/build.sh [release|debug]" >&2
+    echo "usage: scripts/build.sh [release|debug|thread]" >&2
     exit 2
     ;;
 esac

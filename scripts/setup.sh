@@ -75,6 +75,7 @@ look() {
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
+        have openssl || optional="$optional openssl"
     fi
 }
 

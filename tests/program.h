@@ -30,11 +30,11 @@ static struct {
     char command[4096];
 } said;
 
-/* Where the program's standard output goes, the most bytes it may write to a file, and the seconds
- * it may take (0: any). */
+/* Where the program's standard output goes, the most bytes it may write to a file, and the most
+ * addresses it may use (0: any). */
 static const char *output_path = ".out";
-static size_t file_limit;
-static unsigned time_limit_s;
+static size_t file_limit, memory_limit;
+static unsigned patience_s; /* then it is killed: it waits for what will never come; 0: for ever */
 
 static char folder[] = "/tmp/crosstalk-test-XXXXXX";
 
@@ -57,7 +57,9 @@ static inline void start(char **args) {
     struct rlimit limit = {.rlim_cur = file_limit, .rlim_max = file_limit};
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the limit fails instead */
     if (file_limit > 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(97);
-    alarm(time_limit_s);
+    limit = (struct rlimit){.rlim_cur = memory_limit, .rlim_max = memory_limit};
+    if (memory_limit > 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(97);
+    alarm(patience_s);
     execv(CT_PROGRAM, args);
     _exit(98);
 }

@@ -80,9 +80,7 @@ static inline const char *with(const char *a, const char *b) {
 /* A file's content, without what a clock has written. */
 static inline ct_blob content(const char *dir, const char *name) {
     ct_blob blob = {0};
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (ct_file_read(path, 1 << 28, &blob) != CT_OK) return (ct_blob){0};
+    if (ct_file_read(ct_path_in(dir, name).text, 1 << 28, &blob) != CT_OK) return (ct_blob){0};
     for (char *at = strstr((char *)blob.bytes, "\"seconds\""); at != NULL;
          at = strstr(at + 1, "\"seconds\"")) {
         size_t n = strcspn(at, ",}");
@@ -108,6 +106,19 @@ static inline bool same_file(const char *a, const char *b, const char *name) {
 static inline bool same_results(const char *a, const char *b) {
     return same_file(a, b, "metrics.jsonl") && same_file(a, b, "evaluation.json") &&
            same_file(a, b, "consensus.safetensors") && same_file(a, b, "agents.safetensors");
+}
+
+static inline bool is_finished(const char *dir) {
+    bool finished = false;
+    return CT_CATCH(NULL, ct_record_is_finished(dir, &finished)) == CT_OK && finished;
+}
+
+/* Of this process, and those it starts. */
+static inline void limit_file_size(rlim_t n) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = n;
+    setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 static inline void sleep_ms(double ms) {

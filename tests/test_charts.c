@@ -1,10 +1,13 @@
 /* Axes, lettering, and where things are drawn. */
+#include <float.h>
+
 #include "markup.h"
 #include "report/axis.h"
 #include "report/markup.h"
 #include "report/network.h"
 #include "report/plot.h"
 #include "report/table_chart.h"
+#include "util/memory.h"
 
 static void ticks_are_round_and_cover_the_values(void) {
     static const struct {
@@ -63,6 +66,65 @@ static void one_value_and_none_still_make_an_axis(void) {
         }
     ct_axis_fit(INFINITY, -INFINITY, CT_UNIT_SHARE, false, 5, &a);
     CHECK(a.from < a.to && a.n_ticks >= 2);
+}
+
+static bool is_lettered(const char *text) {
+    return text[0] != '\0' && strstr(text, "nan") == NULL && strstr(text, "inf") == NULL;
+}
+
+/* Ends, ticks, places and letters of an axis are numbers, whatever the values are. */
+static void check_axis(double low, double high, ct_unit unit, bool may_be_log) {
+    const double places[] = {low, high, 0, 1.7e308, -1.7e308, 5e-324, NAN, INFINITY, -INFINITY};
+    ct_axis a;
+    char text[32];
+    ct_axis_fit(low, high, unit, may_be_log, 5, &a);
+    if (isfinite(low) && isfinite(high)) ct_axis_tighten(&a, low, high);
+    bool ok = isfinite(a.from) && isfinite(a.to) && a.from < a.to && isfinite(a.to - a.from) &&
+              a.n_ticks >= 2 && a.n_ticks <= CT_MAX_TICKS;
+    for (int k = 0; k < a.n_ticks && ok; k++) {
+        ct_axis_letter(&a, a.tick[k], text, sizeof text);
+        ok = isfinite(a.tick[k]) && (k == 0 || a.tick[k] > a.tick[k - 1]) && is_lettered(text);
+    }
+    for (size_t k = 0; k < sizeof places / sizeof *places && ok; k++) {
+        double place = ct_axis_place(&a, places[k]);
+        ct_unit_print(unit, places[k], text, sizeof text);
+        ok = place >= 0 && place <= 1 && is_lettered(text);
+    }
+    if (!ok) printf("    no axis from %g to %g, unit %d, log %d\n", low, high, unit, may_be_log);
+    CHECK(ok);
+}
+
+static void the_largest_and_the_smallest_numbers_make_an_axis(void) {
+    static const double values[] = {-INFINITY, -DBL_MAX, -1.7e308, -1e200,  -1,       -DBL_MIN,
+                                    -5e-324,   0,        5e-324,   1e-323,  DBL_MIN,  1e-289,
+                                    1,         1e200,    1.7e308,  DBL_MAX, INFINITY, NAN};
+    enum { N = sizeof values / sizeof *values };
+    for (int i = 0; i < N; i++)
+        for (int j = i; j < N; j++)
+            for (int unit = CT_UNIT_NUMBER; unit <= CT_UNIT_SECONDS; unit++) {
+                check_axis(values[i], values[j], (ct_unit)unit, false);
+                check_axis(values[i], values[j], (ct_unit)unit, true);
+            }
+}
+
+/* A page of them has no number that a browser would not draw. */
+static void a_plot_of_absurd_values_is_drawn(void) {
+    double x[] = {1, 2, 3, 4}, y[] = {-1.7e308, 1.7e308, 5e-324, 0};
+    ct_curve curve = {.label = "x", .mean = {.x = x, .y = y, .n = 4}, .low = y, .high = y};
+    ct_plot plot = {.id = "p",
+                    .title = "t",
+                    .x_name = "epoch",
+                    .y_name = "loss",
+                    .curves = &curve,
+                    .n_curves = 1,
+                    .may_be_log = true};
+    for (int swapped = 0; swapped < 2; swapped++) {
+        CT_SCOPED(ct_text) svg = {0};
+        if (swapped) curve.mean.x = y, curve.mean.y = x;
+        plot.has_ticks_at_points = swapped;
+        ct_plot_draw(&plot, &svg);
+        CHECK(!svg.failed && is_lettered(svg.chars));
+    }
 }
 
 static void markup_is_escaped_and_valid(void) {
@@ -133,6 +195,8 @@ int main(void) {
     TEST(a_wide_range_gets_a_logarithmic_axis);
     TEST(a_tight_axis_ends_at_its_values);
     TEST(one_value_and_none_still_make_an_axis);
+    TEST(the_largest_and_the_smallest_numbers_make_an_axis);
+    TEST(a_plot_of_absurd_values_is_drawn);
     TEST(markup_is_escaped_and_valid);
     TEST(a_bubbles_area_is_its_count);
     TEST(long_names_in_a_legend_keep_both_ends);

@@ -138,6 +138,12 @@ echo 'static const char t[] = "name it with --beta-two";' | file src/cli/x.c
 accepted dashes_on_the_command_line_are_accepted
 printf 'void ct_f(void) {\n    fprintf(stderr, "x");\n}\n' | file src/run/x.c
 refused printing_below_the_command_line_is_refused "src/run/x.c:2: nothing below src/cli prints"
+printf 'void ct_f(void) {\n    ct_show(stdout, "x");\n}\n' | file src/run/x.c
+refused showing_below_the_command_line_is_refused "src/run/x.c:2: nothing below src/cli prints"
+printf 'void ct_f(void) {\n    printf("x");\n}\n' | file src/cli/x.c
+refused printing_without_spelling_out_is_refused "src/cli/x.c:2: prints what a terminal may obey"
+printf 'void ct_f(void) {\n    ct_show(stdout, "x");\n}\n' | file src/cli/x.c
+accepted showing_on_the_command_line_is_accepted
 
 # --- include direction: FROM may not / may include TO
 while read -r rule from to; do

@@ -1,43 +1,21 @@
 /* Killed again and again, also while a checkpoint is being written: nothing is lost. */
-#include "resume.h"
-
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/syscall.h>
+#include "deadly.h"
 
 #include "util/rng.h"
 
 #define N_KILLS    50
 #define MAX_ROUNDS 1000
 
-/* The program's own calls come here: a process that is told to dies at one of them, before the
- * system has done anything. */
-static int deadly_call; /* 0: none */
-
-static void count_call(void) {
-    if (deadly_call > 0 && --deadly_call == 0) kill(getpid(), SIGKILL);
-}
-
-int fsync(int fd) {
-    count_call();
-    return (int)syscall(SYS_fsync, fd);
-}
-
-int rename(const char *from, const char *to) {
-    count_call();
-    return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
-}
-
 /* A checkpoint after every epoch of 7 iterations: much of the time one is being written. */
 #define WORDS                                                                                      \
     SMALL "algorithm=relaysgd loss=ccl epochs=40 eval-every=40 checkpoint-every=1 out=run "
 
-/* Trains in another process, from the newest checkpoint if there is one. */
-static pid_t start(bool resumes) {
+/* Trains in another process, by the same words whatever is there. */
+static pid_t start(void) {
     fflush(stdout);
     pid_t pid = fork();
     if (pid != 0) return pid;
-    _exit((int)train(resumes ? WORDS "resume=on" : WORDS "force=on"));
+    _exit((int)train(WORDS "resume=auto"));
 }
 
 static bool can_resume(void) {
@@ -59,7 +37,7 @@ static bool kill_after(pid_t pid, double ms) {
 
 static int run_to_the_end(void) {
     int status = 0;
-    waitpid(start(can_resume()), &status, 0);
+    waitpid(start(), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -85,7 +63,7 @@ static void fifty_kills_lose_nothing(void) {
         remove_tree("run");
         for (bool at_work = true; at_work && n_kills < N_KILLS;) {
             bool had = can_resume();
-            at_work = kill_after(start(had), most_ms * ct_rng_uniform(&rng));
+            at_work = kill_after(start(), most_ms * ct_rng_uniform(&rng));
             n_kills += at_work;
             n_lost += had && !can_resume();
             n_partial += can_resume();
@@ -101,16 +79,8 @@ static void fifty_kills_lose_nothing(void) {
 /* Dies at the nth file operation of a training that writes checkpoints, then goes on. False: it had
  * fewer. */
 static bool survives_call(int n, bool *was_torn) {
-    int status = 0;
     remove_tree("run");
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        deadly_call = n;
-        _exit((int)train(SMALL "checkpoint-every=1 out=run"));
-    }
-    waitpid(pid, &status, 0);
-    if (!WIFSIGNALED(status)) return false;
+    if (!dies_at(n, SMALL "checkpoint-every=1 out=run")) return false;
     char torn[64];
     *was_torn = false;
     for (int k = 7; k <= 21; k += 7) { /* begun, but without the manifest that comes last */
@@ -119,7 +89,7 @@ static bool survives_call(int n, bool *was_torn) {
         snprintf(torn, sizeof torn, "run/checkpoint/%d/manifest.json", k);
         *was_torn = *was_torn || (begun && !ct_file_exists(torn));
     }
-    CHECK_OK(train(can_resume() ? "resume=run quiet=on" : SMALL "force=on out=run"));
+    CHECK_OK(train(SMALL "checkpoint-every=1 out=run resume=auto"));
     CHECK(same_results("short", "run"));
     return true;
 }

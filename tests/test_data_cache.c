@@ -203,8 +203,51 @@ static void a_damaged_pack_never_gives_other_pixels(void) {
     scratch_close();
 }
 
+/* A pack whose sums are right and whose facts are not. */
+static void check_facts(const ct_pack_facts *facts, const char *words) {
+    uint8_t pixels[6 * 5 * 4] = {0};
+    ct_pack_writer *writer = NULL;
+    ct_pack *pack = NULL;
+    ct_picture p = {.width = 6, .height = 5, .pixels = pixels};
+    REQUIRE_OK(ct_pack_writer_open(in_scratch("x.ctpack"), &writer));
+    REQUIRE_OK(ct_pack_writer_add(writer, &p, 0, 0));
+    REQUIRE_OK(ct_pack_writer_add(writer, &p, 4, 1));
+    REQUIRE_OK(ct_pack_writer_commit(&writer, facts, NULL));
+    CHECK_FAILS(ct_pack_open(in_scratch("x.ctpack"), &pack), words == NULL ? CT_OK : CT_IO,
+                words == NULL ? "" : words);
+    ct_pack_close(&pack);
+}
+
+static void every_fact_of_a_pack_has_a_range(void) {
+    static const ct_pack_facts good = {
+        .n_classes = 2, .side = 5, .size = 5, .n_test = 1, .std = {1, 1, 1}};
+    ct_pack_facts bad;
+    scratch_open();
+    check_facts(&good, NULL);
+#define CHECK_FACT(field, value, words)                                                            \
+    bad = good;                                                                                    \
+    bad.field = (value);                                                                           \
+    check_facts(&bad, "x.ctpack: its header says that " words)
+    CHECK_FACT(size, INT32_MAX, "the size is 2147483647; it must be 1 to 5");
+    CHECK_FACT(size, 0, "the size is 0");
+    CHECK_FACT(size, 6, "the size is 6");
+    CHECK_FACT(side, 0, "the shorter side is 0; it must be 1 to 8192");
+    CHECK_FACT(side, UINT32_MAX, "the shorter side is 4294967295");
+    CHECK_FACT(n_test, 3, "the number of test pictures is 3; it must be 0 to 2");
+    CHECK_FACT(n_test, UINT64_MAX, "the number of test pictures is");
+    CHECK_FACT(n_classes, 0, "the number of classes is 0");
+    CHECK_FACT(n_classes, 65537, "the number of classes is 65537");
+    CHECK_FACT(mean[0], NAN, "a mean is ");
+    CHECK_FACT(mean[2], 2, "a mean is 2");
+    CHECK_FACT(std[1], -1, "a deviation is -1");
+    CHECK_FACT(std[2], INFINITY, "a deviation is inf");
+#undef CHECK_FACT
+    scratch_close();
+}
+
 int main(void) {
     TEST(a_damaged_pack_never_gives_other_pixels);
+    TEST(every_fact_of_a_pack_has_a_range);
     if (!CT_WITH_JPEG || !CT_WITH_PNG) {
         printf("skip built without libjpeg or libpng\n");
         test_n_skipped++;

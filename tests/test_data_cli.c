@@ -129,7 +129,7 @@ static void odd_words_after_data_are_refused(void) {
     CHECK(CROSSTALK("data", "get") == 2);
     CHECK(CROSSTALK("data", "get", "imagenet") == 2);
     CHECK(CROSSTALK("data", "get", "cifar10", "--checksum", "12") == 2);
-    SAID("neither the 64 digits");
+    SAID("is not a SHA-256 sum");
     CHECK(CROSSTALK("data", "info", "/nonexistent") == 1);
     CHECK(CROSSTALK("help", "data") == 0);
     SAID("verify");
@@ -187,6 +187,45 @@ static void an_archive_is_compared_with_what_is_published(void) {
     scratch_close();
 }
 
+/* Files of the right names, in a folder as the archive would make it. */
+static void unpacked_files_are_compared_with_what_is_published(void) {
+    static const uint8_t record[3073];
+    scratch_open();
+    for (int k = 1; k < 6; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", k);
+        write_file(name, record, sizeof record);
+    }
+    write_file("cifar-10-batches-bin/test_batch.bin", record, sizeof record);
+    CHECK(CROSSTALK("data", "verify", scratch) == 1);
+    SAID("data_batch_5.bin: not as published");
+    SAID("6 files are not as published");
+    CHECK(CROSSTALK("data", "get", "cifar10", "--data-dir", scratch) == 1);
+    SAID("data_batch_1.bin is not as published: its SHA-256 is ");
+    SAID("not cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5; get it anew with "
+         "--force");
+    scratch_close();
+}
+
+static void what_is_there_is_not_trusted_by_its_name(void) {
+    static const char *const files[] = {"train-images-idx3", "train-labels-idx1",
+                                        "t10k-images-idx3", "t10k-labels-idx1"};
+    scratch_open();
+    for (int k = 0; k < 4; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s-ubyte.gz", files[k]);
+        write_file(name, "mine", 4);
+    }
+    CHECK(CROSSTALK("data", "get", "mnist", "--data-dir", scratch) == 1);
+    SAID("train-images-idx3-ubyte.gz is not as published");
+    CHECK(CROSSTALK("data", "get", "mnist", "--data-dir", in_scratch("new"), "--url",
+                    "http://127.0.0.1:1") == 2);
+    SAID("http://127.0.0.1:1/train-images-idx3-ubyte.gz: must begin with https://");
+    CHECK(CROSSTALK("data", "get", "mnist", "--checksum", "900150983cd24fb0d6963f7d28e17f72") == 2);
+    SAID("is not a SHA-256 sum");
+    scratch_close();
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !CT_WITH_PNG || !CT_WITH_JPEG) {
         printf("skip no program, or built without libjpeg or libpng\n");
@@ -199,5 +238,7 @@ int main(void) {
     TEST(odd_words_after_data_are_refused);
     TEST(partition_draws_its_bubbles);
     TEST(an_archive_is_compared_with_what_is_published);
+    TEST(unpacked_files_are_compared_with_what_is_published);
+    TEST(what_is_there_is_not_trusted_by_its_name);
     return test_report();
 }

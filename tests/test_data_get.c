@@ -1,5 +1,6 @@
-/* Downloads from a small HTTP server of our own, which resumes, cuts connections, ignores ranges
- * and sends the wrong file; full disks; digests. */
+/* Downloads from a small HTTPS server of our own, which resumes, cuts connections, stalls, ignores
+ * ranges, leads on elsewhere, sends too much and the wrong file; full disks; digests; what is there
+ * already. */
 #include "test.h"
 
 #include "ct_config.h"
@@ -10,113 +11,69 @@
 #include "util/log.h"
 #include "util/sha256.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <pthread.h>
+static void digests_are_those_of_the_standards(void) {
+    static const struct {
+        const char *text, *sha256;
+    } cases[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    for (int k = 0; k < 3; k++) {
+        char text[CT_DIGEST_TEXT];
+        ct_digest d;
+        ct_digest_init(&d);
+        for (const char *c = cases[k].text; *c != '\0'; c++) ct_digest_add(&d, c, 1);
+        ct_digest_text(&d, text);
+        CHECK(strcmp(text, cases[k].sha256) == 0);
+    }
+    ct_digest d;
+    char text[CT_DIGEST_TEXT];
+    ct_digest_init(&d);
+    for (int k = 0; k < 1000000; k++) ct_digest_add(&d, "a", 1);
+    ct_digest_text(&d, text);
+    CHECK(strcmp(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0);
+}
+
+static void every_set_has_a_size_a_digest_and_a_secure_address(void) {
+    static const struct {
+        const char *set, *file;
+        int64_t n_bytes;
+        const char *digest, *url;
+    } files[] = {
+#define ARCHIVE(set, file, n_bytes, digest, url, folder, contents)                                 \
+    {set, file, n_bytes, digest, url},
+#include "data/archive_list.h"
+#undef ARCHIVE
+    };
+    int n_unpacked = 0;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        CHECK(files[k].n_bytes > 0 && strncmp(files[k].url, "https://", 8) == 0);
+        CHECK(strlen(files[k].digest) == 64 && strspn(files[k].digest, "0123456789abcdef") == 64);
+    }
+    ct_published p;
+    for (int k = 0; ct_published_file("cifar10", k, &p); k++)
+        n_unpacked += p.kind == CT_UNPACKED && strspn(p.digest, "0123456789abcdef") == 64;
+    CHECK(n_unpacked == 6);
+}
+
+#if CT_WITH_CURL && CT_WITH_MICROHTTPD
+
+#include "https_server.h"
+
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
-typedef struct server {
-    int fd, port;
-    pthread_t thread;
-    const uint8_t *bytes; /* what every address gives */
-    size_t n;
-    size_t cut_after;   /* > 0: each answer ends after so many bytes */
-    bool ignores_range; /* always sends everything */
-    int status;         /* 0: 200 and 206 */
-    int n_requests;
-    size_t last_begin; /* of the last range asked for */
-} server;
-
-static server srv;
-
-static size_t range_of(const char *request) {
-    const char *at = strstr(request, "Range: bytes=");
-    return at != NULL ? (size_t)strtoull(at + 13, NULL, 10) : 0;
-}
-
-static void send_all(int fd, const void *bytes, size_t n) {
-    for (size_t at = 0; at < n;) {
-        ssize_t sent = send(fd, (const char *)bytes + at, n - at, MSG_NOSIGNAL);
-        if (sent <= 0) return;
-        at += (size_t)sent;
-    }
-}
-
-static void answer(int fd) {
-    char request[4096] = {0}, head[256];
-    size_t n = 0;
-    while (n < sizeof request - 1 && strstr(request, "\r\n\r\n") == NULL) {
-        ssize_t got = recv(fd, request + n, sizeof request - 1 - n, 0);
-        if (got <= 0) return;
-        n += (size_t)got;
-    }
-    srv.n_requests++;
-    size_t begin = srv.last_begin = range_of(request);
-    if (srv.ignores_range) begin = 0;
-    int code = srv.status != 0               ? srv.status
-               : begin >= srv.n && begin > 0 ? 416
-               : begin > 0                   ? 206
-                                             : 200;
-    size_t left = code >= 400 ? 0 : srv.n - begin;
-    int n_head = snprintf(head, sizeof head,
-                          "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n"
-                          "Content-Range: bytes %zu-%zu/%zu\r\n\r\n",
-                          code, left, begin, srv.n - 1, srv.n);
-    send_all(fd, head, (size_t)n_head);
-    if (srv.cut_after > 0 && left > srv.cut_after) left = srv.cut_after;
-    send_all(fd, srv.bytes + begin, left);
-}
-
-static void *serve(void *unused) {
-    (void)unused;
-    for (;;) {
-        int fd = accept(srv.fd, NULL, NULL);
-        if (fd < 0) return NULL;
-        answer(fd);
-        shutdown(fd, SHUT_RDWR);
-        close(fd);
-    }
-}
-
-static bool server_start(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof address;
-    srv.fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (srv.fd < 0 || bind(srv.fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(srv.fd, 8) != 0 || getsockname(srv.fd, (struct sockaddr *)&address, &n) != 0)
-        return false;
-    srv.port = ntohs(address.sin_port);
-    return pthread_create(&srv.thread, NULL, serve, NULL) == 0;
-}
-
-static void server_stop(void) {
-    shutdown(srv.fd, SHUT_RDWR);
-    close(srv.fd);
-    pthread_join(srv.thread, NULL);
-}
-
-/* Puts the server back to plain service of these bytes. */
-static void serve_bytes(const uint8_t *bytes, size_t n) {
-    int fd = srv.fd, port = srv.port;
-    pthread_t thread = srv.thread;
-    srv = (server){.fd = fd, .port = port, .thread = thread, .bytes = bytes, .n = n};
-}
-
-static const char *url(void) {
-    static char text[64];
-    snprintf(text, sizeof text, "http://127.0.0.1:%d/file.bin", srv.port);
-    return text;
-}
-
+static archive packed;
 static uint8_t payload[300000];
 static char payload_digest[CT_DIGEST_TEXT];
 
 static void make_payload(void) {
     ct_digest d;
+    server_stop(); /* it may still be reading them */
     for (size_t k = 0; k < sizeof payload; k++) payload[k] = (uint8_t)(k * 2654435761u >> 13);
-    ct_digest_init(&d, CT_SHA256);
+    ct_digest_init(&d);
     ct_digest_add(&d, payload, sizeof payload);
     ct_digest_text(&d, payload_digest);
     serve_bytes(payload, sizeof payload);
@@ -130,42 +87,10 @@ static void check_file(const char *name) {
     CHECK(!ct_file_exists(in_scratch("x.part")));
 }
 
-static void digests_are_those_of_the_standards(void) {
-    static const struct {
-        const char *text, *md5, *sha256;
-    } cases[] = {
-        {"", "d41d8cd98f00b204e9800998ecf8427e",
-         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {"abc", "900150983cd24fb0d6963f7d28e17f72",
-         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-         "8215ef0796a20bcaaae116d3876c664a",
-         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-    };
-    for (int k = 0; k < 3; k++) {
-        char text[CT_DIGEST_TEXT];
-        ct_digest d;
-        ct_digest_init(&d, CT_MD5);
-        ct_digest_add(&d, cases[k].text, strlen(cases[k].text));
-        ct_digest_text(&d, text);
-        CHECK(strcmp(text, cases[k].md5) == 0);
-        ct_digest_init(&d, CT_SHA256);
-        for (const char *c = cases[k].text; *c != '\0'; c++) ct_digest_add(&d, c, 1);
-        ct_digest_text(&d, text);
-        CHECK(strcmp(text, cases[k].sha256) == 0);
-    }
-    ct_digest d;
-    char text[CT_DIGEST_TEXT];
-    ct_digest_init(&d, CT_SHA256);
-    for (int k = 0; k < 1000000; k++) ct_digest_add(&d, "a", 1);
-    ct_digest_text(&d, text);
-    CHECK(strcmp(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0);
-}
-
 static void a_file_is_downloaded_and_checked(void) {
     scratch_open();
     make_payload();
-    ct_fetch_options options = {.digest = payload_digest};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
     CHECK_OK(ct_fetch(url(), in_scratch("x"), &options));
     check_file("x");
     CHECK(srv.n_requests == 1);
@@ -176,7 +101,7 @@ static void a_cut_connection_goes_on_where_it_was_cut(void) {
     scratch_open();
     make_payload();
     srv.cut_after = 100001;
-    ct_fetch_options options = {.digest = payload_digest};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
     CHECK_OK(ct_fetch(url(), in_scratch("x"), &options));
     check_file("x");
     CHECK(srv.n_requests == 3 && srv.last_begin == 200002);
@@ -187,7 +112,7 @@ static void a_download_that_was_stopped_is_resumed_later(void) {
     scratch_open();
     make_payload();
     write_file("x.part", payload, 123456);
-    ct_fetch_options options = {.digest = payload_digest};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
     CHECK_OK(ct_fetch(url(), in_scratch("x"), &options));
     check_file("x");
     CHECK(srv.last_begin == 123456);
@@ -207,7 +132,8 @@ static void a_connection_that_is_always_cut_fails_and_keeps_what_came(void) {
     scratch_open();
     make_payload();
     srv.cut_after = 1000;
-    ct_fetch_options options = {.digest = payload_digest, .n_tries = 3};
+    ct_fetch_options options = {
+        .digest = payload_digest, .max_bytes = sizeof payload, .n_tries = 3};
     CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO, "cut 3 times");
     CHECK(!ct_file_exists(in_scratch("x")));
     CHECK(stat(in_scratch("x.part"), &info) == 0 && info.st_size == 3000);
@@ -218,13 +144,9 @@ static void a_wrong_checksum_leaves_nothing_behind(void) {
     scratch_open();
     make_payload();
     payload[7] ^= 1;
-    ct_fetch_options options = {.digest = payload_digest};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
     CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO, "wrong checksum");
     CHECK(!ct_file_exists(in_scratch("x")) && !ct_file_exists(in_scratch("x.part")));
-    payload[7] ^= 1;
-    options.digest = "900150983cd24fb0d6963f7d28e17f72"; /* an MD5 sum */
-    CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO,
-                "not 900150983cd24fb0d6963f7d28e17f72");
     scratch_close();
 }
 
@@ -232,12 +154,97 @@ static void a_missing_file_and_a_dead_server_are_reported(void) {
     scratch_open();
     make_payload();
     srv.status = 404;
-    ct_fetch_options options = {.n_tries = 1};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = 1 << 20, .n_tries = 1};
     CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO, "HTTP 404");
-    CHECK_FAILS(ct_fetch("http://127.0.0.1:1/x", in_scratch("x"), &options), CT_IO,
-                "http://127.0.0.1:1/x");
-    CHECK_FAILS(ct_fetch("file:///etc/passwd", in_scratch("x"), &options), CT_IO, "file://");
+    CHECK_FAILS(ct_fetch("https://127.0.0.1:1/x", in_scratch("x"), &options), CT_IO,
+                "https://127.0.0.1:1/x");
+    CHECK_FAILS(ct_fetch("file:///nonexistent", in_scratch("x"), &options), CT_IO,
+                "file:///nonexistent");
     CHECK_FAILS(ct_fetch(url(), "/nonexistent/x", &options), CT_IO, "/nonexistent/x.part");
+    scratch_close();
+}
+
+static void nothing_is_fetched_over_a_plain_connection(void) {
+    static const char *const elsewhere[] = {"http://127.0.0.1/file.bin", "file:///etc/hostname"};
+    scratch_open();
+    make_payload();
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
+    CHECK_FAILS(ct_fetch(url_of("http", "x"), in_scratch("x"), &options), CT_INVAL,
+                "must begin with https://");
+    CHECK_FAILS(ct_fetch("127.0.0.1/x", in_scratch("x"), &options), CT_INVAL, "must begin with");
+    CHECK(srv.n_requests == 0);
+    for (int k = 0; k < 2; k++) {
+        srv.redirect = elsewhere[k];
+        CHECK_FAILS(ct_fetch(url_of("https", "moved"), in_scratch("x"), &options), CT_IO,
+                    "leads on to an address that is not https");
+        CHECK(!ct_file_exists(in_scratch("x")));
+    }
+    srv.redirect = "/file.bin";
+    CHECK_OK(ct_fetch(url_of("https", "moved"), in_scratch("x"), &options));
+    check_file("x");
+    scratch_close();
+}
+
+static void a_server_that_nobody_vouches_for_is_not_asked(void) {
+    scratch_open();
+    make_payload();
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
+    unsetenv("SSL_CERT_FILE");
+    CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO, "certificate");
+    setenv("SSL_CERT_FILE", certificate, 1);
+    CHECK(srv.n_requests == 0 && !ct_file_exists(in_scratch("x")));
+    scratch_close();
+}
+
+static void more_than_the_size_of_a_file_is_refused(void) {
+    scratch_open();
+    make_payload();
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload - 1};
+    for (int k = 0; k < 2; k++) { /* it says so beforehand, or just goes on */
+        make_payload();
+        srv.is_endless = k == 1;
+        CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO,
+                    "more than the 299999 bytes");
+        CHECK(!ct_file_exists(in_scratch("x")) && !ct_file_exists(in_scratch("x.part")));
+    }
+    make_payload();
+    options.max_bytes = sizeof payload;
+    write_file("x.part", packed.bytes, sizeof payload + 1); /* no part of it */
+    CHECK_OK(ct_fetch(url(), in_scratch("x"), &options));
+    check_file("x");
+    scratch_close();
+}
+
+static void a_server_that_stalls_is_given_up(void) {
+    scratch_open();
+    make_payload();
+    srv.is_stalled = true;
+    ct_fetch_options options = {
+        .digest = payload_digest, .max_bytes = sizeof payload, .n_tries = 1, .stall_s = 1};
+    CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO,
+                "the connection was cut 1 times");
+    srv.is_stalled = false;
+    scratch_close();
+}
+
+static void a_part_of_another_file_is_begun_anew(void) {
+    struct stat info;
+    scratch_open();
+    make_payload();
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
+    write_file("x.part", packed.bytes, 1000);
+    CHECK_OK(ct_fetch(url(), in_scratch("x"), &options));
+    check_file("x");
+    CHECK(srv.n_requests == 2 && srv.last_begin == 0);
+    write_file("y.part", packed.bytes, sizeof payload); /* as long as all of it */
+    CHECK_OK(ct_fetch(url(), in_scratch("y"), &options));
+    check_file("y");
+    write_file("mine", "mine", 4);
+    REQUIRE(symlink("mine", in_scratch("z.part")) == 0);
+    CHECK_FAILS(ct_fetch(url(), in_scratch("z"), &options), CT_IO, "z.part");
+    CHECK(stat(in_scratch("mine"), &info) == 0 && info.st_size == 4);
+    REQUIRE(mkfifo(in_scratch("pipe.part"), 0600) == 0);
+    CHECK_FAILS(ct_fetch(url(), in_scratch("pipe"), &options), CT_IO, "pipe.part");
     scratch_close();
 }
 
@@ -252,7 +259,7 @@ static void a_full_disk_is_reported_and_the_part_is_kept(void) {
     small = before;
     small.rlim_cur = 65536;
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-    ct_fetch_options options = {.digest = payload_digest};
+    ct_fetch_options options = {.digest = payload_digest, .max_bytes = sizeof payload};
     CHECK_FAILS(ct_fetch(url(), in_scratch("x"), &options), CT_IO, "what there is of it is kept");
     REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
     CHECK(!ct_file_exists(in_scratch("x")));
@@ -264,7 +271,6 @@ static void a_full_disk_is_reported_and_the_part_is_kept(void) {
 
 /* ---- a whole set ---- */
 
-static archive packed;
 static uint8_t zipped[1 << 19];
 
 /* CIFAR-10's archive in miniature, zipped. */
@@ -290,7 +296,7 @@ static size_t zip_cifar10(const char *folder) {
 
 static ct_get_options options_of(const char *digest) {
     static char base[64];
-    snprintf(base, sizeof base, "http://127.0.0.1:%d", srv.port);
+    snprintf(base, sizeof base, "https://127.0.0.1:%d", srv.port);
     return (ct_get_options){.url = base, .digest = digest};
 }
 
@@ -300,7 +306,7 @@ static void a_set_is_downloaded_unpacked_and_read(void) {
     ct_dataset d = {0};
     scratch_open();
     serve_bytes(zipped, zip_cifar10("cifar-10-batches-bin"));
-    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), CT_SHA256, digest));
+    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), digest));
     ct_get_options options = options_of(digest);
     CHECK_OK(ct_get("cifar10", in_scratch("data/sets"), &options));
     CHECK(ct_file_exists(in_scratch("data/sets/cifar-10-batches-bin/test_batch.bin")));
@@ -320,12 +326,13 @@ static void an_archive_that_is_not_what_it_should_be_leaves_nothing(void) {
     char digest[CT_DIGEST_TEXT];
     scratch_open();
     serve_bytes(zipped, zip_cifar10("../outside"));
-    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), CT_SHA256, digest));
+    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), digest));
     ct_get_options options = options_of(digest);
     CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO, "leads out of the folder");
-    serve_bytes(zipped, zip_cifar10("another-folder"));
     remove(in_scratch("data/cifar-10-binary.tar.gz"));
-    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), CT_SHA256, digest));
+    serve_bytes(zipped, zip_cifar10("another-folder"));
+    REQUIRE_OK(ct_digest_file(in_scratch("packed.tar.gz"), digest));
+    options = options_of(digest);
     CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO,
                 "should hold cifar-10-batches-bin");
     CHECK(!ct_dir_exists(in_scratch("data/cifar-10-batches-bin")));
@@ -338,23 +345,145 @@ static void an_archive_that_is_not_what_it_should_be_leaves_nothing(void) {
     scratch_close();
 }
 
-int main(void) {
-    TEST(digests_are_those_of_the_standards);
-    if (!CT_WITH_CURL || !server_start()) {
-        printf("skip no downloads: built without libcurl, or no local sockets\n");
-        test_n_skipped++;
-        return test_report();
-    }
-    unsetenv("http_proxy");
+/* The miniature of CIFAR-10 in scratch/data, from the server. */
+static ct_get_options get_miniature(void) {
+    static char digest[CT_DIGEST_TEXT];
+    serve_bytes(zipped, zip_cifar10("cifar-10-batches-bin"));
+    CHECK_OK(ct_digest_file(in_scratch("packed.tar.gz"), digest));
+    ct_get_options options = options_of(digest);
+    CHECK_OK(ct_get("cifar10", in_scratch("data"), &options));
+    return options;
+}
+
+#define BATCH "data/cifar-10-batches-bin/data_batch_3.bin"
+
+static void a_folder_that_is_there_is_checked_file_by_file(void) {
+    NEED_ARCHIVE;
+    scratch_open();
+    ct_get_options options = get_miniature();
+    write_file(BATCH, "damaged", 7);
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO,
+                "data_batch_3.bin is not as published: its SHA-256 is");
+    CHECK(srv.n_requests == 1);
+    options.replace = true;
+    CHECK_OK(ct_get("cifar10", in_scratch("data"), &options));
+    options.replace = false;
+    CHECK_OK(ct_get("cifar10", in_scratch("data"), &options));
+    CHECK(srv.n_requests == 2);
+    remove(in_scratch(BATCH));
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO, "data_batch_3.bin");
+    remove(in_scratch("data/cifar-10-batches-bin.sha256"));
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO,
+                "cannot be checked without");
+    options.digest = NULL; /* CIFAR-10 itself, whose files are known */
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO,
+                "data_batch_1.bin is not as published: its SHA-256 is");
+    scratch_close();
+}
+
+static void an_archive_that_is_there_is_checked_and_stays(void) {
+    NEED_ARCHIVE;
+    scratch_open();
+    ct_get_options options = get_miniature();
+    remove(in_scratch(BATCH));
+    write_file("data/cifar-10-binary.tar.gz", "another", 7);
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO, "data_batch_3.bin");
+    REQUIRE(rename(in_scratch("data/cifar-10-batches-bin"), in_scratch("old")) == 0);
+    CHECK_FAILS(ct_get("cifar10", in_scratch("data"), &options), CT_IO,
+                "cifar-10-binary.tar.gz is not as published");
+    CHECK(srv.n_requests == 1);
+    REQUIRE(rename(in_scratch("packed.tar.gz"), in_scratch("data/cifar-10-binary.tar.gz")) == 0);
+    CHECK_OK(ct_get("cifar10", in_scratch("data"), &options));
+    CHECK(srv.n_requests == 1 && ct_file_exists(in_scratch(BATCH)));
+    CHECK(ct_file_exists(in_scratch("data/cifar-10-binary.tar.gz")));
+    scratch_close();
+}
+
+static void files_that_are_there_are_checked(void) {
+    scratch_open();
+    make_payload();
+    ct_get_options options = options_of(payload_digest); /* of all four, here */
+    CHECK_OK(ct_get("mnist", in_scratch("data"), &options));
+    CHECK(srv.n_requests == 4);
+    CHECK_OK(ct_get("mnist", in_scratch("data"), &options));
+    write_file("data/t10k-labels-idx1-ubyte.gz", "mine", 4);
+    CHECK_FAILS(ct_get("mnist", in_scratch("data"), &options), CT_IO,
+                "t10k-labels-idx1-ubyte.gz is not as published");
+    CHECK(srv.n_requests == 4);
+    options.replace = true;
+    CHECK_OK(ct_get("mnist", in_scratch("data"), &options));
+    check_file("data/t10k-labels-idx1-ubyte.gz");
+    CHECK(srv.n_requests == 5);
+    scratch_close();
+}
+
+static void a_folder_of_this_machine_serves_as_well(void) {
+    char base[160];
+    scratch_open();
+    make_payload();
+    snprintf(base, sizeof base, "file://%s/mirror", scratch);
+    ct_get_options options = {.url = base, .digest = payload_digest};
+    write_file("mirror/train-images-idx3-ubyte.gz", payload, sizeof payload);
+    CHECK_FAILS(ct_get("mnist", in_scratch("data"), &options), CT_IO, "train-labels-idx1-ubyte.gz");
+    check_file("data/train-images-idx3-ubyte.gz");
+    options.url = "http://mirror.example";
+    CHECK_FAILS(ct_get("mnist", in_scratch("data"), &options), CT_INVAL,
+                "must begin with https://");
+    CHECK(srv.n_requests == 0);
+    scratch_close();
+}
+
+static void two_processes_do_not_get_a_set_at_once(void) {
+    int lock;
+    scratch_open();
+    make_payload();
+    write_file("data/other", "x", 1);
+    REQUIRE(ct_dir_lock(in_scratch("data"), &lock));
+    ct_get_options options = options_of(payload_digest);
+    CHECK_FAILS(ct_get("mnist", in_scratch("data"), &options), CT_BUSY, "another process");
+    ct_dir_unlock(&lock);
+    CHECK(srv.n_requests == 0);
+    scratch_close();
+}
+
+static void downloads_end_right_or_leave_nothing(void) {
+    if (!make_certificate() || !serve_bytes(payload, sizeof payload))
+        SKIP("no local sockets, no openssl, or a libmicrohttpd without TLS");
+    unsetenv("https_proxy");
     TEST(a_file_is_downloaded_and_checked);
     TEST(a_cut_connection_goes_on_where_it_was_cut);
     TEST(a_download_that_was_stopped_is_resumed_later);
     TEST(a_connection_that_is_always_cut_fails_and_keeps_what_came);
     TEST(a_wrong_checksum_leaves_nothing_behind);
     TEST(a_missing_file_and_a_dead_server_are_reported);
+    TEST(nothing_is_fetched_over_a_plain_connection);
+    TEST(a_server_that_nobody_vouches_for_is_not_asked);
+    TEST(more_than_the_size_of_a_file_is_refused);
+    TEST(a_server_that_stalls_is_given_up);
+    TEST(a_part_of_another_file_is_begun_anew);
     TEST(a_full_disk_is_reported_and_the_part_is_kept);
     TEST(a_set_is_downloaded_unpacked_and_read);
     TEST(an_archive_that_is_not_what_it_should_be_leaves_nothing);
+    TEST(a_folder_that_is_there_is_checked_file_by_file);
+    TEST(an_archive_that_is_there_is_checked_and_stays);
+    TEST(files_that_are_there_are_checked);
+    TEST(a_folder_of_this_machine_serves_as_well);
+    TEST(two_processes_do_not_get_a_set_at_once);
     server_stop();
+    remove_certificate();
+}
+
+#else
+
+static void downloads_end_right_or_leave_nothing(void) {
+    SKIP("no downloads: built without libcurl or without libmicrohttpd");
+}
+
+#endif
+
+int main(void) {
+    TEST(digests_are_those_of_the_standards);
+    TEST(every_set_has_a_size_a_digest_and_a_secure_address);
+    TEST(downloads_end_right_or_leave_nothing);
     return test_report();
 }

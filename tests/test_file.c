@@ -220,6 +220,30 @@ static void a_gzip_bomb_stops_at_the_limit(void) {
     remove(path);
 }
 
+/* Even where the whole would be allowed; but short files of equal bytes are common. */
+static void what_unpacks_to_far_more_than_data_does_is_refused(void) {
+    const size_t most = CT_FREE_EXPANSION;
+    uint8_t *zeros = ct_alloc(4 * most, 1), *packed = ct_alloc(1 << 20, 1);
+    const char *path = in_folder("bomb.gz");
+    ct_blob blob = {0};
+    CHECK_OK(ct_file_write(path, packed, pack(zeros, 4 * most, packed, 1 << 20)));
+    CHECK_FAILS(ct_file_read(path, SIZE_MAX / 4, &blob), CT_IO, "100 times");
+    CHECK_OK(ct_file_write(path, packed, pack(zeros, most + 1, packed, 1 << 20)));
+    CHECK_FAILS(ct_file_read(path, SIZE_MAX / 4, &blob), CT_IO, "bomb.gz");
+    CHECK_OK(ct_file_write(path, packed, pack(zeros, most, packed, 1 << 20)));
+    CHECK_OK(ct_file_read(path, SIZE_MAX / 4, &blob));
+    CHECK(blob.n == most);
+    ct_blob_free(&blob);
+    for (size_t k = 0; k < 4 * most; k += 100) zeros[k] = (uint8_t)(k * 2654435761u >> 13);
+    CHECK_OK(ct_file_write(path, packed, pack(zeros, 4 * most, packed, 1 << 20)));
+    CHECK_OK(ct_file_read(path, SIZE_MAX / 4, &blob)); /* 60 times or so */
+    CHECK(blob.n == 4 * most && memcmp(blob.bytes, zeros, blob.n) == 0);
+    ct_blob_free(&blob);
+    ct_free(packed);
+    ct_free(zeros);
+    remove(path);
+}
+
 static void directories_are_created_with_their_parents(void) {
     const char *path = in_folder("a/b//c/");
     CHECK_OK(ct_dir_create(path));
@@ -456,6 +480,7 @@ int main(void) {
     TEST(gzip_may_have_several_members_but_nothing_else);
     TEST(cut_or_damaged_gzip_is_refused);
     TEST(a_gzip_bomb_stops_at_the_limit);
+    TEST(what_unpacks_to_far_more_than_data_does_is_refused);
     TEST(directories_are_created_with_their_parents);
     TEST(paths_are_joined_with_one_slash);
     TEST(crc32_is_the_usual_one);

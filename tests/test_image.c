@@ -275,12 +275,67 @@ static void absurd_sizes_are_refused(void) {
     put_u32(file.bytes + 16, 60000);
     put_u32(file.bytes + 20, 60000);
     put_u32(file.bytes + 29, ct_crc32(0, file.bytes + 12, 17));
-    refuse(file.bytes, file.n, "an interlaced PNG of 60000x60000 pixels is too large");
+    refuse(file.bytes, file.n, "60000x60000 pixels; a picture has at most 201326592");
+    put_u32(file.bytes + 16, 10000);
+    put_u32(file.bytes + 20, 10000);
+    put_u32(file.bytes + 29, ct_crc32(0, file.bytes + 12, 17));
+    refuse(file.bytes, file.n, "10000x10000 pixels in ");
     put_u32(file.bytes + 16, 2000000000);
     put_u32(file.bytes + 29, ct_crc32(0, file.bytes + 12, 17));
     refuse(file.bytes, file.n, "");
     ct_blob_free(&file);
     scratch_close();
+}
+
+/* A PNG of one row with n texts of 1 MiB each in front of its pixels, each packed to a kilobyte. */
+static void write_wordy_png(const char *name, int n) {
+    static uint8_t words[1 << 20], chunk[1 << 12];
+    uLongf n_packed = sizeof chunk - 32;
+    ct_blob file = {0};
+    memset(words, 'w', sizeof words);
+    memcpy(chunk + 4, "zTXta\0", 7); /* a name, and how it is packed */
+    REQUIRE(compress2(chunk + 11, &n_packed, words, sizeof words, 9) == Z_OK);
+    put_u32(chunk, 3 + (uint32_t)n_packed);
+    put_u32(chunk + 11 + n_packed, ct_crc32(0, chunk + 4, 7 + n_packed));
+    REQUIRE_OK(ct_file_read(fixture("rgb.png"), 1 << 20, &file));
+    FILE *f = fopen(in_scratch(name), "wb");
+    REQUIRE(f != NULL);
+    fwrite(file.bytes, 1, 33, f); /* its head */
+    for (int k = 0; k < n; k++) fwrite(chunk, 1, 15 + n_packed, f);
+    fwrite(file.bytes + 33, 1, file.n - 33, f);
+    fclose(f);
+    ct_blob_free(&file);
+}
+
+static void texts_in_a_picture_take_no_memory(void) {
+    ct_picture p;
+    if (!CT_WITH_PNG) SKIP("built without libpng");
+    scratch_open();
+    write_wordy_png("wordy.png", 400);
+    size_t before = ct_peak_bytes();
+    REQUIRE_OK(ct_decode_file(decoder, in_scratch("wordy.png"), 16, false, &p));
+    CHECK(ct_peak_bytes() - before < (size_t)64 << 20);
+    scratch_close();
+}
+
+/* Every scan visits the whole picture: a file of thousands would keep us for hours. */
+static void a_jpeg_of_endless_scans_is_refused(void) {
+    ct_blob file = {0};
+    if (!CT_WITH_JPEG) SKIP("built without libjpeg");
+    REQUIRE_OK(ct_file_read(fixture("progressive.jpg"), 1 << 20, &file));
+    size_t scan = file.n - 2, n_copies = 300;
+    while (scan > 0 && (file.bytes[scan] != 0xFF || file.bytes[scan + 1] != 0xDA)) scan--;
+    REQUIRE(scan > 0);
+    size_t n_scan = file.n - 2 - scan;
+    uint8_t *many = ct_alloc(file.n + n_copies * n_scan, 1);
+    REQUIRE(many != NULL);
+    memcpy(many, file.bytes, scan);
+    for (size_t k = 0; k <= n_copies; k++)
+        memcpy(many + scan + k * n_scan, file.bytes + scan, n_scan);
+    memcpy(many + scan + (n_copies + 1) * n_scan, "\xFF\xD9", 2);
+    refuse(many, file.n + n_copies * n_scan, "a JPEG of more than 200 scans");
+    ct_free(many);
+    ct_blob_free(&file);
 }
 
 static void a_written_png_reads_back(void) {
@@ -312,6 +367,7 @@ static void what_was_left_out_says_how_to_get_it(void) {
 
 int main(void) {
     if (ct_decoder_create(&decoder) != CT_OK) return 1;
+    TEST(texts_in_a_picture_take_no_memory); /* before others have taken much */
     TEST(every_kind_of_png_becomes_what_pillow_makes_of_it);
     TEST(every_kind_of_jpeg_becomes_what_pillow_makes_of_it);
     TEST(scaled_decoding_changes_little);
@@ -324,6 +380,7 @@ int main(void) {
     TEST(what_is_no_picture_is_refused);
     TEST(a_picture_20000_pixels_wide_needs_little_memory);
     TEST(absurd_sizes_are_refused);
+    TEST(a_jpeg_of_endless_scans_is_refused);
     TEST(a_written_png_reads_back);
     TEST(what_was_left_out_says_how_to_get_it);
     ct_cutter_free(&cutter);

@@ -113,24 +113,33 @@ static void a_rank_that_hangs_is_named(void) {
     remove_tree("hangs");
 }
 
-/* The job ends, and goes on in one process where the last checkpoint was. */
+/* The job ends, and goes on in one process where the last checkpoint was, if there was one. */
 static void a_rank_that_dies_takes_nothing_along(void) {
     NEEDS_MPI();
     CHECK(shell("%s" RUN "--epochs 400 --eval-every 400 --out whole 2>&1%s", CT_PROGRAM, "") == 0);
     pid_t helper = send_later("pid", SIGKILL, 700);
-    int code =
-        shell("timeout 60 mpirun -n 3 sh -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || echo $$ >pid; "
-              "exec %s" RUN "--epochs 400 --eval-every 400 --checkpoint-every 1 --out dies' "
-              "2>&1%s",
-              CT_PROGRAM, "");
+#define DIES RUN "--epochs 400 --eval-every 400 --checkpoint-every 1 --out dies --resume auto"
+    shell("timeout 60 mpirun -n 3 sh -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || echo $$ >pid; "
+          "exec %s" DIES "' 2>&1%s",
+          CT_PROGRAM, "");
     waitpid(helper, NULL, 0);
     remove("pid");
-    if (code == 0) SKIP("it had ended before it could be killed");
-    if (!ct_checkpoint_exists("dies")) SKIP("it was killed before its first checkpoint");
-    CHECK(shell("%s train --quiet --resume dies 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(shell("%s" DIES " 2>&1%s", CT_PROGRAM, "") == 0);
     CHECK(same_results("whole", "dies"));
     remove_tree("whole");
     remove_tree("dies");
+}
+
+/* SIGUSR1 is what a batch system may send some minutes before the end. */
+static void a_signal_stops_all_ranks_with_a_checkpoint(void) {
+    NEEDS_MPI();
+    int code = shell("mpirun -n 3 %s" RUN "--epochs 100000 --eval-every 100000 --out stops 2>&1 & "
+                     "while [ ! -s stops/metrics.jsonl ]; do sleep 0.1; done; "
+                     "kill -USR1 $!; wait $!%s",
+                     CT_PROGRAM, "");
+    CHECK(code == 128 + SIGUSR1 && strstr(said, "crosstalk: stopped after iteration") != NULL);
+    CHECK(ct_checkpoint_exists("stops"));
+    remove_tree("stops");
 }
 
 static void more_ranks_than_cores_work(void) {
@@ -162,6 +171,7 @@ int main(void) {
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);
+    TEST(a_signal_stops_all_ranks_with_a_checkpoint);
     TEST(more_ranks_than_cores_work);
     TEST(two_hundred_agents_live_in_one_process);
     remove_tree(folder);

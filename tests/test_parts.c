@@ -202,6 +202,58 @@ static void a_damaged_part_is_refused_at_every_byte(void) {
     remove("x.ctpart");
 }
 
+/* Where the header of a part has its fields; its checksum is the last one. */
+enum { AT_WHOLE = 72, AT_TRAIN = 80, AT_TEST = 88, AT_CLASSES = 104, AT_CHANNELS = 108 };
+enum { AT_HEIGHT = 112, AT_WIDTH = 116, AT_PADDING = 120, AT_FLIP = 124, AT_COARSE = 128 };
+enum { AT_MEAN = 136, AT_DEVIATION = 200, AT_RESERVED = 264, AT_CRC = 268 };
+
+/* The file with one field changed and its checksum right again. */
+static void check_field(const ct_blob *file, size_t at, uint32_t value, const char *words) {
+    uint32_t before;
+    memcpy(&before, file->bytes + at, sizeof before);
+    memcpy(file->bytes + at, &value, sizeof value);
+    uint32_t crc = ct_crc32(0, file->bytes, AT_CRC);
+    memcpy(file->bytes + AT_CRC, &crc, sizeof crc);
+    bool ok = opens("x.ctpart", file->bytes, file->n) == CT_IO &&
+              strstr(ct_message(), "x.ctpart: its header says that ") != NULL &&
+              strstr(ct_message(), words) != NULL;
+    if (!ok) printf("    field %zu = %u: %s\n", at, (unsigned)value, ct_message());
+    CHECK(ok);
+    memcpy(file->bytes + at, &before, sizeof before);
+}
+
+static void every_field_of_a_part_has_a_range(void) {
+    static const uint32_t nan_bits = 0x7FC00000, two_bits = 0x40000000;
+    ct_dataset d = {0};
+    ct_dataset_options options = {0};
+    ct_blob blob = {0};
+    bool keep[4] = {true, false, true, false};
+    REQUIRE_OK(open_shapes(4, &d));
+    REQUIRE_OK(ct_part_write(&d, &options, keep, "x.ctpart"));
+    REQUIRE_OK(ct_file_read("x.ctpart", 1 << 20, &blob));
+    check_field(&blob, AT_WHOLE, 1, "the whole is 1; it must be 2 to");
+    check_field(&blob, AT_TRAIN, 0, "the number of training samples is 0");
+    check_field(&blob, AT_TEST, 0, "the number of test samples is 0");
+    check_field(&blob, AT_CLASSES, 0, "the number of classes is 0");
+    check_field(&blob, AT_CLASSES, 65537, "the number of classes is 65537");
+    check_field(&blob, AT_CHANNELS, 17, "the number of channels is 17");
+    check_field(&blob, AT_HEIGHT, 65536, "the height is 65536");
+    check_field(&blob, AT_WIDTH, 0, "the width is 0");
+    check_field(&blob, AT_PADDING, INT32_MAX, "the crop's padding is 2147483647; it must be 0 to");
+    check_field(&blob, AT_PADDING, UINT32_MAX, "the crop's padding is");
+    check_field(&blob, AT_FLIP, 2, "the flip is 2");
+    check_field(&blob, AT_COARSE, 2, "the kind of labels is 2");
+    check_field(&blob, AT_MEAN, nan_bits, "a mean is");
+    check_field(&blob, AT_MEAN, two_bits, "a mean is 2");
+    check_field(&blob, AT_DEVIATION, 0, "a deviation is 0");
+    check_field(&blob, AT_RESERVED, 1, "a reserved field is 1");
+    CHECK(shell(CT_PROGRAM " data verify x.ctpart 2>&1", "", "") == 1);
+    CHECK(strstr(said, "a reserved field is 1") != NULL);
+    ct_blob_free(&blob);
+    ct_dataset_free(&d);
+    remove("x.ctpart");
+}
+
 int main(void) {
     prepare_ranks();
     if (!enter_folder()) return 1;
@@ -213,6 +265,7 @@ int main(void) {
     TEST(a_run_goes_on_where_only_parts_are);
     TEST(what_is_kept_is_what_was_there);
     TEST(a_damaged_part_is_refused_at_every_byte);
+    TEST(every_field_of_a_part_has_a_range);
     remove_tree(folder);
     return test_report();
 }

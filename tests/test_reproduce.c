@@ -41,6 +41,16 @@ static void a_note_that_has_no_room_is_refused(void) {
     check_refused(text, "my.conf:2: notes have at most");
 }
 
+static void a_study_larger_than_any_is_refused(void) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "[row a]\n");
+    for (int k = 0; k < 8193; k++) ct_text_add(&text, "x%d = 1\n", k);
+    check_refused(text.chars, "my.conf:8194: a study sets at most 8192 options");
+    ct_text_free(&text);
+    for (int k = 0; k < 4097; k++) ct_text_add(&text, "[row %d]\n", k);
+    check_refused(text.chars, "my.conf:4097: a study has at most 4096 rows");
+}
+
 static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("title = x\n", "my.conf:2: the study has no [row]");
     check_refused("title = x\nagents = 4\n[row a]\n", "my.conf:2: 'agents' is none of title");
@@ -356,7 +366,8 @@ static void an_interrupted_study_goes_on_to_the_same_numbers(void) {
 /* The run in progress is saved, the others are left; a table of what is there is printed. */
 static void a_study_that_is_out_of_time_ends_in_order(void) {
     put("long.conf", OPTIONS "[row a]\n[row b]\n");
-    CHECK(run("reproduce long.conf --quiet --out late --epochs 100000 --time-limit 0.3s") == 0);
+    CHECK(run("reproduce long.conf --quiet --out late --epochs 100000 --time-limit 0.3s") ==
+          128 + SIGTERM);
     CHECK(strstr(said.err, "2 runs are left: the same command resumes") != NULL);
     CHECK(strstr(said.out, "2 of 2 runs are not there yet") != NULL);
     CHECK(!ct_file_exists("late/a/summary.json") && !ct_dir_exists("late/b"));
@@ -409,6 +420,7 @@ static void words_that_make_no_study_are_refused(void) {
 
 int main(void) {
     if (!enter_folder()) return 1;
+    TEST(a_study_larger_than_any_is_refused);
     TEST(what_is_wrong_in_a_file_is_named_with_its_line);
     TEST(a_note_that_has_no_room_is_refused);
     TEST(words_that_no_run_takes_are_named_with_their_line);

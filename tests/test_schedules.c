@@ -197,6 +197,15 @@ static void a_bad_file_is_refused_with_its_line(void) {
                   "more than it has");
 }
 
+/* Each step keeps a row for every agent: a short file must not become a hundred gigabytes. */
+static void steps_times_agents_are_limited(void) {
+    char text[1025 * 5 + 1] = "";
+    ct_schedule s = {0};
+    for (int k = 0; k < 1025; k++) memcpy(text + 5 * k, "step\n", 6);
+    write_file(text);
+    CHECK_FAILS(create(spec, 65536, &s), CT_IO, "line 1025: more than the 1024 steps");
+}
+
 static void unknown_schedules_and_arguments_are_refused(void) {
     ct_schedule s = {0};
     CHECK(!ct_schedule_is_known("ring"));
@@ -239,6 +248,7 @@ int main(void) {
     TEST(a_file_gives_one_way_edges_equal_parts_of_the_sender);
     TEST(a_file_may_give_the_weights);
     TEST(a_bad_file_is_refused_with_its_line);
+    TEST(steps_times_agents_are_limited);
     TEST(unknown_schedules_and_arguments_are_refused);
     TEST(the_union_of_a_schedule_has_a_doubly_stochastic_mean);
     remove(path);

@@ -33,13 +33,14 @@ fake() { # fake NAME: a program of the made-up machine; its shell text is the st
 # machine: everything is there, root has an apt-get that installs nothing, and no test is there.
 machine() {
     rm -rf "$bin" "$tree"
-    mkdir -p "$bin" "$tree/tests" "$tree/tools" "$tree/build/tests" "$tree/build-debug/tests"
+    mkdir -p "$bin" "$tree/tests" "$tree/tools" "$tree/build/tests" "$tree/build-debug/tests" \
+        "$tree/build-thread/tests"
     : >"$apt_log"
     for tool in sh awk basename cat chmod date dirname env getconf grep ln mkdir mktemp nproc rm sed tail \
         sort timeout xargs; do
         real=$(command -v "$tool") && ln -s "$real" "$bin/$tool"
     done
-    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium sleep; do
+    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep; do
         echo 'exit 0' | fake "$tool"
     done
     echo 'echo "cmake version 3.25.1"' | fake cmake
@@ -172,6 +173,22 @@ echo 'echo "1 passed, 0 failed, 0 skipped"' | program build test_x_slow
 echo 'echo "9 passed, 9 failed, 0 skipped"' | program build-debug test_x_slow
 run_tests && total "3 passed, 0 failed, 0 skipped"
 verdict slow_programs_run_in_the_release_build_alone
+
+# Of three test programs, one starts threads; and three training runs.
+for name in test_loader test_topology test_loader_slow; do
+    for folder in build build-debug build-thread; do
+        echo 'echo "1 passed, 0 failed, 0 skipped"' | program $folder $name
+    done
+done
+echo 'exit 0' | program build-thread ../crosstalk && rm "$tree/tests/../crosstalk.c"
+run_tests --long && total "11 passed, 0 failed, 0 skipped" && grep -q '^thread test_loader ' "$said" &&
+    ! grep -q '^thread test_topology' "$said"
+verdict the_long_list_has_the_threads_too
+echo 'echo "WARNING: ThreadSanitizer: data race"; exit 66' | program build-thread test_util
+echo 'exit 0' | program build-thread ../crosstalk && rm "$tree/tests/../crosstalk.c"
+for folder in build build-debug; do echo 'echo "1 passed, 0 failed, 0 skipped"' | program $folder test_util; done
+! run_tests --long && total "7 passed, 1 failed, 0 skipped" && grep -q 'data race' "$said"
+verdict a_data_race_is_a_failure
 
 echo 'exit 9' | fake valgrind
 ! run_tests && total "1 passed, 1 failed, 0 skipped"

@@ -255,7 +255,7 @@ static void run_starved(const starved_case *c, int k, bool goes_on) {
     setenv("LD_PRELOAD", CT_STARVE, 1);
     setenv("CT_STARVE_AT", number, 1);
     setenv("CT_STARVE_ON", goes_on ? "1" : "0", 1);
-    time_limit_s = LIMIT_S;
+    patience_s = LIMIT_S;
     if (is_server(c))
         serve(c);
     else

@@ -141,25 +141,26 @@ static ct_status measure(const ct_config *config, bench *b, ct_run *run, result 
 
 static void print(const ct_run *run, const result *r) {
     const ct_config *c = &run->config;
-    printf("%s, %s%s, %d agents on %s, batch %lld, %s in %s with %d threads\n", c->model,
-           c->algorithm, run->agents.loss.ccl ? " + ccl" : "", run->agents.n_rows,
-           run->topology.name, (long long)c->batch_size, c->device,
-           ct_precision_name(run->backend->precision), run->backend->n_threads);
-    printf("%10.3f ms per iteration (median; fastest %.3f)\n%10.0f samples/s\n", r->ms, r->ms_min,
-           r->samples_per_s);
-    printf("%10.1f GFLOP/s", r->gflops);
+    ct_show(stdout, "%s, %s%s, %d agents on %s, batch %lld, %s in %s with %d threads\n", c->model,
+            c->algorithm, run->agents.loss.ccl ? " + ccl" : "", run->agents.n_rows,
+            run->topology.name, (long long)c->batch_size, c->device,
+            ct_precision_name(run->backend->precision), run->backend->n_threads);
+    ct_show(stdout, "%10.3f ms per iteration (median; fastest %.3f)\n%10.0f samples/s\n", r->ms,
+            r->ms_min, r->samples_per_s);
+    ct_show(stdout, "%10.1f GFLOP/s", r->gflops);
     if (r->peak_gflops > 0)
-        printf(", %.0f %% of the measured peak of %.0f", 100 * r->gflops / r->peak_gflops,
-               r->peak_gflops);
-    putchar('\n');
+        ct_show(stdout, ", %.0f %% of the measured peak of %.0f", 100 * r->gflops / r->peak_gflops,
+                r->peak_gflops);
+    ct_show(stdout, "\n");
     if (ct_transport_n_ranks(run->transport) > 1)
-        printf(
+        ct_show(
+            stdout,
             "%10.3f ms of processor time on the busiest of %d ranks, %.3f of the time waiting at "
             "most\n",
             r->cpu_ms, ct_transport_n_ranks(run->transport), r->wait_share);
     if (run->agents.loss.ccl)
-        printf("%10.3f of the time goes to cross-features (%.3f of the arithmetic)\n", r->overhead,
-               r->overhead_counted);
+        ct_show(stdout, "%10.3f of the time goes to cross-features (%.3f of the arithmetic)\n",
+                r->overhead, r->overhead_counted);
 }
 
 static ct_status print_json(const ct_run *run, const result *r) {
@@ -193,7 +194,7 @@ static ct_status print_json(const ct_run *run, const result *r) {
         ct_json_add_number(&text, fields[i].value);
     }
     CT_TRY(ct_text_status(&text));
-    printf("%s}\n", text.chars);
+    ct_show(stdout, "%s}\n", text.chars);
     return CT_OK;
 }
 

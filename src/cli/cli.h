@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "schema/config.h"
+#include "util/show.h"
 #include "util/status.h"
 
 #define COMMAND(id, name, text)                                                                    \
@@ -41,6 +42,8 @@ void ct_own_help(const char *command, FILE *out);
 
 /* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */
 void ct_cli_quiet(bool quiet);
+/* For commands that train: who closes the other end of our output does not end us. */
+void ct_cli_outlive_readers(void);
 
 /* Refuses a file that is there already, without --force. NULL and "" name none. */
 ct_status ct_cli_may_write(const char *path, bool force);

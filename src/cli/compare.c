@@ -88,7 +88,7 @@ static ct_status check_table(const ct_study *study, const char *out) {
     CT_SCOPED(ct_blob) csv = {0};
     ct_path path = ct_path_in(out, "compare.csv");
     if (!ct_file_exists(path.text)) return CT_OK;
-    CT_TRY(ct_file_read(path.text, (size_t)1 << 20, &csv));
+    CT_TRY(ct_file_read(path.text, CT_MAX_TEXT_BYTES, &csv));
     ct_lines lines = {.rest = (char *)csv.bytes, .end = (char *)csv.bytes + csv.n};
     for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
         line[strcspn(line, ",")] = '\0';

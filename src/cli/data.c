@@ -16,18 +16,20 @@
 #include "util/sha256.h"
 
 void ct_cli_data_help(FILE *out) {
-    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX]\n"
+    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX] [--force]\n"
           "       crosstalk data info DIR [--sheet FILE.png] [--option value ...]\n"
           "       crosstalk data verify DIR [--option value ...]\n"
           "       crosstalk data import DIR FILE.ctpack [--image-size N] [--option value ...]\n"
           "       crosstalk data split --ranks R --out DIR [--option value ...]\n\n"
           "get      downloads the official files of a set into DIR (default: data/NAME), resuming\n"
-          "         what was cut, checks them and unpacks them. --url names another server's\n"
-          "         folder, --checksum (SHA-256 or MD5) another file of the same kind.\n"
+          "         what was cut, checks them and unpacks them. What is there already is checked\n"
+          "         too; what is not as published is replaced only with --force. --url names\n"
+          "         another server's folder (https://) or one of this machine (file:///DIR),\n"
+          "         --checksum (SHA-256) another file of the same kind.\n"
           "info     samples of every class and part, shape, mean and deviation of the channels;\n"
           "         --sheet draws ten pictures of every class.\n"
           "verify   reads and decodes everything, lists what cannot be read, and compares\n"
-          "         archives with their published checksums. Exit 1 if something is wrong.\n"
+          "         files with their published checksums. Exit 1 if something is wrong.\n"
           "import   decodes a folder of pictures into one file, which opens without decoding:\n"
           "         --data-dir FILE.ctpack. Other formats are read as fast as they are.\n"
           "split    writes, for a training over R ranks with these options, each rank's part of\n"
@@ -59,17 +61,16 @@ static ct_status get(data_args *a) {
     CT_TRY(need_words(a, 2, "the name of a set"));
     snprintf(dir, sizeof dir, "%s", a->config.data_dir);
     if (dir[0] == '\0') snprintf(dir, sizeof dir, "data/%.400s", a->words[1]);
-    if (checksum != NULL && strlen(checksum) != 64 && strlen(checksum) != 32)
-        return ct_fail(CT_INVAL,
-                       "--checksum: '%s' has neither the 64 digits of a SHA-256 sum nor "
-                       "the 32 of an MD5 sum",
+    if (checksum != NULL && (strlen(checksum) != 64 || strspn(checksum, "0123456789abcdef") != 64))
+        return ct_fail(CT_INVAL, "--checksum: '%s' is not a SHA-256 sum: 64 digits 0..9, a..f",
                        checksum);
     ct_get_options options = {.url = ct_own_text(&a->own, "url"),
                               .digest = checksum,
+                              .replace = a->config.force,
                               .progress = !a->config.quiet && isatty(STDERR_FILENO) == 1,
                               .pause_s = 2};
     CT_TRY(ct_get(a->words[1], dir, &options));
-    printf("%s: use it with --dataset %s --data-dir %s\n", a->words[1], a->words[1], dir);
+    ct_show(stdout, "%s: use it with --dataset %s --data-dir %s\n", a->words[1], a->words[1], dir);
     return CT_OK;
 }
 
@@ -81,14 +82,15 @@ static ct_status name_set(data_args *a) {
 
 static void print_shape(const ct_dataset *d) {
     const ct_images *i = &d->train;
-    printf("%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source, d->name,
-           d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
-    if (d->train_numbers != NULL) printf("a part: the whole has %zu to train on\n", d->n_whole);
-    printf("mean");
-    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->mean[c]);
-    printf(", deviation");
-    for (int c = 0; c < i->channels; c++) printf(" %.4f", (double)d->std[c]);
-    printf("\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
+    ct_show(stdout, "%s: %s\n%zu training and %zu test samples, %d classes, %dx%dx%d\n", d->source,
+            d->name, d->train.n, d->test.n, d->n_classes, i->channels, i->height, i->width);
+    if (d->train_numbers != NULL)
+        ct_show(stdout, "a part: the whole has %zu to train on\n", d->n_whole);
+    ct_show(stdout, "mean");
+    for (int c = 0; c < i->channels; c++) ct_show(stdout, " %.4f", (double)d->mean[c]);
+    ct_show(stdout, ", deviation");
+    for (int c = 0; c < i->channels; c++) ct_show(stdout, " %.4f", (double)d->std[c]);
+    ct_show(stdout, "\nfingerprint %016llx\n", (unsigned long long)ct_dataset_fingerprint(d));
 }
 
 static ct_status print_counts(const ct_dataset *d) {
@@ -97,9 +99,12 @@ static ct_status print_counts(const ct_dataset *d) {
     CT_TRY(ct_make(&count, 2 * n, "the counts"));
     for (size_t i = 0; i < d->train.n; i++) count[d->train.labels[i]]++;
     for (size_t i = 0; i < d->test.n; i++) count[n + (size_t)d->test.labels[i]]++;
-    printf("class    train     test  name\n");
-    for (size_t k = 0; k < n; k++)
-        printf("%5zu %8zu %8zu  %s\n", k, count[k], count[n + k], ct_dataset_class_name(d, (int)k));
+    ct_show(stdout, "class    train     test  name\n");
+    const char *name = d->class_names != NULL ? d->class_names : "";
+    for (size_t k = 0; k < n; k++) {
+        ct_show(stdout, "%5zu %8zu %8zu  %s\n", k, count[k], count[n + k], name);
+        if (d->class_names != NULL) name += strlen(name) + 1;
+    }
     return CT_OK;
 }
 
@@ -115,7 +120,7 @@ static ct_status info(data_args *a) {
     CT_TRY(print_counts(&d));
     if (sheet == NULL) return CT_OK;
     CT_TRY(ct_sheet_write(&d, sheet));
-    printf("contact sheet: %s\n", sheet);
+    ct_show(stdout, "contact sheet: %s\n", sheet);
     return CT_OK;
 }
 
@@ -129,26 +134,21 @@ static int count_items(const char *list) {
 /* Files of the set whose digests are published: those in the directory `asked`, or the archive that
  * it is itself. */
 static ct_status check_digests(const ct_dataset *d, const char *asked, int *n_wrong) {
-#define ARCHIVE(set, file, folder, url, digest) {set, file, folder},
-    static const char *const files[][3] = {
-#include "data/archive_list.h"
-    };
-#undef ARCHIVE
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+    ct_published file;
+    for (int k = 0; ct_published_file(d->name, k, &file); k++) {
         char got[CT_DIGEST_TEXT];
-        if (strcmp(files[k][0], d->name) != 0) continue;
-        bool is_archive = ct_file_exists(asked) && files[k][2] != NULL;
-        ct_path path = is_archive ? ct_path_in("", asked) : ct_path_in(asked, files[k][1]);
-        const char *digest = ct_known_digest(d->name, files[k][1]);
+        bool is_asked = file.kind == CT_ARCHIVE && ct_file_exists(asked);
+        const char *dir = file.kind == CT_UNPACKED ? d->source : asked;
+        ct_path path = is_asked ? ct_path_in("", asked) : ct_path_in(dir, file.name);
         if (!ct_file_exists(path.text)) continue;
-        CT_TRY(ct_digest_file(path.text, strlen(digest) == 64 ? CT_SHA256 : CT_MD5, got));
-        bool is_right = strcmp(got, digest) == 0;
+        CT_TRY(ct_digest_file(path.text, got));
+        bool is_right = strcmp(got, file.digest) == 0;
         /* Single .gz files are often packed anew by distributions; their content was read. */
-        bool may_differ = files[k][2] == NULL;
-        printf("%s: %s\n", files[k][1],
-               is_right     ? "as published"
-               : may_differ ? "readable, but packed differently than published"
-                            : "not as published");
+        bool may_differ = file.kind == CT_PACKED;
+        ct_show(stdout, "%s: %s\n", file.name,
+                is_right     ? "as published"
+                : may_differ ? "readable, but packed differently than published"
+                             : "not as published");
         *n_wrong += !is_right && !may_differ;
     }
     return CT_OK;
@@ -185,7 +185,7 @@ static ct_status verify(data_args *a) {
     if (n_broken > 0 || n_wrong > 0)
         return ct_fail(CT_IO, "%s: %zu pictures cannot be read, %d files are not as published",
                        a->words[1], n_broken, n_wrong);
-    printf("nothing wrong\n");
+    ct_show(stdout, "nothing wrong\n");
     return CT_OK;
 }
 
@@ -202,9 +202,10 @@ static ct_status pack_parts(const ct_dataset *d, ct_pack_writer **writer, const 
     CT_TRY(ct_pictures_pack(d->test_pictures, *writer));
     facts.n_test = ct_pack_writer_count(*writer) - n_train;
     CT_TRY(ct_pack_writer_commit(writer, &facts, d->class_names));
-    printf("%s: %zu pictures to train on and %zu to test, %u pixels; use it with --dataset pack "
-           "--data-dir %s\n",
-           path, n_train, (size_t)facts.n_test, facts.side, path);
+    ct_show(stdout,
+            "%s: %zu pictures to train on and %zu to test, %u pixels; use it with --dataset pack "
+            "--data-dir %s\n",
+            path, n_train, (size_t)facts.n_test, facts.side, path);
     return CT_OK;
 }
 
@@ -261,9 +262,10 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
     remove_parts_from(c->out, n_ranks, kind);
     snprintf(path, sizeof path, "%s/partition.csv", c->out);
     CT_TRY(ct_partition_write(p, path));
-    printf("%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
-           "%s/rank-%%r.%s --partition-file %s\n",
-           c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
+    ct_show(stdout,
+            "%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
+            "%s/rank-%%r.%s --partition-file %s\n",
+            c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
     return CT_OK;
 }
 

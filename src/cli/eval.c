@@ -35,7 +35,7 @@ ct_status ct_cli_eval(int n_args, char **args) {
     ct_config_only_test(&config);
     CT_TRY(ct_run_create(&config, &run));
     CT_TRY(ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss));
-    printf("%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy, loss,
-           run.dataset.test.n, config.dataset);
+    ct_show(stdout, "%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy,
+            loss, run.dataset.test.n, config.dataset);
     return CT_OK;
 }

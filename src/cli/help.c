@@ -6,7 +6,7 @@ void ct_cli_help_help(FILE *out) {
     fputs("crosstalk: decentralized deep learning on heterogeneous data\n\n"
           "usage: crosstalk COMMAND [--option value ...]\n\n",
           out);
-#define COMMAND(id, name, text) fprintf(out, "  %-10s %s\n", name, text);
+#define COMMAND(id, name, text) ct_show(out, "  %-10s %s\n", name, text);
 #include "cli/command_list.h"
 #undef COMMAND
     fputs("\ncrosstalk help COMMAND tells more. For a start:\n"

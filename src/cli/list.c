@@ -32,7 +32,7 @@ void ct_cli_list_help(FILE *out) {
 }
 
 static void print(void *context, const char *name, const char *text) {
-    fprintf(context, "  %-16s %s\n", name, text);
+    ct_show(context, "  %-16s %s\n", name, text);
 }
 
 typedef struct model_table {
@@ -50,14 +50,14 @@ static void print_model(void *context, const char *name, const char *text) {
     ct_status status = CT_CATCH(NULL, ct_graph_create(&spec, &g));
     if (status == CT_NOMEM) table->status = status;
     if (status != CT_OK) { /* these images do not fit */
-        printf("  %-12s %dx%dx%d %39s  %s\n", name, spec.input.c, spec.input.h, spec.input.w,
-               "does not fit", text);
+        ct_show(stdout, "  %-12s %dx%dx%d %39s  %s\n", name, spec.input.c, spec.input.h,
+                spec.input.w, "does not fit", text);
         return;
     }
     char shape[32];
     snprintf(shape, sizeof shape, "%dx%dx%d", spec.input.c, spec.input.h, spec.input.w);
-    printf("  %-12s %-10s %12zu %9zu %13.2f  %s\n", name, shape, g.n_weights,
-           ct_graph_n_features(&g), 2e-6 * ct_graph_macs(&g, g.logits), text);
+    ct_show(stdout, "  %-12s %-10s %12zu %9zu %13.2f  %s\n", name, shape, g.n_weights,
+            ct_graph_n_features(&g), 2e-6 * ct_graph_macs(&g, g.logits), text);
 }
 
 static ct_status list_models(int n_args, char **args) {
@@ -71,8 +71,8 @@ static ct_status list_models(int n_args, char **args) {
     CT_SCOPED(ct_graph) probe = {0}; /* a bad norm is the user's mistake, not every model's */
     CT_TRY(
         ct_graph_create(&(ct_model_spec){"mlp", {1, 1, 1}, table.n_classes, table.norm}, &probe));
-    printf("  %-12s %-10s %12s %9s %13s\n", "model", "images", "parameters", "features",
-           "MFLOP/sample");
+    ct_show(stdout, "  %-12s %-10s %12s %9s %13s\n", "model", "images", "parameters", "features",
+            "MFLOP/sample");
     ct_model_each(print_model, &table);
     return table.status == CT_OK ? CT_OK : ct_no_memory("the models");
 }
@@ -84,7 +84,7 @@ ct_status ct_cli_list(int n_args, char **args) {
     for (int k = 0; k < N_KINDS; k++) {
         if (n_args > 0 && strcmp(args[0], kinds[k].name) != 0) continue;
         found = true;
-        if (n_args == 0) printf("%s\n", kinds[k].name);
+        if (n_args == 0) ct_show(stdout, "%s\n", kinds[k].name);
         kinds[k].each(print, stdout);
     }
     if (found) return CT_OK;

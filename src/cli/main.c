@@ -1,10 +1,12 @@
 /* crosstalk: finds the sub-command and turns its status into an exit code and one line. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "run/signals.h"
 #include "transport/transport.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -29,7 +31,8 @@ static ct_status run(int n_args, char **args) {
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) {
-        printf("crosstalk " CT_VERSION "%s%s\n", ct_commit[0] != '\0' ? " " : "", ct_commit);
+        ct_show(stdout, "crosstalk %s%s%s\n", CT_VERSION, ct_commit[0] != '\0' ? " " : "",
+                ct_commit);
         return CT_OK;
     }
     for (int i = 0; i < N_COMMANDS; i++) {
@@ -53,6 +56,10 @@ void ct_cli_quiet(bool quiet) {
     is_quiet = quiet;
 }
 
+static void clear_passing(void) {
+    if (has_passing) fputs("\r\033[K", stderr);
+}
+
 static void hear(void *context, ct_level level, const char *text) {
     static const char *const starts[] = {"", "", "note: ", "crosstalk: "};
     char line[4096];
@@ -61,33 +68,49 @@ static void hear(void *context, ct_level level, const char *text) {
     if (is_quiet && level != CT_LOG_WARNING) return;
     if (level == CT_LOG_PASSING && isatty(STDERR_FILENO) != 1) return;
     ct_spell(text, "--", line, sizeof line);
-    fprintf(stderr, "%s%s%s%s", has_passing ? "\r\033[K" : "", starts[level], line,
-            level == CT_LOG_PASSING ? "" : "\n");
+    clear_passing();
     has_passing = level == CT_LOG_PASSING;
+    if (has_passing)
+        ct_show(stderr, "%s", line);
+    else
+        ct_show(stderr, "%s%s\n", starts[level], line);
 }
 
 static void tell(void *context, int rank) {
     char text[2048], who[32] = "";
     ct_error_text(context, "--", text, sizeof text);
     if (rank >= 0) snprintf(who, sizeof who, "rank %d: ", rank);
-    fprintf(stderr, "%scrosstalk: %s%s\n", has_passing ? "\r\033[K" : "", who, text);
+    clear_passing();
+    ct_show(stderr, "crosstalk: %s%s\n", who, text);
     fflush(stderr);
 }
 
-int main(int argc, char **argv) {
-    /* A file beyond ulimit -f fails like one on a full disk, with a message and nothing
-     * half-written left; it does not end the process. */
+void ct_cli_outlive_readers(void) {
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* A file beyond ulimit -f fails like one on a full disk, with a message and nothing half-written
+ * left; it does not end the process. A standard stream that is closed stays unwritable: a run's
+ * file must not get its number. */
+static void prepare_process(void) {
     signal(SIGXFSZ, SIG_IGN);
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+}
+
+int main(int argc, char **argv) {
+    prepare_process();
     static const ct_hooks hooks = {.log = hear};
     ct_hooks_use(&hooks);
     ct_error error;
     ct_status status = CT_CATCH(&error, run(argc - 1, argv + 1));
     if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
         status = CT_CATCH(&error, ct_fail(CT_IO, "cannot write to standard output"));
-    if (status == CT_OK)
-        ct_transport_end();
-    else
-        ct_transport_abort(ct_exit_code(status), tell, &error);
-    if (status != CT_OK) tell(&error, -1);
-    return ct_exit_code(status);
+    int code = ct_exit_code(status, ct_signals_seen());
+    bool is_stopped = status == CT_STOPPED; /* all ranks are, together */
+    if (status != CT_OK && !is_stopped) ct_transport_abort(code, tell, &error);
+    if (status != CT_OK && !(is_stopped && ct_transport_launch_rank() > 0)) tell(&error, -1);
+    ct_transport_end();
+    return code;
 }

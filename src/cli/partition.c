@@ -24,21 +24,21 @@ void ct_cli_partition_help(FILE *out) {
 
 static void print_table(const uint32_t *table, int n_agents, int n_classes) {
     int shown = n_classes <= 20 ? n_classes : 20;
-    printf("agent    total");
-    for (int k = 0; k < shown; k++) printf(" %6d", k);
-    puts(shown < n_classes ? "  ..." : "");
+    ct_show(stdout, "agent    total");
+    for (int k = 0; k < shown; k++) ct_show(stdout, " %6d", k);
+    ct_show(stdout, "%s\n", shown < n_classes ? "  ..." : "");
     for (int a = 0; a < n_agents; a++) {
         const uint32_t *row = table + (size_t)a * (size_t)n_classes;
         uint64_t total = 0;
         for (int k = 0; k < n_classes; k++) total += row[k];
-        printf("%5d %8" PRIu64, a, total);
+        ct_show(stdout, "%5d %8" PRIu64, a, total);
         for (int k = 0; k < shown; k++) {
             if (row[k] == 0)
-                printf("      .");
+                ct_show(stdout, "      .");
             else
-                printf(" %6" PRIu32, row[k]);
+                ct_show(stdout, " %6" PRIu32, row[k]);
         }
-        putchar('\n');
+        ct_show(stdout, "\n");
     }
 }
 
@@ -59,7 +59,8 @@ static void name_split(const ct_config *c, char *out, size_t size) {
 static ct_status list_names(const ct_dataset *d, char ***out) {
     if (d->class_names == NULL) return CT_OK;
     CT_TRY(ct_make(out, (size_t)d->n_classes, "the names"));
-    for (int k = 0; k < d->n_classes; k++) (*out)[k] = (char *)ct_dataset_class_name(d, k);
+    char *name = d->class_names;
+    for (int k = 0; k < d->n_classes; k++, name += strlen(name) + 1) (*out)[k] = name;
     return CT_OK;
 }
 
@@ -92,9 +93,10 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     CT_TRY(ct_partition_measure(p, d->train.labels, d->n_classes, table, &f));
     print_table(table, p->n_agents, d->n_classes);
     CT_TRY(draw(to, c, d, table, p->n_agents));
-    printf("%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
-           "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
-           f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
+    ct_show(stdout,
+            "%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
+            "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
+            f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
     return c->out[0] != '\0' ? ct_partition_write(p, c->out) : CT_OK;
 }
 

@@ -50,9 +50,9 @@ static ct_status write_page(const ct_report *report, const char *title, const ch
     CT_SCOPED(ct_text) html = {0};
     CT_TRY(ct_report_page(report, &(ct_report_options){.title = title}, &html));
     CT_TRY(ct_file_write(path, html.chars, html.n));
-    printf("%s: %d run%s in %d group%s, %zu kB\n", path, report->n_runs,
-           report->n_runs == 1 ? "" : "s", report->n_groups, report->n_groups == 1 ? "" : "s",
-           (html.n + 999) / 1000);
+    ct_show(stdout, "%s: %d run%s in %d group%s, %zu kB\n", path, report->n_runs,
+            report->n_runs == 1 ? "" : "s", report->n_groups, report->n_groups == 1 ? "" : "s",
+            (html.n + 999) / 1000);
     return CT_OK;
 }
 
@@ -60,7 +60,7 @@ static ct_status write_figures(const ct_report *report, const char *dir, formats
     CT_SCOPED(ct_figures) figures = {0};
     CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.all_legends = true}, &figures));
     CT_TRY(ct_figures_write(&figures, dir, f.svg, f.png, force));
-    printf("%s: %d figures\n", dir, figures.n);
+    ct_show(stdout, "%s: %d figures\n", dir, figures.n);
     return CT_OK;
 }
 

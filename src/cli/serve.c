@@ -36,8 +36,8 @@ ct_status ct_cli_serve(int n_args, char **args) {
     ct_site *site = NULL;
     CT_TRY(ct_site_open(dir, address, (int)ct_own_whole(&own, "port"), &site));
     bool is_v6 = strchr(address, ':') != NULL;
-    printf("%s: http://%s%s%s:%d/ (end with Ctrl-C)\n", dir, is_v6 ? "[" : "", address,
-           is_v6 ? "]" : "", ct_site_port(site));
+    ct_show(stdout, "%s: http://%s%s%s:%d/ (end with Ctrl-C)\n", dir, is_v6 ? "[" : "", address,
+            is_v6 ? "]" : "", ct_site_port(site));
     fflush(stdout);
     wait_for_the_end(&signals);
     ct_site_close(&site);

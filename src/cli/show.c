@@ -52,9 +52,9 @@ static const struct {
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 static void print_heading(int width) {
-    printf("%-*s %-16s %-12s %6s %6s", width, "run", "method", "graph", "alpha", "epochs");
-    for (int k = 0; k < N_COLUMNS; k++) printf(" %*s", columns[k].width, columns[k].title);
-    printf("\n");
+    ct_show(stdout, "%-*s %-16s %-12s %6s %6s", width, "run", "method", "graph", "alpha", "epochs");
+    for (int k = 0; k < N_COLUMNS; k++) ct_show(stdout, " %*s", columns[k].width, columns[k].title);
+    ct_show(stdout, "\n");
 }
 
 static void print_row(const char *dir, int width, const ct_record *run) {
@@ -65,15 +65,15 @@ static void print_row(const char *dir, int width, const ct_record *run) {
              strcmp(word(run, "loss"), "ccl") == 0 ? " + ccl" : "");
     snprintf(where, sizeof where, "%.30s %.0f", word(run, "topology"), number(run, "agents"));
     name_alpha(run, alpha, sizeof alpha);
-    printf("%-*s %-16.16s %-12.12s %6s %6.0f", width, dir, method, where, alpha,
-           isnan(epochs) ? 0 : epochs);
+    ct_show(stdout, "%-*s %-16.16s %-12.12s %6s %6.0f", width, dir, method, where, alpha,
+            isnan(epochs) ? 0 : epochs);
     for (int k = 0; k < N_COLUMNS && s != NULL; k++) {
         snprintf(text, sizeof text, columns[k].format,
                  ct_metric_value(&ct_metrics[columns[k].metric], s));
-        printf(" %*s", columns[k].width, text);
+        ct_show(stdout, " %*s", columns[k].width, text);
     }
     ct_record_print_end(&run->end, text, sizeof text);
-    printf("%s%s\n", s == NULL ? " " : "", s == NULL ? text : "");
+    ct_show(stdout, "%s%s\n", s == NULL ? " " : "", s == NULL ? text : "");
 }
 
 /* A run that has come to an end; of all else, what its summary lacks. */

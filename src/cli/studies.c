@@ -31,14 +31,10 @@ ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *reque
 }
 
 /* What was stopped is not lost; the message says how to resume. */
-static ct_status say_left(ct_status status, int n_left, bool is_forced) {
-    char left[128];
+static ct_status say_left(int n_left, bool is_forced) {
     if (n_left == 0) return CT_OK; /* a signal may have come while the last one was ending */
-    snprintf(left, sizeof left, "%d run%s left: the same command%s resumes", n_left,
-             n_left == 1 ? " is" : "s are", is_forced ? " without --force" : "");
-    if (status == CT_STOPPED) return ct_fail(CT_STOPPED, "stopped; %s", left);
-    fprintf(stderr, "crosstalk: %s\n", left);
-    return CT_OK;
+    return ct_fail(CT_STOPPED, "stopped; %d run%s left: the same command%s resumes", n_left,
+                   n_left == 1 ? " is" : "s are", is_forced ? " without --force" : "");
 }
 
 static ct_status show(ct_study *study) {
@@ -53,7 +49,7 @@ static ct_status run(ct_study *study, bool is_forced) {
     ct_status status = CT_CATCH(&error, ct_study_run(study, &n_left));
     if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
     CT_TRY(show(study));
-    return say_left(status, n_left, is_forced);
+    return say_left(n_left, is_forced);
 }
 
 ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request) {
@@ -67,6 +63,7 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
         return ct_fail(CT_INVAL, "--reuse copies what tables need, not all of a run as --keep "
                                  "(and compare) wants it");
     ct_cli_quiet(given->quiet);
+    ct_cli_outlive_readers();
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));
     CT_TRY(ct_study_inspect(study));

@@ -13,20 +13,21 @@ void ct_cli_topology_help(FILE *out) {
 }
 
 static void print_agents(const ct_topology *t, const ct_sparse *w, const char *neighbours) {
-    printf("agent  own weight  %s (weight)\n", neighbours);
+    ct_show(stdout, "agent  own weight  %s (weight)\n", neighbours);
     for (int i = 0; i < t->n; i++) {
-        printf("%5d  %10.6f ", i, ct_sparse_get(w, i, i));
+        ct_show(stdout, "%5d  %10.6f ", i, ct_sparse_get(w, i, i));
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
-            printf(" %d (%.6f)", t->neighbour[e], ct_sparse_get(w, i, t->neighbour[e]));
-        putchar('\n');
+            ct_show(stdout, " %d (%.6f)", t->neighbour[e], ct_sparse_get(w, i, t->neighbour[e]));
+        ct_show(stdout, "\n");
     }
 }
 
 static void print_facts(const ct_topology *t, const ct_topology_facts *f) {
-    printf("%s of %d agents: %d edges, degree %d", t->name, t->n, f->n_edges, f->min_degree);
-    if (f->max_degree != f->min_degree) printf(" to %d", f->max_degree);
-    printf(", diameter %d\nlambda_2 %.4f, lambda_min %.4f, spectral gap %.4f\n", f->diameter,
-           f->lambda_2, f->lambda_min, f->spectral_gap);
+    ct_show(stdout, "%s of %d agents: %d edges, degree %d", t->name, t->n, f->n_edges,
+            f->min_degree);
+    if (f->max_degree != f->min_degree) ct_show(stdout, " to %d", f->max_degree);
+    ct_show(stdout, ", diameter %d\nlambda_2 %.4f, lambda_min %.4f, spectral gap %.4f\n",
+            f->diameter, f->lambda_2, f->lambda_min, f->spectral_gap);
 }
 
 static ct_status show_graph(const ct_config *c) {
@@ -49,20 +50,21 @@ static ct_status show_schedule(const ct_config *c) {
     int n_shown = s.period > 0 ? s.period : 3;
     for (int t = 0; t < n_shown; t++) {
         const ct_phase *phase = ct_schedule_at(&s, t);
-        printf("step %d: %d messages\n", t + 1, phase->sources.begin[s.n]);
+        ct_show(stdout, "step %d: %d messages\n", t + 1, phase->sources.begin[s.n]);
         print_agents(&phase->sources, &phase->w, "receives from");
     }
-    printf("%s of %d agents: ", s.name, s.n);
+    ct_show(stdout, "%s of %d agents: ", s.name, s.n);
     if (s.period > 0)
-        printf("%d steps that repeat", s.period);
+        ct_show(stdout, "%d steps that repeat", s.period);
     else
-        printf("drawn anew for every iteration");
-    puts(s.is_balanced ? ", rows and columns of W sum to 1"
-                       : ", columns of W sum to 1, rows do not (for sgp)");
+        ct_show(stdout, "drawn anew for every iteration");
+    ct_show(stdout, "%s\n",
+            s.is_balanced ? ", rows and columns of W sum to 1"
+                          : ", columns of W sum to 1, rows do not (for sgp)");
     if (!s.is_balanced) return CT_OK;
     CT_TRY(ct_schedule_contraction(&s, &left));
-    printf("of a disagreement, at most %.4g is left after %s\n", left,
-           s.period > 0 ? "a period" : "32 iterations");
+    ct_show(stdout, "of a disagreement, at most %.4g is left after %s\n", left,
+            s.period > 0 ? "a period" : "32 iterations");
     return CT_OK;
 }
 

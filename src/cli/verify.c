@@ -156,8 +156,8 @@ static ct_status same_file(const verify *v, ct_record_file file, bool *same) {
     ct_path one = ct_path_in(v->dir, "one"), other = ct_path_in(v->dir, "other");
     CT_SCOPED(ct_blob) x = {0};
     CT_SCOPED(ct_blob) y = {0};
-    CT_TRY(ct_file_read(ct_record_path(one.text, file).text, SIZE_MAX / 2, &x));
-    CT_TRY(ct_file_read(ct_record_path(other.text, file).text, SIZE_MAX / 2, &y));
+    CT_TRY(ct_file_read(ct_record_path(one.text, file).text, CT_MAX_MODEL_BYTES, &x));
+    CT_TRY(ct_file_read(ct_record_path(other.text, file).text, CT_MAX_MODEL_BYTES, &y));
     if (file == CT_FILE_METRICS) {
         forget_seconds(&x);
         forget_seconds(&y);
@@ -173,7 +173,8 @@ static ct_status compare(verify *v, const char *algorithm, const char *how) {
     bool same = true;
     for (size_t k = 0; k < sizeof files / sizeof *files && same; k++) {
         CT_TRY(same_file(v, files[k], &same));
-        if (!same) printf("%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
+        if (!same)
+            ct_show(stdout, "%-20s %s: %s differs\n", algorithm, how, ct_record_name(files[k]));
     }
     v->n_same += same;
     v->n_different += !same;
@@ -212,7 +213,8 @@ static ct_status verify_case(verify *v, const char *algorithm) {
     CT_TRY(try_resume(v, algorithm, most, 1));
     if (most > 1) CT_TRY(try_resume(v, algorithm, 1, most));
     clean(v, "one");
-    printf("%-20s %s\n", algorithm, v->n_different == n_before ? "same bits" : "DIFFERENT");
+    ct_show(stdout, "%-20s %s\n", algorithm,
+            v->n_different == n_before ? "same bits" : "DIFFERENT");
     fflush(stdout);
     return CT_OK;
 }
@@ -264,13 +266,13 @@ ct_status ct_cli_verify(int n_args, char **args) {
     CT_TRY(take_options(&v, n_args, args));
     CT_TRY(prepare(&v));
     if (!v.has_mpirun)
-        printf("one process only: %s\n",
-               CT_WITH_MPI ? "there is no mpirun here" : "this crosstalk was built without MPI");
+        ct_show(stdout, "one process only: %s\n",
+                CT_WITH_MPI ? "there is no mpirun here" : "this crosstalk was built without MPI");
     ct_status status = CT_OK;
     for (int k = 0; k < v.n_cases && status == CT_OK; k++) status = verify_case(&v, v.cases[k]);
     if (v.n_different == 0) remove(v.dir);
     CT_TRY(status);
-    printf("%d the same, %d different\n", v.n_same, v.n_different);
+    ct_show(stdout, "%d the same, %d different\n", v.n_same, v.n_different);
     if (v.n_different == 0) return CT_OK;
     return ct_fail(CT_IO, "results depend on how the run is run; files are in %s", v.dir);
 }

@@ -85,7 +85,7 @@ static ct_status read_member(ct_tar *tar, const char *archive, const ct_tar_entr
         if (f->paths[k].text[0] != '\0')
             return ct_fail(CT_IO, "%s: two members are named %s", archive, name);
         f->paths[k] = ct_path_in(archive, entry->name);
-        CT_TRY(ct_tar_blob(tar, entry, CT_DATA_MAX_BYTES, &f->blobs[k]));
+        CT_TRY(ct_tar_blob(tar, entry, CT_MAX_DATA_BYTES, &f->blobs[k]));
         CT_TRY(check_records(f, k));
     }
     return CT_OK;
@@ -93,7 +93,7 @@ static ct_status read_member(ct_tar *tar, const char *archive, const ct_tar_entr
 
 static ct_status read_archive(const char *archive, files *f) {
     CT_SCOPED_BY(ct_tar_close, ct_tar *) tar = NULL;
-    CT_TRY(ct_tar_open(archive, CT_DATA_MAX_BYTES, &tar));
+    CT_TRY(ct_tar_open(archive, CT_MAX_DATA_BYTES, &tar));
     for (bool more = true; more;) {
         ct_tar_entry entry;
         CT_TRY(ct_tar_next(tar, &entry, &more));

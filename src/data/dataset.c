@@ -138,6 +138,14 @@ ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int
     return CT_OK;
 }
 
+ct_status ct_fields_check(const char *path, const ct_field *fields, size_t n) {
+    for (const ct_field *f = fields; f < fields + n; f++)
+        if (!(f->value >= f->lowest && f->value <= f->highest))
+            return ct_fail(CT_IO, "%s: its header says that %s is %.10g; it must be %.10g to %.10g",
+                           path, f->name, f->value, f->lowest, f->highest);
+    return CT_OK;
+}
+
 const char *ct_dataset_class_name(const ct_dataset *dataset, int label) {
     if (dataset->class_names == NULL || label < 0 || label >= dataset->n_classes) return "";
     return dataset->class_names + ct_names_bytes(dataset->class_names, label);

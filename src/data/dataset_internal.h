@@ -24,9 +24,6 @@ typedef struct ct_made_up {
 ct_status ct_made_up_open(const ct_made_up *set, const ct_dataset_options *options,
                           ct_dataset *out);
 
-/* The most a file may hold once unpacked: what is read whole should fit a small machine. */
-#define CT_DATA_MAX_BYTES ((size_t)2 << 30)
-
 ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
 void ct_images_free(ct_images *images);
 
@@ -87,6 +84,15 @@ size_t ct_names_bytes(const char *names, int n_classes);
 bool ct_names_are_right(const char *names, size_t n_bytes, uint32_t n_classes);
 /* Numbers of samples of a part: ascending, below n_whole. */
 bool ct_numbers_are_right(const uint32_t *numbers, size_t n, size_t n_whole);
+
+/* A field of a file's header, and where it must lie; NaN lies nowhere. */
+typedef struct ct_field {
+    const char *name;
+    double value, lowest, highest;
+} ct_field;
+/* CT_IO: the first one that does not, with file, value and range. A checksum tells damage, not an
+ * adversary: what is not in range is refused whatever the sums say. */
+ct_status ct_fields_check(const char *path, const ct_field *fields, size_t n);
 
 /* Every label lies in 0 .. n_classes-1; `path` is where they came from. */
 ct_status ct_labels_check(const char *path, const int32_t *labels, size_t n, int n_classes);

@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_FILE_BYTES ((off_t)512 << 20)
-#define MAX_ASPECT     100 /* longer side to shorter one: keeps what is made of a sliver small */
-
 ct_status ct_decoder_create(ct_decoder **out) {
     return ct_make(out, 1, "a decoder");
 }
@@ -57,15 +54,35 @@ const char *ct_picture_kind(const uint8_t *bytes, size_t n) {
     return NULL;
 }
 
+/* Before any memory is taken for it. */
+static bool check_pixels(ct_decoder *d, int width, int height) {
+    int shorter = width < height ? width : height, longer = width < height ? height : width;
+    size_t n = (size_t)width * (size_t)height;
+    if (shorter < 1) return ct_decoder_refuse(d, "empty picture");
+    if (longer > CT_MAX_PICTURE_SIDE)
+        return ct_decoder_refuse(d, "%dx%d pixels; a side has at most %d", width, height,
+                                 CT_MAX_PICTURE_SIDE);
+    if (longer / shorter > CT_MAX_PICTURE_ASPECT)
+        return ct_decoder_refuse(d, "%dx%d pixels is too narrow", width, height);
+    if (n > CT_MAX_PICTURE_PIXELS)
+        return ct_decoder_refuse(d, "%dx%d pixels; a picture has at most %zu", width, height,
+                                 CT_MAX_PICTURE_PIXELS);
+    if (n > CT_FREE_PIXELS && n / CT_MAX_PIXELS_A_BYTE > d->n_bytes)
+        return ct_decoder_refuse(d, "%dx%d pixels in %zu bytes; a picture has at most %d a byte",
+                                 width, height, d->n_bytes, CT_MAX_PIXELS_A_BYTE);
+    return true;
+}
+
+bool ct_decoder_holds(ct_decoder *d, const char *kind, int width, int height) {
+    if ((size_t)width * (size_t)height <= CT_MAX_WHOLE_PIXELS) return true;
+    return ct_decoder_refuse(d, "%s of %dx%d pixels; such a one has at most %zu", kind, width,
+                             height, CT_MAX_WHOLE_PIXELS);
+}
+
 bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, int stored_height,
                       double scale) {
     int shorter = width < height ? width : height, longer = width < height ? height : width;
-    if (shorter < 1) return ct_decoder_refuse(d, "empty picture");
-    if (longer > CT_PICTURE_MAX_SIDE)
-        return ct_decoder_refuse(d, "%dx%d pixels; a side has at most %d", width, height,
-                                 CT_PICTURE_MAX_SIDE);
-    if (longer / shorter > MAX_ASPECT)
-        return ct_decoder_refuse(d, "%dx%d pixels is too narrow", width, height);
+    if (!check_pixels(d, width, height)) return false;
     /* the shorter side is made `side` pixels, unless that is 0 */
     int side = d->side == 0 ? shorter : d->side;
     int other = d->side == 0 ? longer : (int)((double)side * longer / shorter);
@@ -83,6 +100,7 @@ ct_status ct_decode(ct_decoder *d, const uint8_t *bytes, size_t n, int side, boo
     const char *kind = ct_picture_kind(bytes, n);
     d->side = side;
     d->fast = fast;
+    d->n_bytes = n;
     d->status = CT_OK;
     d->reason[0] = '\0';
     bool ok = false;
@@ -105,17 +123,15 @@ static bool read_file(ct_decoder *d, const char *path, size_t *n) {
     if (fd < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return ct_decoder_refuse(d, "not a plain file");
-    if (info.st_size > MAX_FILE_BYTES) return ct_decoder_refuse(d, "larger than 512 MiB");
+    if ((uintmax_t)info.st_size > CT_MAX_PICTURE_BYTES)
+        return ct_decoder_refuse(d, "%jd bytes; a picture has at most %zu", (intmax_t)info.st_size,
+                                 CT_MAX_PICTURE_BYTES);
     size_t size = (size_t)info.st_size;
     uint8_t *bytes = ct_decoder_buffer(d, &d->file, size + 1);
     if (bytes == NULL) return false;
-    for (*n = 0; *n < size;) {
-        ssize_t got = read(fd, bytes + *n, size - *n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
-        if (got == 0) break; /* it became shorter */
-        *n += (size_t)got;
-    }
+    ssize_t got = ct_fd_read(fd, bytes, size); /* fewer if it became shorter */
+    if (got < 0) return ct_decoder_refuse(d, "%s", strerror(errno));
+    *n = (size_t)got;
     return true;
 }
 

@@ -5,10 +5,6 @@
 #include "data/decode.h"
 #include "data/resize.h"
 
-#define CT_PICTURE_MAX_SIDE 65500
-/* Of pictures that must be held whole before the first row is known: interlaced, progressive. */
-#define CT_PICTURE_MAX_WHOLE ((size_t)64 << 20) /* pixels */
-
 typedef struct ct_buffer {
     uint8_t *bytes;
     size_t capacity;
@@ -17,6 +13,7 @@ typedef struct ct_buffer {
 struct ct_decoder {
     int side;
     bool fast;
+    size_t n_bytes; /* of the file */
     ct_resizer resizer;
     ct_buffer file, row, whole, out;
     ct_picture picture;
@@ -34,6 +31,10 @@ bool ct_decoder_refuse(ct_decoder *d, const char *format, ...) CT_PRINTF(2, 3);
  * stored_width pixels and stored_height of them will be given, which show scale times as many. */
 bool ct_decoder_begin(ct_decoder *d, int width, int height, int stored_width, int stored_height,
                       double scale);
+
+/* Whether a picture that must be held whole (an interlaced PNG, a progressive JPEG: the kind) is not
+ * too large for that. */
+bool ct_decoder_holds(ct_decoder *d, const char *kind, int width, int height);
 
 /* False with a reason, or the status set. */
 bool ct_jpeg_decode(ct_decoder *d, const uint8_t *bytes, size_t n);

@@ -118,10 +118,12 @@ static ct_status measure(const ct_dataset_options *options, const char *dir, uin
             CT_TRY(ct_pictures_measure(out->train_pictures, f, f + 3));
         else
             ct_images_measure(&out->train, f, f + 3);
-        CT_SCOPED_BY(ct_stream_close, FILE *) to = fopen(path.text, "wb");
-        if (to != NULL) /* a place that cannot be written to is fine */
-            fprintf(to, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
+        CT_SCOPED(ct_text) text = {0};
+        ct_text_add(&text, "%s%.9g %.9g %.9g %.9g %.9g %.9g\n", head, (double)f[0], (double)f[1],
                     (double)f[2], (double)f[3], (double)f[4], (double)f[5]);
+        CT_TRY(ct_text_status(&text));
+        /* a place that cannot be written to is fine */
+        (void)CT_CATCH(NULL, ct_file_replace(path.text, text.chars, text.n));
     }
     for (int c = 3; c < 6; c++)
         if (!(f[c] > 0)) f[c] = 1;

@@ -12,6 +12,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
+#include "util/budget.h"
 #include "util/memory.h"
 
 /* To rows that begin on a vector, libjpeg-turbo writes past the caches; we read them at once. */
@@ -21,6 +22,7 @@
 typedef struct reader {
     struct jpeg_decompress_struct info;
     struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
     jmp_buf out;
     ct_decoder *decoder;
     bool is_damaged;
@@ -57,6 +59,14 @@ static void warn(j_common_ptr info, int level) {
     }
 }
 
+/* Called now and then while scans are read. */
+static void count_scans(j_common_ptr info) {
+    reader *r = info->client_data;
+    if (r->info.input_scan_number <= CT_MAX_JPEG_SCANS) return;
+    ct_decoder_refuse(r->decoder, "a JPEG of more than %d scans", CT_MAX_JPEG_SCANS);
+    longjmp(r->out, 1);
+}
+
 static void stay_silent(j_common_ptr info) {
     (void)info;
 }
@@ -78,6 +88,8 @@ static reader *reader_of(ct_decoder *d) {
         return NULL;
     }
     jpeg_create_decompress(&r->info);
+    r->progress.progress_monitor = count_scans;
+    r->info.progress = &r->progress;
     d->jpeg = r;
     return r;
 }
@@ -154,10 +166,10 @@ static bool read_picture(reader *r, const uint8_t *bytes, size_t n) {
     if (jpeg_read_header(info, TRUE) != JPEG_HEADER_OK) return false;
     choose_output(info);
     choose_scale(info, d->side, d->fast);
-    if (info->progressive_mode &&
-        (size_t)info->image_width * info->image_height > CT_PICTURE_MAX_WHOLE)
-        return ct_decoder_refuse(d, "a progressive JPEG of %ux%u pixels is too large",
-                                 info->image_width, info->image_height);
+    if (jpeg_has_multiple_scans(info) &&
+        !ct_decoder_holds(d, "a JPEG in several scans", (int)info->image_width,
+                          (int)info->image_height))
+        return false;
     jpeg_calc_output_dimensions(info);
     if (!ct_decoder_begin(d, (int)info->image_width, (int)info->image_height,
                           (int)info->output_width, (int)info->output_height, info->scale_denom))

@@ -91,32 +91,39 @@ static ct_status read_class(const char *root, const char *folder, strings *files
     return strings_sort(files, first);
 }
 
-/* Place of a name among class names; -1: not there. */
-static int32_t find_class(const ct_listing *classes, const char *name) {
-    const char *at = classes->class_names;
-    for (int32_t k = 0; k < classes->n_classes; k++, at += strlen(at) + 1)
-        if (strcmp(at, name) == 0) return k;
-    return -1;
+/* A walk through the names of sorted classes. */
+typedef struct class_walk {
+    const char *name;
+    int32_t label, n;
+} class_walk;
+
+/* Goes on to a class whose name is not before those asked for so far; false: there is none. */
+static bool walk_to(class_walk *w, const char *name) {
+    int order = -1;
+    while (w->label < w->n && (order = strcmp(w->name, name)) < 0) {
+        w->name += strlen(w->name) + 1;
+        w->label++;
+    }
+    return order == 0;
 }
 
 static ct_status label_files(ct_listing *out, size_t n, int32_t label) {
-    int32_t *labels = ct_grow(out->labels, out->n, n, sizeof *labels);
-    if (labels == NULL) return ct_no_memory("a list of files");
-    for (size_t i = out->n; i < n; i++) labels[i] = label;
-    out->labels = labels;
-    out->n = n;
+    for (; out->n < n; out->n++) {
+        CT_TRY(ct_extend(&out->labels, out->n, "a list of files"));
+        out->labels[out->n] = label;
+    }
     return CT_OK;
 }
 
 static ct_status read_classes(const char *root, const ct_listing *classes, const strings *folders,
                               strings *files, ct_listing *out) {
+    class_walk w = {classes->class_names, 0, classes->n_classes};
     for (size_t k = 0; k < folders->n; k++) {
         const char *name = string_at(folders, k);
-        int32_t label = classes != NULL ? find_class(classes, name) : (int32_t)k;
-        if (label < 0)
+        if (!walk_to(&w, name))
             return ct_fail(CT_IO, "%s/%s: a class that is not among the training ones", root, name);
         CT_TRY(read_class(root, name, files));
-        CT_TRY(label_files(out, files->n, label));
+        CT_TRY(label_files(out, files->n, w.label));
     }
     if (out->n == 0) return ct_fail(CT_IO, "%s: no files in its folders", root);
     return CT_OK;
@@ -142,7 +149,7 @@ ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listin
         return ct_fail(CT_IO, "%s: %zu folders; there must be one for each class", root, folders.n);
     CT_TRY(strings_sort(&folders, 0));
     CT_TRY(keep_class_names(&folders, &listing));
-    CT_TRY(read_classes(root, classes, &folders, &files, &listing));
+    CT_TRY(read_classes(root, classes != NULL ? classes : &listing, &folders, &files, &listing));
     listing.names = ct_take(&files.text.chars);
     listing.at = ct_take(&files.at);
     ct_move(out, &listing);
@@ -170,20 +177,21 @@ void ct_listing_keep(ct_listing *l, const bool *keep) {
 
 ct_status ct_listing_shorten(ct_listing *l, size_t n) {
     if (n == 0 || n >= l->n) return CT_OK;
-    CT_SCOPED_BLOCK(size_t) count = NULL;
+    static const char what[] = "a list of files";
+    CT_SCOPED_BLOCK(size_t) count = NULL; /* of each class so far */
+    CT_SCOPED_BLOCK(size_t) round = NULL; /* that takes file i: every class's r-th is in round r */
+    CT_SCOPED_BLOCK(size_t) n_round = NULL; /* files of a round */
     CT_SCOPED_BLOCK(bool) keep = NULL;
-    CT_TRY(ct_make(&count, CT_LISTING_MAX_CLASSES, "a list of files"));
-    CT_TRY(ct_make(&keep, l->n, "a list of files"));
-    size_t kept = 0;
-    /* Round r takes every class's r-th file; a round that would be too many takes the first ones.
-     */
-    for (size_t r = 0; kept < n; r++) {
-        memset(count, 0, CT_LISTING_MAX_CLASSES * sizeof *count);
-        for (size_t i = 0; i < l->n && kept < n; i++)
-            if (count[l->labels[i]]++ == r) {
-                keep[i] = true;
-                kept++;
-            }
+    CT_TRY(ct_make(&count, CT_LISTING_MAX_CLASSES, what));
+    CT_TRY(ct_make(&round, l->n, what));
+    CT_TRY(ct_make(&n_round, l->n, what));
+    CT_TRY(ct_make(&keep, l->n, what));
+    for (size_t i = 0; i < l->n; i++) n_round[round[i] = count[l->labels[i]]++]++;
+    size_t last = 0, left = n; /* the last round takes the first `left` of its files */
+    while (n_round[last] < left) left -= n_round[last++];
+    for (size_t i = 0; i < l->n; i++) {
+        keep[i] = round[i] < last || (round[i] == last && left > 0);
+        left -= keep[i] && round[i] == last;
     }
     ct_listing_keep(l, keep);
     return CT_OK;

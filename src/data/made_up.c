@@ -4,7 +4,10 @@
 
 static ct_status make_part(const ct_made_up *set, const ct_dataset *dataset, uint64_t seed,
                            uint32_t part, size_t n, ct_images *out) {
-    if (n > UINT32_MAX) return ct_fail(CT_INVAL, "%s: %zu samples are too many", dataset->name, n);
+    size_t image = (size_t)set->channels * (size_t)set->side * (size_t)set->side;
+    if (n > CT_MAX_MADE_UP_BYTES / image)
+        return ct_fail(CT_INVAL, "%s: %zu samples are too many; at most %zu are made up",
+                       dataset->name, n, CT_MAX_MADE_UP_BYTES / image);
     CT_TRY(ct_images_create(n, set->channels, set->side, set->side, out));
     for (size_t i = 0; i < n; i++) {
         ct_rng rng;

@@ -46,7 +46,7 @@ static ct_status parse_shape(const char *path, const char *at, array *out) {
         unsigned long long size = strtoull(at, &end, 10);
         if (out->n_dims == MAX_DIMS) return damaged(path, "more than 4 dimensions");
         if (size == 0) return ct_fail(CT_IO, "%s: empty: a size is 0", path);
-        if (size > CT_DATA_MAX_BYTES || out->n > CT_DATA_MAX_BYTES / size)
+        if (size > CT_MAX_DATA_BYTES || out->n > CT_MAX_DATA_BYTES / size)
             return ct_fail(CT_IO, "%s: the shape is too large", path);
         out->dims[out->n_dims++] = (size_t)size;
         out->n *= (size_t)size;

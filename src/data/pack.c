@@ -5,17 +5,15 @@
 
 #include "data/dataset_internal.h"
 #include "data/decode_internal.h"
+#include "data/listing.h"
 #include "util/file.h"
 #include "util/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC     UINT64_C(0x0a314b4341505443) /* "CTPACK1\n" */
-#define MAX_NAMES ((uint64_t)1 << 24)
+#define MAGIC UINT64_C(0x0a314b4341505443) /* "CTPACK1\n" */
 
 typedef struct tail {
     ct_pack_facts facts;
@@ -59,21 +57,37 @@ static ct_status damaged(const char *path) {
     return ct_fail(CT_IO, "%s: not a file of packed pictures, or a damaged one", path);
 }
 
-/* The tail, against its checksum and the length of the file. */
-static ct_status read_tail(const char *path, int fd, tail *out) {
-    struct stat info;
+static ct_status check_facts(const char *path, const tail *t) {
+    const ct_pack_facts *f = &t->facts;
+    double n = (double)f->n;
+    const ct_field fields[] = {
+        {"the number of pictures", n, 1, UINT32_MAX},
+        {"the number of test pictures", (double)f->n_test, 0, n},
+        {"the number of classes", f->n_classes, 1, CT_LISTING_MAX_CLASSES},
+        {"the shorter side", f->side, 1, CT_MAX_PACK_SIDE},
+        {"the size", f->size, 1, f->side},
+        {"the whole", f->n_whole, f->n_whole == 0 ? 0 : n - (double)f->n_test, UINT32_MAX},
+        {"the length of the names", (double)t->names_bytes, 0, CT_MAX_NAMES_BYTES},
+        {"a mean", (double)f->mean[0], 0, 1},
+        {"a mean", (double)f->mean[1], 0, 1},
+        {"a mean", (double)f->mean[2], 0, 1},
+        {"a deviation", (double)f->std[0], 0, 1}, /* 0: of a cache, which has none */
+        {"a deviation", (double)f->std[1], 0, 1},
+        {"a deviation", (double)f->std[2], 0, 1}};
+    return ct_fields_check(path, fields, sizeof fields / sizeof *fields);
+}
+
+/* The tail, against its checksum, its ranges and the length of the file. */
+static ct_status read_tail(const char *path, int fd, uint64_t length, tail *out) {
     uint64_t magic = 0;
-    if (fstat(fd, &info) != 0) return ct_file_failed(path);
-    uint64_t length = (uint64_t)info.st_size;
-    if (!S_ISREG(info.st_mode) || length < sizeof *out + sizeof magic ||
-        !read_at(fd, &magic, sizeof magic, 0) || magic != MAGIC ||
-        !read_at(fd, out, sizeof *out, length - sizeof *out) || out->magic != MAGIC ||
-        out->tail_crc != tail_crc(out))
+    if (length < sizeof *out + sizeof magic || !read_at(fd, &magic, sizeof magic, 0) ||
+        magic != MAGIC || !read_at(fd, out, sizeof *out, length - sizeof *out) ||
+        out->magic != MAGIC || out->tail_crc != tail_crc(out))
         return damaged(path);
-    uint64_t n = out->facts.n;
-    if (n == 0 || n > UINT32_MAX || out->facts.n_test > n || out->names_bytes > MAX_NAMES ||
-        out->table_at > length ||
-        out->table_at + n * sizeof(ct_pack_entry) + out->names_bytes + sizeof *out != length)
+    CT_TRY(check_facts(path, out));
+    if (out->table_at > length ||
+        out->table_at + out->facts.n * sizeof(ct_pack_entry) + out->names_bytes + sizeof *out !=
+            length)
         return damaged(path);
     out->facts.name[sizeof out->facts.name - 1] = '\0';
     return CT_OK;
@@ -107,10 +121,11 @@ static ct_status read_table(const char *path, ct_pack *p) {
 
 ct_status ct_pack_open(const char *path, ct_pack **out) {
     CT_SCOPED_BY(ct_pack_close, ct_pack *) p = NULL;
+    uint64_t length;
     CT_TRY(ct_make(&p, 1, path));
-    p->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (p->fd < 0) return ct_file_failed(path);
-    CT_TRY(read_tail(path, p->fd, &p->tail));
+    p->fd = -1;
+    CT_TRY(ct_file_open(path, &p->fd, &length));
+    CT_TRY(read_tail(path, p->fd, length, &p->tail));
     CT_TRY(read_table(path, p));
     ct_move(out, &p);
     return CT_OK;

@@ -43,6 +43,9 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
                        "import them again",
                        path, facts->side, options->image_size);
     if (options->image_size > 0) facts->size = (uint32_t)options->image_size;
+    for (int c = 0; c < 3; c++)
+        if (facts->std[c] == 0)
+            return ct_fail(CT_IO, "%s: a cache, which has no deviations of its own", path);
     ct_dataset_scale(out, facts->mean, facts->std);
     snprintf(out->source, sizeof out->source, "%s", path);
     return CT_OK;

@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC     UINT64_C(0x0a31545241505443) /* "CTPART1\n" */
-#define MAX_NAMES ((uint64_t)1 << 24)
+#define MAGIC UINT64_C(0x0a31545241505443) /* "CTPART1\n" */
 
 typedef struct header {
     uint64_t magic;
@@ -181,24 +180,43 @@ static ct_status damaged(const char *path) {
     return ct_fail(CT_IO, "%s: a damaged part of a data set; split it again", path);
 }
 
-/* The length that the header promises; 0: it cannot be one. */
+static ct_status check_fields(const char *path, const header *h) {
+    double n_train = (double)h->n_train, image = (double)h->channels * h->height * h->width;
+    const ct_field fields[] = {
+        {"the number of training samples", n_train, 1, UINT32_MAX},
+        {"the number of test samples", (double)h->n_test, 1, UINT32_MAX},
+        {"the whole", (double)h->n_whole, n_train, UINT32_MAX},
+        {"the length of the names", (double)h->names_bytes, 0, CT_MAX_NAMES_BYTES},
+        {"the number of classes", h->n_classes, 1, CT_MAX_CLASSES},
+        {"the number of channels", h->channels, 1, CT_MAX_CHANNELS},
+        {"the height", h->height, 1, CT_MAX_PICTURE_SIDE},
+        {"the width", h->width, 1, CT_MAX_PICTURE_SIDE},
+        {"the length", (n_train + (double)h->n_test) * image, 1, (double)CT_MAX_MODEL_BYTES},
+        {"the crop's padding", h->crop_padding, 0, h->height < h->width ? h->height : h->width},
+        {"the flip", h->flip, 0, 1},
+        {"the kind of labels", h->coarse_labels, 0, 1},
+        {"a reserved field", h->reserved, 0, 0}};
+    CT_TRY(ct_fields_check(path, fields, sizeof fields / sizeof *fields));
+    for (uint32_t c = 0; c < h->channels; c++) {
+        const ct_field scale[] = {{"a mean", (double)h->mean[c], 0, 1},
+                                  {"a deviation", (double)h->std[c], 1e-9, 1}};
+        CT_TRY(ct_fields_check(path, scale, 2));
+    }
+    return CT_OK;
+}
+
+/* The length that the header promises. */
 static uint64_t body_bytes(const header *h) {
-    const uint64_t most = (uint64_t)1 << 40;
     uint64_t image = (uint64_t)h->channels * h->height * h->width;
-    if (h->channels < 1 || h->channels > CT_MAX_CHANNELS || h->height < 1 || h->height > 65536 ||
-        h->width < 1 || h->width > 65536 || h->n_train < 1 || h->n_train > UINT32_MAX ||
-        h->n_test < 1 || h->n_test > UINT32_MAX || h->names_bytes > MAX_NAMES)
-        return 0;
-    uint64_t n = h->n_train + h->n_test;
-    if (n > most / image) return 0;
-    return h->n_train * 8 + h->n_test * 4 + h->names_bytes + n * image;
+    return h->n_train * 8 + h->n_test * 4 + h->names_bytes + (h->n_train + h->n_test) * image;
 }
 
 static ct_status read_header(const char *path, const ct_blob *file, header *h) {
     if (file->n < sizeof *h) return damaged(path);
     memcpy(h, file->bytes, sizeof *h);
-    if (!header_is_right(h) || h->n_classes < 1 || h->n_classes > CT_MAX_CLASSES ||
-        h->n_whole > UINT32_MAX || body_bytes(h) == 0 || body_bytes(h) != file->n - sizeof *h ||
+    if (!header_is_right(h)) return damaged(path);
+    CT_TRY(check_fields(path, h));
+    if (body_bytes(h) != file->n - sizeof *h ||
         ct_crc32(0, file->bytes + sizeof *h, file->n - sizeof *h) != h->body_crc)
         return damaged(path);
     return CT_OK;
@@ -251,7 +269,7 @@ ct_status ct_part_open(const char *path, const char *name, const ct_dataset_opti
                        ct_dataset *out) {
     CT_SCOPED(ct_blob) file = {0};
     CT_SCOPED(ct_dataset) d = {0};
-    CT_TRY(ct_file_read(path, SIZE_MAX / 4, &file));
+    CT_TRY(ct_file_read(path, CT_MAX_MODEL_BYTES, &file));
     CT_TRY(fill(path, name, options, &file, &d));
     ct_move(out, &d);
     return CT_OK;

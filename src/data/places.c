@@ -28,7 +28,7 @@ ct_status ct_data_find(const char *dir, const char *name, const char *hint, ct_p
 ct_status ct_data_read(const char *dir, const char *name, const char *hint, ct_path *path,
                        ct_blob *out) {
     CT_TRY(ct_data_find(dir, name, hint, path));
-    return ct_file_read(path->text, CT_DATA_MAX_BYTES, out);
+    return ct_file_read(path->text, CT_MAX_DATA_BYTES, out);
 }
 
 ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *options,

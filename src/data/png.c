@@ -2,6 +2,7 @@
 #include "data/decode_internal.h"
 
 #include "ct_config.h"
+#include "util/budget.h"
 
 #if CT_WITH_PNG
 
@@ -62,9 +63,7 @@ static void choose_output(const reader *r) {
 static bool read_interlaced(const reader *r, int width, int height, int n_passes) {
     ct_decoder *d = r->decoder;
     size_t stride = (size_t)width * 4;
-    if ((size_t)width * (size_t)height > CT_PICTURE_MAX_WHOLE)
-        return ct_decoder_refuse(d, "an interlaced PNG of %dx%d pixels is too large", width,
-                                 height);
+    if (!ct_decoder_holds(d, "an interlaced PNG", width, height)) return false;
     uint8_t *whole = ct_decoder_buffer(d, &d->whole, stride * (size_t)height);
     if (whole == NULL) return false;
     for (int pass = 0; pass < n_passes; pass++)
@@ -85,8 +84,9 @@ static bool read_rows(const reader *r, int width, int height) {
 }
 
 static bool read_picture(const reader *r) {
-    png_set_user_limits(r->png, CT_PICTURE_MAX_SIDE, CT_PICTURE_MAX_SIDE);
+    png_set_user_limits(r->png, CT_MAX_PICTURE_SIDE, CT_MAX_PICTURE_SIDE);
     png_set_chunk_malloc_max(r->png, 1 << 24);
+    png_set_chunk_cache_max(r->png, 1); /* no texts, of which there may be any number */
     png_read_info(r->png, r->info);
     int width = (int)png_get_image_width(r->png, r->info);
     int height = (int)png_get_image_height(r->png, r->info);

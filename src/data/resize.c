@@ -14,8 +14,10 @@
 
 #define BITS 22
 
-/* Compiled twice where the processor may have wider vectors, and chosen at run time. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+/* Compiled twice where the processor may have wider vectors, and chosen when the program is loaded:
+ * too early for ThreadSanitizer. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) &&       \
+    !defined(__SANITIZE_THREAD__)
 #define TWICE __attribute__((target_clones("avx2", "default")))
 #else
 #define TWICE

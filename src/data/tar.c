@@ -68,9 +68,14 @@ ct_status ct_tar_open(const char *path, uint64_t max_bytes, ct_tar **out) {
     tar->max_bytes = max_bytes;
     tar->path = ct_path_in("", path);
     tar->archive = archive_read_new();
-    errno = 0;
-    if (tar->archive != NULL) tar->file = gzopen(path, "rb");
-    if (tar->file == NULL) return errno != 0 ? ct_file_failed(path) : ct_no_memory(path);
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint64_t n_packed;
+    CT_TRY(ct_file_open(path, &fd, &n_packed));
+    /* a member's size is what its header says: memory is taken for no more than the file can hold */
+    if (tar->max_bytes > ct_most_unpacked(n_packed)) tar->max_bytes = ct_most_unpacked(n_packed);
+    if (tar->archive != NULL) tar->file = gzdopen(fd, "rb");
+    if (tar->file == NULL) return ct_no_memory(path);
+    fd = -1; /* zlib closes it */
     if (gzbuffer(tar->file, CHUNK) != 0 ||
         archive_read_support_format_tar(tar->archive) != ARCHIVE_OK ||
         archive_read_open(tar->archive, tar, NULL, feed, NULL) != ARCHIVE_OK)

@@ -52,16 +52,44 @@ ct_status ct_checkpoint_list(const char *dir, long **out, int *n_out) {
     return status;
 }
 
+bool ct_checkpoint_any_whole(const char *dir) {
+    CT_SCOPED_BLOCK(long) found = NULL;
+    int n = 0;
+    bool is_there = false;
+    (void)CT_CATCH(NULL, ct_checkpoint_list(dir, &found, &n));
+    for (int k = 0; k < n && !is_there; k++) is_there = ct_checkpoint_is_whole(dir, found[k]);
+    return is_there;
+}
+
+/* An agent's file or the manifest; or one of them that was still to be renamed. */
+static void remove_files(const char *folder, bool parts_alone) {
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        bool is_part = strstr(e->d_name, ".part-") != NULL;
+        bool is_ours = strncmp(e->d_name, "agent-", 6) == 0 ||
+                       strncmp(e->d_name, CT_MANIFEST, sizeof CT_MANIFEST - 1) == 0;
+        if (is_ours && (is_part || !parts_alone)) remove(ct_path_in(folder, e->d_name).text);
+    }
+    if (d != NULL) closedir(d);
+}
+
 void ct_checkpoint_remove(const char *dir, long iteration) {
     ct_path folder = ct_checkpoint_folder(dir, iteration);
     remove(ct_path_in(folder.text, CT_MANIFEST).text);
-    DIR *d = opendir(folder.text);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
-        if (strncmp(e->d_name, "agent-", 6) == 0 ||
-            strncmp(e->d_name, CT_MANIFEST ".part-", sizeof CT_MANIFEST + 5) == 0)
-            remove(ct_path_in(folder.text, e->d_name).text);
-    if (d != NULL) closedir(d);
+    remove_files(folder.text, false);
     rmdir(folder.text);
+}
+
+void ct_checkpoint_clean(const char *dir) {
+    CT_SCOPED_BLOCK(long) found = NULL;
+    int n = 0;
+    (void)CT_CATCH(NULL, ct_checkpoint_list(dir, &found, &n));
+    for (int k = 0; k < n; k++)
+        if (ct_checkpoint_is_whole(dir, found[k]))
+            remove_files(ct_checkpoint_folder(dir, found[k]).text, true);
+        else
+            ct_checkpoint_remove(dir, found[k]);
+    rmdir(ct_checkpoint_folder(dir, -1).text); /* if nothing is left */
 }
 
 ct_status ct_checkpoint_remove_all(const char *dir) {

@@ -18,8 +18,12 @@ bool ct_checkpoint_is_whole(const char *dir, long iteration);
 
 /* <dir>/checkpoint exists. */
 bool ct_checkpoint_exists(const char *dir);
-/* Remove what checkpoints write, the manifest first, and nothing else. */
+/* Some checkpoint is whole. */
+bool ct_checkpoint_any_whole(const char *dir);
+/* Remove what checkpoints write, the manifest first, and nothing else; of all, those that are not
+ * whole, and files that others have left half-written. */
 void ct_checkpoint_remove(const char *dir, long iteration);
 ct_status ct_checkpoint_remove_all(const char *dir);
+void ct_checkpoint_clean(const char *dir);
 
 #endif

@@ -122,7 +122,8 @@ static ct_status find_all(search *s, const char *dir) {
 ct_status ct_record_find(const char *name, ct_name_list *out) {
     struct stat what;
     if (stat(name, &what) != 0) return ct_fail(CT_IO, "%s: %s", name, strerror(errno));
-    if (!S_ISDIR(what.st_mode)) return ct_name_list_add(out, name);
+    if (S_ISREG(what.st_mode)) return ct_name_list_add(out, name);
+    if (!S_ISDIR(what.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", name);
     int n_before = out->n;
     CT_TRY(find_all(&(search){.runs = out}, name));
     if (out->n > n_before) return CT_OK;

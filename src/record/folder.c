@@ -1,5 +1,6 @@
 #include "record/folder.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,31 +84,75 @@ ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *co
     return ct_record_each_inside(dir, seeds, lambdas, false, visit, context);
 }
 
+static ct_status look_for_summary(void *all_have, const char *dir) {
+    if (!ct_record_has(dir, CT_FILE_SUMMARY)) *(bool *)all_have = false;
+    return CT_OK;
+}
+
+ct_status ct_record_is_finished(const char *dir, bool *out) {
+    CT_SCOPED(ct_record) run = {0};
+    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    const char *lambdas = list_of(&run, "lambdas");
+    *out = lambdas[0] != '\0' || ct_record_has(dir, CT_FILE_SUMMARY);
+    return ct_record_each_inside(dir, list_of(&run, "seeds"), lambdas, true, look_for_summary, out);
+}
+
 /* ---- claiming them ---- */
 
-static ct_status remove_files(const char *dir) {
-    for (int k = 0; k < CT_N_FILES; k++)
-        if (!ct_record_is(k, CT_FILE_IS_FOLDER)) CT_TRY(ct_record_remove(dir, k));
-    return ct_checkpoint_exists(dir) ? ct_checkpoint_remove_all(dir) : CT_OK;
+/* In an order that may be cut short anywhere: at first the run is no longer finished, then it has
+ * no checkpoint that could miss its metrics, and whose run it was is known to the last. */
+static ct_status remove_files(const char *dir, bool also_options) {
+    CT_TRY(ct_record_remove(dir, CT_FILE_SUMMARY));
+    if (ct_checkpoint_exists(dir)) CT_TRY(ct_checkpoint_remove_all(dir));
+    for (int k = CT_N_FILES - 1; k >= 0; k--)
+        if (!ct_record_is(k, CT_FILE_IS_FOLDER) && k != CT_FILE_CONFIG)
+            CT_TRY(ct_record_remove(dir, k));
+    ct_record_clean(dir);
+    return also_options ? ct_record_remove(dir, CT_FILE_CONFIG) : CT_OK;
+}
+
+/* What ct_file_write would have renamed. */
+static bool is_part(const char *name) {
+    for (int k = 0; k < CT_N_FILES; k++) {
+        const char *whole = ct_record_name(k);
+        size_t n = strlen(whole);
+        if (strncmp(name, whole, n) == 0 && strncmp(name + n, ".part-", 6) == 0) return true;
+    }
+    return false;
+}
+
+void ct_record_clean(const char *dir) {
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        if (is_part(e->d_name)) remove(ct_path_in(dir, e->d_name).text);
+    if (d != NULL) closedir(d);
+    ct_checkpoint_clean(dir);
 }
 
 ct_status ct_record_claim(const char *dir, bool force) {
     CT_TRY(ct_dir_create(dir));
-    if (force) return remove_files(dir);
+    if (force) return remove_files(dir, true);
     for (int k = 0; k < CT_N_FILES; k++)
         if (!ct_record_is(k, CT_FILE_IS_FOLDER) && ct_record_has(dir, k))
             return ct_fail(CT_IO,
                            "%s is there already; name another @out or replace it with @force",
                            ct_record_path(dir, k).text);
-    if (!ct_checkpoint_exists(dir)) return CT_OK;
-    return ct_fail(CT_IO,
-                   "%s has checkpoints already; go on with @resume %s, name another @out or "
-                   "replace it with @force",
-                   dir, dir);
+    if (ct_checkpoint_exists(dir))
+        return ct_fail(CT_IO,
+                       "%s has checkpoints already; go on with @resume %s, name another @out or "
+                       "replace it with @force",
+                       dir, dir);
+    ct_record_clean(dir);
+    return CT_OK;
+}
+
+ct_status ct_record_begin_again(const char *dir) {
+    CT_TRY(ct_dir_create(dir));
+    return remove_files(dir, false);
 }
 
 ct_status ct_record_remove_all(const char *dir) {
-    CT_TRY(remove_files(dir));
+    CT_TRY(remove_files(dir, true));
     rmdir(dir);
     return CT_OK;
 }

@@ -125,7 +125,7 @@ static ct_status rewrite_file(const char *dir, ct_record_file file, const char *
     CT_SCOPED(ct_text) text = {0};
     ct_path path = ct_record_path(dir, file);
     if (!ct_file_exists(path.text)) return CT_OK;
-    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_FILE, &blob));
+    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &blob));
     CT_TRY(rewrite(path.text, (char *)blob.bytes, blob.n, name, &text));
     bool is_same = text.n == blob.n && (text.n == 0 || memcmp(text.chars, blob.bytes, text.n) == 0);
     return is_same ? CT_OK : ct_file_write(path.text, text.chars, text.n);

@@ -36,12 +36,14 @@ static ct_status read_row(const ct_line *line, const char *where, ct_record_row 
     return ct_fail(CT_IO, "%s: no epoch in this line", where);
 }
 
-/* There is room for as many rows as the file has lines. */
 static ct_status add_row(ct_record *run, const ct_record_row *row, const char *where) {
     double epoch = row->value[CT_METRIC_EPOCH];
     double before = run->n_epochs > 0 ? run->epochs[run->n_epochs - 1].value[CT_METRIC_EPOCH] : 0;
     if (run->n_epochs > 0 && before > epoch)
         return ct_fail(CT_IO, "%s: epoch %g comes after epoch %g", where, epoch, before);
+    if (run->n_epochs == CT_MAX_RECORD_ROWS)
+        return ct_fail(CT_IO, "%s: more than %d epochs", where, CT_MAX_RECORD_ROWS);
+    CT_TRY(ct_extend(&run->epochs, (size_t)run->n_epochs, where));
     run->epochs[run->n_epochs++] = *row;
     return CT_OK;
 }
@@ -64,9 +66,6 @@ static ct_status read_rows(const char *path, const char *text, ct_record *run) {
 
 static ct_status read_metrics(const char *path, const ct_blob *blob, ct_record *run) {
     if (strlen((char *)blob->bytes) != blob->n) return ct_fail(CT_IO, "%s: this is not text", path);
-    size_t n_lines = 1;
-    for (size_t k = 0; k < blob->n; k++) n_lines += blob->bytes[k] == '\n';
-    CT_TRY(ct_make(&run->epochs, n_lines, path));
     return read_rows(path, (char *)blob->bytes, run);
 }
 
@@ -83,6 +82,8 @@ static ct_status add_option(ct_record *run, const char *path, char *line) {
     if (equals == NULL)
         return ct_fail(CT_IO, "%s: '%.80s' is not of the form name = value", path, line);
     *equals = '\0';
+    if (run->n_options == CT_MAX_RECORD_LINES)
+        return ct_fail(CT_IO, "%s: more than %d options", path, CT_MAX_RECORD_LINES);
     CT_TRY(ct_extend(&run->options, (size_t)run->n_options, path));
     ct_record_option *o = &run->options[run->n_options++];
     *o = (ct_record_option){0};
@@ -112,7 +113,7 @@ const char *ct_record_option_of(const ct_record *run, const char *name) {
 /* ---- JSON ---- */
 
 static ct_status read_in(const ct_folder *dir, ct_record_file file, ct_blob *out) {
-    size_t max_bytes = file == CT_FILE_CONFIG ? 1 << 20 : CT_MAX_RECORD_FILE;
+    size_t max_bytes = file == CT_FILE_CONFIG ? CT_MAX_TEXT_BYTES : CT_MAX_RECORD_BYTES;
     return ct_folder_read(dir, ct_record_name(file), max_bytes, out);
 }
 
@@ -325,7 +326,7 @@ static ct_status read_file(const char *path, ct_record *run) {
     struct stat what;
     CT_SCOPED(ct_blob) blob = {0};
     if (stat(path, &what) == 0) run->stamp.dir = stamp_of(&what, true);
-    CT_TRY(ct_file_read(path, CT_MAX_RECORD_FILE, &blob));
+    CT_TRY(ct_file_read(path, CT_MAX_RECORD_BYTES, &blob));
     return read_metrics(path, &blob, run);
 }
 

@@ -3,8 +3,7 @@
 #define CT_RECORD_RECORD_INTERNAL_H
 
 #include "record/record.h"
-
-#define CT_MAX_RECORD_FILE ((size_t)1 << 30)
+#include "util/file.h"
 
 /* A line of a text, without its end. */
 typedef struct ct_line {
@@ -25,7 +24,7 @@ ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_
 
 /* ---- tensorboard.c: the metrics once more as TensorBoard's event file ---- */
 /* Appends one line of metrics.jsonl, measured now; a file that is not there begins. */
-ct_status ct_tensorboard_add(const char *dir, const ct_text *line);
+ct_status ct_tensorboard_add(const char *dir, const char *text, size_t n);
 /* The event file afresh from metrics.jsonl (none: no event file), for a run that goes on. */
 ct_status ct_tensorboard_rewrite(const char *dir);
 

@@ -145,9 +145,9 @@ static ct_status add_line(const char *path, const ct_json *line, double age_s) {
     return ct_file_append(path, records.bytes, records.n);
 }
 
-ct_status ct_tensorboard_add(const char *dir, const ct_text *text) {
+ct_status ct_tensorboard_add(const char *dir, const char *text, size_t n) {
     CT_SCOPED_HANDLE(ct_json) line = NULL;
-    CT_TRY(parse(text->chars, text->n, &line));
+    CT_TRY(parse(text, n, &line));
     return add_line(ct_record_path(dir, CT_FILE_EVENTS).text, line, 0);
 }
 
@@ -169,7 +169,7 @@ ct_status ct_tensorboard_rewrite(const char *dir) {
     CT_SCOPED(ct_blob) blob = {0};
     CT_TRY(ct_record_remove(dir, CT_FILE_EVENTS));
     if (!ct_record_has(dir, CT_FILE_METRICS)) return CT_OK;
-    CT_TRY(ct_file_read(ct_record_path(dir, CT_FILE_METRICS).text, SIZE_MAX / 2, &blob));
+    CT_TRY(ct_file_read(ct_record_path(dir, CT_FILE_METRICS).text, CT_MAX_RECORD_BYTES, &blob));
     if (blob.n == 0) return CT_OK;
     return add_lines(ct_record_path(dir, CT_FILE_EVENTS).text, (char *)blob.bytes, blob.n);
 }

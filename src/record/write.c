@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,24 +84,43 @@ static bool has_link(const ct_config *config) {
     return config->link_latency > 0 || config->link_bandwidth > 0;
 }
 
-ct_status ct_record_write_epoch(const char *dir, const ct_config *config, const ct_epoch *e) {
-    CT_SCOPED(ct_text) line = {0};
-    add_epoch(&line, e);
-    add_number(&line, "bytes_sent_per_agent", e->bytes_sent_per_agent);
-    if (has_link(config)) add_number(&line, "link_seconds", e->link_seconds);
-    add_number(&line, "seconds", e->seconds);
-    ct_text_add(&line, "}\n");
-    CT_TRY(ct_text_status(&line));
-    CT_TRY(ct_file_append(ct_record_path(dir, CT_FILE_METRICS).text, line.chars, line.n));
-    return config->tensorboard ? ct_tensorboard_add(dir, &line) : CT_OK;
+void ct_record_add_epoch(ct_text *lines, const ct_config *config, const ct_epoch *e) {
+    add_epoch(lines, e);
+    add_number(lines, "bytes_sent_per_agent", e->bytes_sent_per_agent);
+    if (has_link(config)) add_number(lines, "link_seconds", e->link_seconds);
+    add_number(lines, "seconds", e->seconds);
+    ct_text_add(lines, "}\n");
 }
-
-/* ---- metrics.jsonl of a run that goes on ---- */
 
 static size_t metrics_bytes(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? (size_t)info.st_size : 0;
 }
+
+/* To both files or to none. */
+static ct_status write_line(const char *dir, const ct_config *config, const char *line, size_t n) {
+    ct_path path = ct_record_path(dir, CT_FILE_METRICS);
+    size_t n_before = metrics_bytes(path.text);
+    CT_TRY(ct_file_append(path.text, line, n));
+    if (!config->tensorboard) return CT_OK;
+    ct_status status = ct_tensorboard_add(dir, line, n);
+    if (status != CT_OK && truncate(path.text, (off_t)n_before) != 0)
+        return ct_file_failed(path.text);
+    return status;
+}
+
+ct_status ct_record_write_epochs(const char *dir, const ct_config *config, ct_text *lines) {
+    CT_TRY(ct_text_status(lines));
+    while (lines->n > 0) {
+        size_t n = strcspn(lines->chars, "\n") + 1;
+        CT_TRY(write_line(dir, config, lines->chars, n));
+        lines->n -= n;
+        memmove(lines->chars, lines->chars + n, lines->n + 1);
+    }
+    return CT_OK;
+}
+
+/* ---- metrics.jsonl of a run that goes on ---- */
 
 size_t ct_record_sync_metrics(const char *dir) {
     ct_path path = ct_record_path(dir, CT_FILE_METRICS);
@@ -125,7 +145,7 @@ ct_status ct_record_resume_metrics(const char *from, const char *to, size_t n,
                                    const ct_config *config) {
     CT_SCOPED(ct_blob) blob = {0};
     ct_path old = ct_record_path(from, CT_FILE_METRICS), path = ct_record_path(to, CT_FILE_METRICS);
-    if (n > 0) CT_TRY(ct_file_read(old.text, SIZE_MAX / 2, &blob));
+    if (n > 0) CT_TRY(ct_file_read(old.text, CT_MAX_RECORD_BYTES, &blob));
     CT_TRY(check_length(old.text, blob.n, n));
     CT_TRY(n > 0 ? ct_file_write(path.text, blob.bytes, n) : ct_record_remove(to, CT_FILE_METRICS));
     return config->tensorboard ? ct_tensorboard_rewrite(to) : CT_OK;
@@ -138,9 +158,10 @@ ct_status ct_record_resume_metrics(const char *from, const char *to, size_t n,
 static void add_names(ct_text *text, const ct_dataset *d) {
     ct_text_add(text, ", \"class_names\": %s", d->class_names == NULL ? "null" : "[");
     if (d->class_names == NULL) return;
-    for (int c = 0; c < d->n_classes; c++) {
+    const char *name = d->class_names;
+    for (int c = 0; c < d->n_classes; c++, name += strlen(name) + 1) {
         if (c > 0) ct_text_add(text, ", ");
-        ct_json_add_string(text, ct_dataset_class_name(d, c));
+        ct_json_add_string(text, name);
     }
     ct_text_add(text, "]");
 }

@@ -21,8 +21,11 @@ ct_status ct_record_write_setting(const char *dir, const ct_dataset *dataset,
                                   const ct_topology *graph, const uint32_t *class_counts);
 
 /* ---- while it lasts ---- */
-/* Appends a line to metrics.jsonl, and with --tensorboard to the event file. */
-ct_status ct_record_write_epoch(const char *dir, const ct_config *config, const ct_epoch *epoch);
+/* An epoch as a line of metrics.jsonl. */
+void ct_record_add_epoch(ct_text *lines, const ct_config *config, const ct_epoch *epoch);
+/* Appends such lines to metrics.jsonl, and with --tensorboard to the event file; what is written is
+ * no longer in `lines`. */
+ct_status ct_record_write_epochs(const char *dir, const ct_config *config, ct_text *lines);
 /* Replaces evaluation.json. local_accuracy: [n_agents]; confusion: [n_classes]^2 or NULL. */
 ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *epoch,
                                      const ct_dataset *dataset, const double *local_accuracy,

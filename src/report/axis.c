@@ -6,6 +6,16 @@
 
 #define LOG_FROM 30.0 /* factor between the ends from which on an axis is logarithmic */
 
+/* Values that can be subtracted, divided by units and taken apart into digits: what is larger is
+ * drawn at the end, what is smaller is nothing. */
+#define LARGEST  1e300
+#define SMALLEST 1e-290
+
+static double tame(double value) {
+    if (!(fabs(value) >= SMALLEST)) return 0; /* NaN too */
+    return fmin(fmax(value, -LARGEST), LARGEST);
+}
+
 /* 1, 2 or 5 times a power of ten, not below x. */
 static double nice_above(double x) {
     double power = pow(10, floor(log10(x)));
@@ -45,7 +55,8 @@ static void fit_linear(ct_axis *a, double lowest, double highest, int n_wanted) 
     a->to = a->tick[a->n_ticks - 1];
     a->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-9);
     double far = fmax(fabs(a->from), fabs(a->to)) / a->divisor;
-    if (a->unit == CT_UNIT_NUMBER && (a->digits > 4 || far >= 1e5)) a->digits = -2;
+    bool is_number = a->unit == CT_UNIT_NUMBER;
+    if (a->digits > (is_number ? 4 : 9) || far >= (is_number ? 1e5 : 1e12)) a->digits = -2;
 }
 
 static void fit_log(ct_axis *a, double lowest, double highest, int n_wanted) {
@@ -85,6 +96,8 @@ static void make_room(ct_unit unit, double *lowest, double *highest) {
 void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, int n_wanted,
                  ct_axis *out) {
     memset(out, 0, sizeof *out);
+    lowest = tame(lowest);
+    highest = tame(highest);
     make_room(unit, &lowest, &highest);
     *out = (ct_axis){.from = lowest, .to = highest, .unit = unit};
     choose_unit(out);
@@ -108,10 +121,9 @@ void ct_axis_tighten(ct_axis *a, double lowest, double highest) {
 }
 
 double ct_axis_place(const ct_axis *a, double value) {
-    double part = a->is_log
-                      ? (log(fmax(value, 1e-300)) - log(a->from)) / (log(a->to) - log(a->from))
-                      : (value - a->from) / (a->to - a->from);
-    return part < 0 ? 0 : part > 1 ? 1 : part;
+    value = fmin(fmax(value, a->from), a->to); /* NaN at the lower end */
+    return a->is_log ? (log(value) - log(a->from)) / (log(a->to) - log(a->from))
+                     : (value - a->from) / (a->to - a->from);
 }
 
 /* 10 to a whole power, the power raised. */
@@ -161,6 +173,10 @@ static void print_seconds(double value, char *out, size_t size) {
 void ct_unit_print(ct_unit unit, double value, char *out, size_t size) {
     if (!isfinite(value)) {
         snprintf(out, size, "\xE2\x80\x93"); /* an en dash */
+        return;
+    }
+    if (fabs(value) >= 1e15) {
+        snprintf(out, size, "%.4g", value); /* whatever it is, it is not what it should be */
         return;
     }
     switch (unit) {

@@ -47,6 +47,7 @@ static void fit_to_points(const ct_plot *p, ct_axis *x) {
         }
     if (n < 2) return;
     double room = 0.06 * (tick[n - 1] - tick[0]);
+    if (!isfinite(room)) return;
     memcpy(x->tick, tick, sizeof tick);
     x->n_ticks = n;
     x->from = tick[0] - room;

@@ -8,6 +8,7 @@
 
 #include "record/write.h"
 #include "run/checkpoint_internal.h"
+#include "run/output.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/memory.h"
@@ -157,7 +158,8 @@ static ct_status write_all(ct_run *run, const ct_position *p, const char *folder
     for (int i = 0; i < run->agents.n; i++) own[i].data = run->agent_sums[i];
     CT_TRY(agree(run, status));
     CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, files));
-    if (ct_run_leads(run)) status = write_manifest(run, p, files, folder);
+    status = ct_output_settle(run); /* the manifest counts on metrics.jsonl */
+    if (ct_run_leads(run) && status == CT_OK) status = write_manifest(run, p, files, folder);
     CT_TRY(agree(run, status));
     if (ct_run_leads(run)) remove_old(dir, p->iteration, run->resumed_at);
     run->resumed_at = -1; /* from here on the newest is our own */

@@ -10,7 +10,6 @@
 #include "util/memory.h"
 
 #define MAGIC        UINT64_C(0x31304b4843525443) /* "CTRCHK01"; reads otherwise on other machines */
-#define MAX_FILE     ((size_t)1 << 40)
 #define MAX_SECTIONS (2 * CT_MAX_BUFFERS + 4)
 
 typedef struct header {
@@ -173,7 +172,7 @@ ct_status ct_agent_file_check(const char *folder, int row, long iteration,
                               const ct_agent_file *expected) {
     CT_SCOPED(ct_blob) blob = {0};
     ct_path path = path_of(folder, row);
-    CT_TRY(ct_file_read(path.text, MAX_FILE, &blob));
+    CT_TRY(ct_file_read(path.text, CT_MAX_MODEL_BYTES, &blob));
     return check_bytes(path.text, &blob, row, iteration, expected);
 }
 
@@ -207,7 +206,7 @@ ct_status ct_agent_file_read(ct_run *run, int own_row, const char *folder, long 
     int n = list_sections(run, own_row, sections, places), row = run->agents.first + own_row;
     CT_SCOPED(ct_blob) blob = {0};
     ct_path path = path_of(folder, row);
-    CT_TRY(ct_file_read(path.text, MAX_FILE, &blob));
+    CT_TRY(ct_file_read(path.text, CT_MAX_MODEL_BYTES, &blob));
     CT_TRY(check_bytes(path.text, &blob, row, iteration, NULL));
     CT_TRY(check_sections(path.text, &blob, sections, n));
     return read_sections(&blob, sections, places, n);

@@ -11,8 +11,6 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-#define MAX_MANIFEST ((size_t)1 << 30)
-
 struct ct_checkpoint {
     ct_json *manifest;
     ct_path folder;
@@ -73,7 +71,7 @@ static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blo
     snprintf(expected, sizeof expected, "%016" PRIx64 "\n", ct_checksum(CT_HASH_START, body, n));
     if (memcmp(blob->bytes + n_magic, expected, 17) != 0)
         return ct_fail(CT_IO, "%s: damaged: the checksum does not fit", path);
-    CT_TRY(ct_json_parse(body, n, path, &c->manifest));
+    CT_TRY(ct_json_parse_most(body, n, path, CT_MAX_MANIFEST_VALUES, &c->manifest));
     if (number(c->manifest, "iteration") == (double)c->iteration) return CT_OK;
     return ct_fail(CT_IO, "%s: of iteration %.0f, in the folder of %ld", path,
                    number(c->manifest, "iteration"), c->iteration);
@@ -82,7 +80,7 @@ static ct_status parse_manifest(ct_checkpoint *c, const char *path, const ct_blo
 static ct_status read_manifest(ct_checkpoint *c) {
     ct_blob blob = {0};
     ct_path path = ct_path_in(c->folder.text, CT_MANIFEST);
-    CT_TRY(ct_file_read(path.text, MAX_MANIFEST, &blob));
+    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &blob));
     ct_status status = parse_manifest(c, path.text, &blob);
     ct_blob_free(&blob);
     return status;
@@ -265,15 +263,7 @@ static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
     return CT_OK;
 }
 
-/* A file system between machines may show them different ones. */
-static ct_status agree_on(const ct_checkpoint *c, ct_run *run) {
-    CT_SCOPED(ct_text) text = {0};
-    ct_text_add(&text, "\"the checkpoint of iteration\": \"%ld\"", c->iteration);
-    return ct_transport_agree(run->transport, &text);
-}
-
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
-    CT_TRY(agree_on(c, run));
     CT_TRY(check_options(c, run));
     if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
     if (array(c->manifest, "worlds", (size_t)run->n_worlds) == NULL) return bad(c, "worlds");

@@ -4,6 +4,7 @@
 
 #include "record/folder.h"
 #include "run/output_internal.h"
+#include "run/restart.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -52,13 +53,27 @@ static ct_status claim(const ct_run *run, const char *dir) {
     return ct_record_claim(dir, run->config.force);
 }
 
+static ct_status clean(const ct_run *run, const char *dir) {
+    (void)run;
+    ct_record_clean(dir);
+    return CT_OK;
+}
+
+static ct_status begin_again(const ct_run *run, const char *dir) {
+    (void)run;
+    return ct_record_begin_again(dir);
+}
+
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock) {
     const ct_config *c = &run->config;
     if (!ct_run_leads(run)) return CT_OK;
     if (checkpoint != NULL) CT_TRY(check_metrics(run, checkpoint));
     CT_TRY(ct_dir_create(c->out));
     CT_TRY(ct_output_lock(run, lock));
-    if (checkpoint == NULL || !ct_dir_is_same(c->resume, c->out)) {
+    if (ct_dir_is_same(c->resume, c->out)) {
+        CT_TRY(ct_output_each(run, checkpoint != NULL ? clean : begin_again));
+    } else {
+        if (!c->force) CT_TRY(ct_restart_offer(c));
         /* before config.txt goes: were this cut short, the next one must still find them */
         if (c->force) CT_TRY(ct_record_clear_inside(c->out, c->resume));
         CT_TRY(ct_output_each(run, claim));
@@ -87,11 +102,20 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
 
 /* ---- an epoch ---- */
 
-ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *e) {
+ct_status ct_output_settle(ct_run *run) {
+    for (int k = 0; k < run->n_worlds && ct_run_leads(run); k++) {
+        ct_world *w = &run->worlds[k];
+        CT_TRY(ct_record_write_epochs(w->dir, &run->config, &w->unwritten));
+    }
+    return CT_OK;
+}
+
+ct_status ct_output_epoch(ct_run *run, int world, const ct_epoch *e) {
     const char *dir = run->worlds[world].dir;
     size_t n = (size_t)run->dataset.n_classes;
     if (!ct_run_leads(run)) return CT_OK;
-    CT_TRY(ct_record_write_epoch(dir, &run->config, e));
+    ct_record_add_epoch(&run->worlds[world].unwritten, &run->config, e);
+    CT_TRY(ct_record_write_epochs(dir, &run->config, &run->worlds[world].unwritten));
     if (!e->is_evaluated) return CT_OK;
     return ct_record_write_evaluation(
         dir, e, &run->dataset, run->local_accuracy + world * run->agents.n_agents,
@@ -169,6 +193,7 @@ static ct_status write_ledger(const ct_run *run, int world) {
 
 ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
     if (!ct_run_leads(run)) return CT_OK;
+    CT_TRY(ct_output_settle(run));
     for (int k = 0; k < run->n_worlds; k++) {
         const char *dir = run->worlds[k].dir;
         ct_config config = world_config(run, k);

@@ -13,13 +13,16 @@ ct_status ct_output_name(ct_run *run);
  * process trains in it. */
 ct_status ct_output_lock(const ct_run *run, int *lock);
 /* Creates them, --out locked from then on (refused where an earlier run is, unless forced, or it is
- * the one that goes on) and writes config.txt, partition.csv and setting.json. checkpoint: what the
+ * the one that goes on or begins again) and writes config.txt, partition.csv and setting.json. checkpoint: what the
  * run goes on from, or NULL; the run has taken it over already. */
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock);
 /* The metrics.jsonl of --resume up to the checkpoint, and nothing that came after it. */
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint);
-/* Appends one line to a world's metrics.jsonl; after an evaluation, evaluation.json is replaced. */
-ct_status ct_output_epoch(const ct_run *run, int world, const ct_epoch *epoch);
+/* Appends one line to a world's metrics.jsonl; after an evaluation, evaluation.json is replaced. A
+ * line that there is no room for is kept for the next time. */
+ct_status ct_output_epoch(ct_run *run, int world, const ct_epoch *epoch);
+/* Writes the lines that there was no room for. */
+ct_status ct_output_settle(ct_run *run);
 /* summary.json and the models of every world; for several seeds also --out/summary.json with means
  * and deviations. last: [n_worlds] */
 ct_status ct_output_end(ct_run *run, const ct_epoch *last);

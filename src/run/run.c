@@ -197,6 +197,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(create_backend(run));
     CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
     CT_TRY(ct_run_split_data(run));
+    CT_TRY(ct_run_measure_worlds(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
     CT_TRY(ct_run_create_sources(run));

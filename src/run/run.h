@@ -25,6 +25,7 @@ typedef struct ct_world {
     ct_partition partition;
     ct_partition_facts partition_facts;
     char dir[CT_CONFIG_TEXT]; /* its run directory */
+    ct_text unwritten;        /* lines of metrics.jsonl that there was no room for yet */
 } ct_world;
 
 /* Everything a run is made of; built in this order, freed in reverse. */
@@ -160,10 +161,11 @@ ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 /* The seeds of --seeds, or the one of --seed: at most CT_MAX_WORLDS. */
 ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
 /* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
- * their splits.
+ * their splits, and once these are right, what is slow to find out about graphs of many agents.
  */
 ct_status ct_run_create_worlds(ct_run *run);
 ct_status ct_run_split_data(ct_run *run);
+ct_status ct_run_measure_worlds(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,
                            ct_partition *out);

@@ -1,11 +1,14 @@
 #include "run/signals.h"
 
 #include <signal.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <time.h>
 
+static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGXCPU};
+enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
+
 static volatile sig_atomic_t seen;
-static struct sigaction old_term, old_int;
+static struct sigaction before[N_NUMBERS];
 static double deadline_s;
 
 static void remember(int number) {
@@ -13,11 +16,16 @@ static void remember(int number) {
 }
 
 void ct_signals_catch(void) {
-    struct sigaction action = {.sa_handler = remember, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = remember};
     sigemptyset(&action.sa_mask);
     seen = 0;
-    sigaction(SIGTERM, &action, &old_term);
-    sigaction(SIGINT, &action, &old_int);
+    for (int k = 0; k < N_NUMBERS; k++) {
+        bool is_urgent = numbers[k] == SIGTERM || numbers[k] == SIGINT;
+        action.sa_flags = SA_RESTART | (is_urgent ? (int)SA_RESETHAND : 0);
+        sigaction(numbers[k], NULL, &before[k]);
+        if (numbers[k] == SIGHUP && before[k].sa_handler == SIG_IGN) continue;
+        sigaction(numbers[k], &action, NULL);
+    }
 }
 
 void ct_signals_stop_at(double time_s) {
@@ -32,6 +40,5 @@ int ct_signals_seen(void) {
 }
 
 void ct_signals_restore(void) {
-    sigaction(SIGTERM, &old_term, NULL);
-    sigaction(SIGINT, &old_int, NULL);
+    for (int k = 0; k < N_NUMBERS; k++) sigaction(numbers[k], &before[k], NULL);
 }

@@ -1,8 +1,10 @@
-/* A wish to stop: SIGTERM, SIGINT or a time, noticed between iterations. */
+/* A wish to stop: a signal or a time, noticed between iterations. */
 #ifndef CT_RUN_SIGNALS_H
 #define CT_RUN_SIGNALS_H
 
-/* From here on the first such signal is only remembered; a second one ends the process. */
+/* From here on SIGTERM, SIGINT, SIGHUP (unless it is ignored: nohup), SIGUSR1 and SIGXCPU are only
+ * remembered. A second SIGTERM or SIGINT ends the process; the others may come twice by
+ * themselves. */
 void ct_signals_catch(void);
 /* The signal that came; 0 = none. */
 int ct_signals_seen(void);

@@ -1,11 +1,11 @@
 /* The training loop: iterations, what an epoch's losses were, evaluation, progress, files. */
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 
 #include "run/checkpoint.h"
 #include "schema/interval.h"
 #include "run/output.h"
+#include "run/restart.h"
 #include "run/run.h"
 #include "run/signals.h"
 #include "util/file.h"
@@ -120,11 +120,10 @@ static bool is_due(const training *t, long done, bool ends_epoch) {
     return s->epochs > 0 && ends_epoch && done / t->run->epoch_iterations % s->epochs == 0;
 }
 
-/* After `done` iterations: 0 = to go on, 1 = a checkpoint, 2 and 3 = the end, by signal. */
+/* After `done` iterations: 0 = to go on, 1 = a checkpoint, 1 + signal = the end. */
 static int wish_of(const training *t, long done) {
-    if (ct_signals_seen() == SIGINT) return 3;
-    if (ct_signals_seen() == SIGTERM) return 2;
-    return is_due(t, done, done % t->run->epoch_iterations == 0);
+    int number = ct_signals_seen();
+    return number != 0 ? 1 + number : is_due(t, done, done % t->run->epoch_iterations == 0);
 }
 
 /* Everyone's losses up to an iteration, at most poll_every of them, and what everyone wishes then:
@@ -207,8 +206,20 @@ static ct_epoch summarise(const training *t, int world, long iteration) {
     return e;
 }
 
+/* On a full disk training goes on, as it does without a checkpoint; the last epoch must be there. */
+static ct_status record_epoch(training *t, int world, const ct_epoch *e) {
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_output_epoch(t->run, world, e));
+    if (status == CT_OK) return CT_OK;
+    bool is_last = e->iteration == t->progress.n_iterations;
+    if (status != CT_IO || is_last || t->run->config.checkpoint_strict)
+        return ct_fail_again(&error);
+    ct_note("epoch %ld is not recorded yet, training goes on: %s", e->epoch, error.text);
+    return CT_OK;
+}
+
 static ct_status end_world_epoch(training *t, int world, ct_epoch *e) {
-    CT_TRY(ct_output_epoch(t->run, world, e));
+    CT_TRY(record_epoch(t, world, e));
     show_epoch(t->run, world, e);
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
@@ -278,7 +289,7 @@ static ct_status attend(training *t, long done, bool ends_epoch) {
     bool has_talked = ends_epoch || done % t->poll_every == 0;
     int wish = is_alone ? wish_of(t, done) : has_talked ? t->wish : 0;
     if (wish == 0) return CT_OK;
-    t->stopped_by = wish == 3 ? SIGINT : wish == 2 ? SIGTERM : 0;
+    t->stopped_by = wish - 1;
     return save(t, done, t->stopped_by != 0);
 }
 
@@ -348,6 +359,17 @@ static void free_memory(training *t) {
     ct_free(t->all_losses);
 }
 
+/* Every rank has looked for itself, perhaps on a file system that was late. From here on all have,
+ * and the one that leads may write. */
+static ct_status agree_on_start(const ct_run *run, const ct_checkpoint *checkpoint) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "\"the checkpoint of iteration\": \"");
+    if (checkpoint != NULL) ct_text_add(&text, "%ld", ct_checkpoint_iteration(checkpoint));
+    ct_text_add(&text, "\"");
+    CT_TRY(ct_text_status(&text));
+    return ct_transport_agree(run->transport, &text);
+}
+
 /* The state of a checkpoint. Nothing is written yet: a resume that is refused leaves no trace. */
 static ct_status restore(training *t, const ct_checkpoint *checkpoint) {
     if (checkpoint == NULL) return CT_OK;
@@ -394,6 +416,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
     CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
     CT_TRY(ct_output_name(run));
     CT_TRY(ct_output_lock(run, &t->lock)); /* nobody replaces what is read now */
+    CT_TRY(agree_on_start(run, checkpoint));
     CT_TRY(restore(t, checkpoint));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
     CT_TRY(resume(t, checkpoint));
@@ -425,39 +448,24 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     ct_signals_catch();
     ct_error error;
     ct_status status = CT_CATCH(&error, train(&t, checkpoint));
+    if (t.has_begun && status != CT_OK) (void)CT_CATCH(NULL, ct_output_settle(&run));
     if (t.has_begun) /* a disk that is full has no room for the reason either */
         (void)CT_CATCH(
             NULL, ct_output_fail(&run, &error, t.ended_at > 0 ? t.ended_at : t.next, t.ended_row));
     ct_dir_unlock(&t.lock);
     ct_signals_restore();
-    /* Whoever sends SIGTERM (a batch system) wants an orderly end, and gets one. */
-    if (status == CT_STOPPED && t.stopped_by == SIGTERM) {
-        ct_log(CT_LOG_WARNING, "%s", error.text);
-        status = CT_OK;
-    }
     if (status != CT_OK) ct_fail_again(&error);
     free_memory(&t);
     ct_run_free(&run);
     return status;
 }
 
-/* --resume DIR, or --resume alone with --out DIR. Without --out the run goes on in DIR. */
-static ct_status find_checkpoint(ct_config *config, ct_checkpoint **out) {
-    bool is_alone = strcmp(config->resume, "on") == 0;
-    if (is_alone && config->out[0] == '\0')
-        return ct_refuse("resume", "@resume needs a run directory: @resume DIR, or @out DIR");
-    if (is_alone) memcpy(config->resume, config->out, sizeof config->resume);
-    if (config->out[0] == '\0') memcpy(config->out, config->resume, sizeof config->out);
-    CT_TRY(ct_checkpoint_open(config->resume, out));
-    return ct_checkpoint_options(*out, config);
-}
-
 ct_status ct_train(const ct_config *config) {
     ct_config effective = *config;
-    ct_checkpoint *checkpoint = NULL;
-    ct_status status = CT_OK;
-    if (config->resume[0] != '\0') status = find_checkpoint(&effective, &checkpoint);
-    if (status == CT_OK) status = train_from(&effective, checkpoint);
-    ct_checkpoint_free(&checkpoint);
-    return status;
+    CT_SCOPED_HANDLE(ct_checkpoint) checkpoint = NULL;
+    bool is_done = false;
+    if (config->resume[0] != '\0') CT_TRY(ct_restart_find(&effective, &checkpoint, &is_done));
+    if (!is_done) return train_from(&effective, checkpoint);
+    ct_note("%s is finished already", effective.out);
+    return CT_OK;
 }

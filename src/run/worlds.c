@@ -71,13 +71,17 @@ static ct_status add_pairs(ct_run *run) {
 static ct_status connect_agents(ct_run *run, int k) {
     ct_world *world = &run->worlds[k];
     const ct_config *c = &run->config;
-    if (run->schedule.n > 0) {
-        CT_TRY(ct_schedule_union(&run->schedule, k, &world->graph, &world->w));
-    } else {
-        CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
-        CT_TRY(ct_mixing_create(&world->graph, c->weights, &world->w));
+    if (run->schedule.n > 0) return ct_schedule_union(&run->schedule, k, &world->graph, &world->w);
+    CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
+    return ct_mixing_create(&world->graph, c->weights, &world->w);
+}
+
+ct_status ct_run_measure_worlds(ct_run *run) {
+    for (int k = 0; k < run->n_worlds; k++) {
+        ct_world *world = &run->worlds[k];
+        CT_TRY(ct_topology_measure(&world->graph, &world->w, &world->topology_facts));
     }
-    return ct_topology_measure(&world->graph, &world->w, &world->topology_facts);
+    return CT_OK;
 }
 
 /* A graph that changes brings its weights. */
@@ -110,6 +114,11 @@ ct_status ct_run_create_worlds(ct_run *run) {
     if (c->agents * run->n_worlds > CT_MAX_AGENTS)
         return ct_fail(CT_INVAL, "%d times %lld agents are more than %d rows", run->n_worlds,
                        (long long)c->agents, CT_MAX_AGENTS);
+    if (c->train_samples > 0 && c->agents > c->train_samples)
+        return ct_refuse("agents",
+                         "%lld agents cannot share the %lld samples of @train-samples; use fewer "
+                         "agents",
+                         (long long)c->agents, (long long)c->train_samples);
     run->worlds = ct_new(ct_world, (size_t)run->n_worlds);
     run->graphs = ct_new(ct_topology, (size_t)run->n_worlds);
     if (run->worlds == NULL || run->graphs == NULL)
@@ -199,6 +208,7 @@ void ct_run_free_worlds(ct_run *run) {
         ct_topology_free(&run->worlds[k].graph);
         ct_sparse_free(&run->worlds[k].w);
         ct_partition_free(&run->worlds[k].partition);
+        ct_text_free(&run->worlds[k].unwritten);
     }
     ct_free(run->worlds);
     ct_free(run->graphs);

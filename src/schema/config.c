@@ -149,7 +149,7 @@ static ct_status read_line(ct_config *config, const char *path, int number, char
 ct_status ct_config_read(ct_config *config, const char *path) {
     ct_blob blob = {0};
     ct_status status = CT_OK;
-    CT_TRY(ct_file_read(path, 1 << 20, &blob));
+    CT_TRY(ct_file_read(path, CT_MAX_TEXT_BYTES, &blob));
     ct_config from_file = *config; /* all of the file or nothing */
     int first_line[CT_N_OPTIONS] = {0};
     char *line = (char *)blob.bytes;

@@ -170,7 +170,7 @@ OPTION("checkpoints", TEXT, checkpoint_every, "checkpoint-every", "", "10m", 0, 
 OPTION("checkpoints", SWITCH, checkpoint_strict, "checkpoint-strict", "", "off", 0, 0, "", LOCAL, "",
        "a checkpoint that cannot be written ends the run")
 OPTION("checkpoints", TEXT, resume, "resume", "", "", 0, 0, "", PATH | SINGLE | UNSAVED | BARE, "",
-       "go on from this run directory's newest checkpoint; without a name: from @out")
+       "resume the run in this directory; without a name: in @out; auto: in @out, or begin it there")
 
 OPTION("output", TEXT, out, "out", "", "", 0, 0, "", LOCAL | PATH | SINGLE, "",
        "run directory; default runs/<what is run>")
@@ -219,8 +219,8 @@ OWN("serve", TEXT, "bind", "127.0.0.1", 0, 0, "", 0, "address to listen on: this
 OWN("bench", WHOLE, "warmup", "5", 0, 1e6, "", 0, "iterations before the clock starts")
 OWN("bench", WHOLE, "repeat", "20", 1, 1e6, "", 0, "timed iterations")
 OWN("bench", SWITCH, "json", NULL, 0, 0, "", 0, "one JSON object on stdout")
-OWN("data", TEXT, "url", NULL, 0, 0, "", 0, "get: another server's folder")
-OWN("data", TEXT, "checksum", NULL, 0, 0, "", 0, "get: SHA-256 or MD5 of another file of the same kind")
+OWN("data", TEXT, "url", NULL, 0, 0, "", 0, "get: another server's folder (https://), or one of this machine (file://)")
+OWN("data", TEXT, "checksum", NULL, 0, 0, "", 0, "get: SHA-256 of another file of the same kind")
 OWN("data", TEXT, "sheet", NULL, 0, 0, "", PATH, "info: draw ten pictures of every class into this PNG file")
 OWN("data", WHOLE, "ranks", NULL, 1, 65536, "", 0, "split: for so many ranks")
 OWN("verify", TEXT, "ranks", "1,2,3,4", 0, 0, "", LIST, "numbers of ranks")

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "study/study_internal.h"
+#include "util/budget.h"
 #include "util/memory.h"
 
 ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error) {
@@ -129,6 +130,8 @@ typedef struct reader {
 static ct_status add_section(reader *r, ct_study_line **lines, int *n, const char *label,
                              int *place) {
     if (label[0] == '\0') return ct_fail(CT_IO, "a row or column needs a label: [row CCL]");
+    if (*n == CT_STUDY_CELLS)
+        return ct_fail(CT_IO, "a study has at most %d rows, and as many columns", CT_STUDY_CELLS);
     if (strlen(label) >= CT_STUDY_LABEL)
         return ct_fail(CT_IO, "a label has at most %d characters", CT_STUDY_LABEL - 1);
     const ct_study_line *before = ct_study_find_line(*lines, *n, label);
@@ -158,6 +161,8 @@ static ct_status begin_section(reader *r, char *text) {
 }
 
 static ct_status set_option(ct_study *study, const ct_setting *setting) {
+    if (study->n_settings == CT_MAX_STUDY_SETTINGS)
+        return ct_fail(CT_IO, "a study sets at most %d options", CT_MAX_STUDY_SETTINGS);
     const ct_setting *before =
         ct_study_setting(study, setting->row, setting->column, setting->name);
     if (before != NULL)

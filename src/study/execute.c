@@ -1,6 +1,5 @@
 /* Running what is missing: finished runs are kept, interrupted ones resumed, others begin. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/show.h"
 
 /* ---- what is there ---- */
 
@@ -152,7 +152,6 @@ static ct_status train_cell(const ct_cell *cell) {
 static ct_status run_cell(ct_study *study, ct_cell *cell) {
     ct_error ended;
     ct_status status = CT_CATCH(&ended, train_cell(cell));
-    bool was_stopped = ct_signals_seen() != 0;
     if (status == CT_DIFFERS)
         return ct_fail(status, "%s: %s; name another @out, or begin again with @force", cell->name,
                        ended.text);
@@ -162,10 +161,6 @@ static ct_status run_cell(ct_study *study, ct_cell *cell) {
         cell->state = CT_CELL_DIVERGED;
     } else if (status != CT_OK) {
         return ct_fail_in(&ended, "%s", cell->name);
-    } else if (was_stopped && !ct_record_has(cell->config.out, CT_FILE_SUMMARY)) {
-        study->is_stopped = true;
-        cell->state = CT_CELL_BEGUN;
-        return CT_OK;
     } else {
         CT_TRY(read_summary(cell));
     }
@@ -174,10 +169,8 @@ static ct_status run_cell(ct_study *study, ct_cell *cell) {
 
 /* ---- all of them ---- */
 
-ct_status ct_study_heed_signal(ct_study *study) {
-    int number = ct_signals_seen();
-    if (number != 0) study->is_stopped = true;
-    return number == SIGINT ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
+ct_status ct_study_heed_signal(void) {
+    return ct_signals_seen() != 0 ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
 }
 
 static bool is_to_do(const ct_cell *cell) {
@@ -209,7 +202,7 @@ static ct_status run_from(ct_study *study, int k) {
 
 static ct_status run_all(ct_study *study) {
     CT_TRY(ct_share_resume_all(study));
-    for (int k = 0; k < study->n_cells && !study->is_stopped;) {
+    for (int k = 0; k < study->n_cells;) {
         if (!is_to_do(&study->cells[k])) {
             k++;
             continue;
@@ -217,7 +210,7 @@ static ct_status run_all(ct_study *study) {
         if (is_time_up(&study->request)) break;
         CT_TRY(run_from(study, k));
         CT_TRY(ct_study_write(study));
-        CT_TRY(ct_study_heed_signal(study));
+        CT_TRY(ct_study_heed_signal());
     }
     return CT_OK;
 }
@@ -245,11 +238,11 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out) {
         if (!cell->is_selected) continue;
         ct_config_print_command(&cell->config, &command);
         CT_TRY(ct_text_status(&command));
-        fprintf(out, "%-8s  %s\n          crosstalk train%s\n",
+        ct_show(out, "%-8s  %s\n          crosstalk train%s\n",
                 cell->elsewhere != NULL ? "reused" : states[cell->state], cell->name,
                 command.chars);
-        if (cell->elsewhere != NULL) fprintf(out, "          is %s\n", cell->elsewhere);
+        if (cell->elsewhere != NULL) ct_show(out, "          is %s\n", cell->elsewhere);
     }
-    fprintf(out, "%d of %d runs to do\n", ct_study_count_to_do(study), study->n_cells);
+    ct_show(out, "%d of %d runs to do\n", ct_study_count_to_do(study), study->n_cells);
     return CT_OK;
 }

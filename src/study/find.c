@@ -9,8 +9,7 @@
 
 #include "study/study_internal.h"
 #include "util/file.h"
-
-#define MAX_FILE ((size_t)1 << 20)
+#include "util/show.h"
 
 enum { N_PLACES = 4, RUN_DEPTH = 4 /* shared/pair/seed/checkpoint/iteration */ };
 
@@ -85,7 +84,7 @@ static void place(int k, char *out, size_t size) {
 
 static ct_status read_study(const char *path, ct_study *out) {
     CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(ct_file_read(path, MAX_FILE, &blob));
+    CT_TRY(ct_file_read(path, CT_MAX_TEXT_BYTES, &blob));
     if (strlen((const char *)blob.bytes) != blob.n)
         return ct_fail(CT_IO, "%s: not a text file", path);
     return ct_study_parse(path, (const char *)blob.bytes, out);
@@ -130,7 +129,7 @@ ct_status ct_study_list(FILE *out) {
         if (name[0] == '\0') break;
         CT_SCOPED(ct_study) study = {0};
         CT_TRY(ct_study_open(name, &study));
-        fprintf(out, "%-20s %s\n", study.name, study.title);
+        ct_show(out, "%-20s %s\n", study.name, study.title);
     }
     if (n > 0) return CT_OK;
     return ct_fail(CT_IO, "no experiments found: neither experiments/ here nor where the program "

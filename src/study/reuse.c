@@ -60,7 +60,7 @@ static ct_status copy_files(const char *from, const char *to) {
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         CT_SCOPED(ct_blob) blob = {0};
         if (!ct_record_has(from, files[k])) continue;
-        CT_TRY(ct_file_read(ct_record_path(from, files[k]).text, (size_t)1 << 30, &blob));
+        CT_TRY(ct_file_read(ct_record_path(from, files[k]).text, CT_MAX_RECORD_BYTES, &blob));
         CT_TRY(ct_file_write(ct_record_path(to, files[k]).text, blob.bytes, blob.n));
     }
     return CT_OK;

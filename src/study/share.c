@@ -133,9 +133,7 @@ static ct_status train(launch *l, const ct_config *config) {
         ct_study_remove_dir(l->dir);
         return CT_OK;
     }
-    if (l->n_finished > 0) return file_runs(l);
-    l->study->is_stopped = true; /* its checkpoint stays */
-    return CT_OK;
+    return file_runs(l);
 }
 
 /* The options of a launch of these lambdas, all others as the cell has them. */
@@ -158,7 +156,7 @@ static ct_status resume(launch *l) {
     memcpy(config.resume, l->dir, sizeof config.resume);
     ct_note("--- resuming %s (interrupted before)", l->dir);
     CT_TRY(train(l, &config));
-    return ct_study_heed_signal(l->study);
+    return ct_study_heed_signal();
 }
 
 /* Somebody trains in it now. Training itself locks it again. */
@@ -195,14 +193,13 @@ static ct_status clean_up(launch *l) {
 ct_status ct_share_resume_all(ct_study *study) {
     launch l = {.study = study};
     ct_path dir = {""};
-    while (!study->is_stopped) {
+    for (;;) {
         CT_TRY(ct_study_next_dir(study->out, CT_SHARED, &dir));
-        if (dir.text[0] == '\0') break;
+        if (dir.text[0] == '\0') return CT_OK;
         if (strlen(dir.text) + 64 > sizeof l.dir) continue;
         memcpy(l.dir, dir.text, sizeof l.dir);
         CT_TRY(clean_up(&l));
     }
-    return CT_OK;
 }
 
 /* ---- a new launch ---- */
@@ -275,6 +272,6 @@ ct_status ct_share_run(ct_study *study, int first, int *n) {
             *n - 1, *n == 2 ? "" : "s");
     ct_config config = launch_options(cell, lambdas.chars, l.dir);
     CT_TRY(train(&l, &config));
-    if (!study->is_stopped && ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
+    if (ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
     return CT_OK;
 }

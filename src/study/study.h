@@ -137,7 +137,6 @@ typedef struct ct_study {
     ct_study_request request;
     char with[CT_CONFIG_TEXT]; /* options of the command line that change the numbers */
     char said[CT_STUDY_LABEL]; /* what tables have to say about --quick; "" = nothing */
-    bool is_stopped;           /* by a signal or the time: no other run begins */
 } ct_study;
 
 /* ---- from a file (conf.c, find.c) ---- */

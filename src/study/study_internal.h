@@ -43,9 +43,9 @@ ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep);
 ct_status ct_study_can_resume(const char *dir, const char *name, bool *can);
 /* Selected cells that are neither finished nor found elsewhere. */
 int ct_study_count_to_do(const ct_study *study);
-/* After a run: a signal in its last evaluation let it end, but was for all of them. CT_STOPPED for
- * Ctrl-C; study->is_stopped is set for any. */
-ct_status ct_study_heed_signal(ct_study *study);
+/* After a run: a signal in its last evaluation let it end, but was for all of them:
+ * CT_STOPPED. */
+ct_status ct_study_heed_signal(void);
 
 /* ---- several cells in one launch (share.c) ---- */
 #define CT_SHARED "shared-" /* what the directories of launches are called */

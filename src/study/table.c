@@ -5,6 +5,7 @@
 #include "report/markup.h"
 #include "study/study_internal.h"
 #include "util/file.h"
+#include "util/show.h"
 
 #define WIDEST 110 /* characters that a line of a table may have */
 
@@ -379,7 +380,7 @@ ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
 ct_status ct_study_print(const ct_study *study, FILE *out) {
     CT_SCOPED(ct_text) text = {0};
     CT_TRY(add_table(&text, study, &plain));
-    fputs(text.chars, out);
+    ct_show_lines(out, text.chars);
     return CT_OK;
 }
 

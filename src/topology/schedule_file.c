@@ -9,6 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "util/budget.h"
+#include "util/memory.h"
 #include "util/text.h"
 
 typedef struct reader {
@@ -20,19 +22,19 @@ typedef struct reader {
     int n_weighted; /* of its lines */
     int n_unweighted;
     bool has_one_way;
+    int *sends, *receives; /* [n_agents] arrows of a step from and to each; 0 between steps */
 } reader;
 
 static ct_status refuse(const reader *r, const char *what) {
     return ct_fail(CT_IO, "%s: line %d: %s", r->path, r->line, what);
 }
 
-static int count(const reader *r, int agent, bool as_sender) {
-    int n = 0;
+/* Adds the step's arrows to the counts, or takes them away: no step costs more than its arrows. */
+static void count(reader *r, int each) {
     for (size_t k = r->first; k < r->arrows->n; k++) {
-        const ct_arrow *a = &r->arrows->items[k];
-        n += (as_sender ? a->from : a->to) == agent;
+        r->sends[r->arrows->items[k].from] += each;
+        r->receives[r->arrows->items[k].to] += each;
     }
-    return n;
 }
 
 /* Weights for a step that gave none. */
@@ -40,12 +42,14 @@ static ct_status end_step(reader *r) {
     if (r->step < 0) return CT_OK;
     if (r->n_weighted > 0 && r->n_unweighted > 0)
         return refuse(r, "the step before gives some of its weights but not all");
+    count(r, 1);
     for (size_t k = r->first; r->n_weighted == 0 && k < r->arrows->n; k++) {
         ct_arrow *a = &r->arrows->items[k];
-        int sends = count(r, a->from, true), receives = count(r, a->to, false);
+        int sends = r->sends[a->from], receives = r->receives[a->to];
         int most = !r->has_one_way && receives > sends ? receives : sends;
         a->weight = 1.0 / (1 + most);
     }
+    count(r, -1);
     r->first = r->arrows->n;
     r->n_weighted = r->n_unweighted = 0;
     r->has_one_way = false;
@@ -84,6 +88,9 @@ static ct_status read_line(void *context, int line, char *text) {
     r->line = line;
     if (strcmp(text, "step") != 0) return read_edge(r, text);
     CT_TRY(end_step(r));
+    if ((size_t)(r->step + 2) > CT_MAX_STEP_ROWS / (size_t)r->n_agents)
+        return ct_fail(CT_IO, "%s: line %d: more than the %zu steps that %d agents may have",
+                       r->path, line, CT_MAX_STEP_ROWS / (size_t)r->n_agents, r->n_agents);
     r->arrows->n_steps = ++r->step + 1;
     return CT_OK;
 }
@@ -91,7 +98,14 @@ static ct_status read_line(void *context, int line, char *text) {
 ct_status ct_schedule_make_file(const ct_topology_request *request, ct_arrows *out) {
     if (request->argument == NULL || request->argument[0] == '\0')
         return ct_fail(CT_INVAL, "topology 'schedule' needs a path, as in schedule:steps.txt");
-    reader r = {.path = request->argument, .n_agents = request->n, .arrows = out, .step = -1};
+    CT_SCOPED_BLOCK(int) counts = NULL;
+    CT_TRY(ct_make(&counts, 2 * (size_t)request->n, "a step of a schedule"));
+    reader r = {.path = request->argument,
+                .n_agents = request->n,
+                .arrows = out,
+                .step = -1,
+                .sends = counts,
+                .receives = counts + request->n};
     CT_TRY(ct_lines_read(r.path, &r, read_line));
     CT_TRY(end_step(&r));
     return r.step >= 0 ? CT_OK : ct_fail(CT_IO, "%s: no step in it", r.path);

@@ -6,8 +6,6 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-#define MAX_FILE_BYTES ((size_t)1 << 31)
-
 void ct_edges_add(ct_edges *edges, int a, int b) {
     if (a == b || edges->status != CT_OK) return;
     if (edges->n_pairs >= CT_MAX_EDGES)
@@ -103,7 +101,7 @@ ct_status ct_topology_connected(ct_status refused, const char *what, const ct_to
 ct_status ct_lines_read(const char *path, void *context,
                         ct_status (*each)(void *context, int line, char *text)) {
     CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(ct_file_read(path, MAX_FILE_BYTES, &blob));
+    CT_TRY(ct_file_read(path, CT_MAX_GRAPH_BYTES, &blob));
     char *text = (char *)blob.bytes, *end = text + blob.n;
     for (int line = 1; text < end; line++) {
         char *newline = memchr(text, '\n', (size_t)(end - text));

@@ -14,16 +14,24 @@
 
 #define CHUNK_BYTES ((size_t)1 << 16)
 
-/* What an open file holds, as long as it was when it was opened. */
+ssize_t ct_fd_read(int fd, void *bytes, size_t n) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = read(fd, (char *)bytes + done, n - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* What an open file holds, as long as it was when it was opened, or shorter by now. */
 static ct_status read_plain(int fd, const char *path, size_t size, ct_blob *out) {
     CT_TRY(ct_make(&out->bytes, size + 1, path));
-    while (out->n < size) {
-        ssize_t got = read(fd, out->bytes + out->n, size - out->n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return ct_file_failed(path);
-        if (got == 0) break; /* it became shorter */
-        out->n += (size_t)got;
-    }
+    ssize_t got = ct_fd_read(fd, out->bytes, size);
+    if (got < 0) return ct_file_failed(path);
+    out->n = (size_t)got;
     return CT_OK;
 }
 
@@ -44,66 +52,108 @@ static void end_inflate(z_stream *z) {
     inflateEnd(z);
 }
 
-/* Gzip members one after another; nothing else may follow. */
-static ct_status inflate_all(const char *path, const ct_blob *packed, size_t max_bytes,
-                             ct_blob *out) {
-    const size_t piece = (size_t)1 << 30; /* zlib counts in 32 bits */
-    size_t capacity = 0, at = 0;
-    int code = Z_OK;
-    CT_SCOPED_BY(end_inflate, z_stream) z = {0};
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return ct_no_memory(path);
-    while (code != Z_STREAM_END || at < packed->n) {
-        if (code == Z_STREAM_END && inflateReset(&z) != Z_OK) return ct_no_memory(path);
-        CT_TRY(make_room(path, max_bytes, &capacity, out));
-        size_t n_in = packed->n - at < piece ? packed->n - at : piece;
-        size_t n_out = capacity - out->n < piece ? capacity - out->n : piece;
-        z.next_in = packed->bytes + at;
-        z.avail_in = (uInt)n_in;
-        z.next_out = out->bytes + out->n;
-        z.avail_out = (uInt)n_out;
-        code = inflate(&z, Z_NO_FLUSH);
-        at += n_in - z.avail_in;
-        out->n += n_out - z.avail_out;
-        if (code == Z_MEM_ERROR) return ct_no_memory(path);
-        if (code == Z_BUF_ERROR)
-            return ct_fail(CT_IO, "%s: gzip data ends too early (cut download?)", path);
-        if (code != Z_OK && code != Z_STREAM_END)
-            return ct_fail(CT_IO, "%s: damaged gzip data (%s)", path,
-                           z.msg != NULL ? z.msg : "unreadable");
-        if (out->n > max_bytes)
-            return ct_fail(CT_IO, "%s: more than the %zu bytes allowed here", path, max_bytes);
-    }
+size_t ct_most_unpacked(uint64_t packed) {
+    if (packed <= CT_FREE_EXPANSION / CT_MAX_EXPANSION) return CT_FREE_EXPANSION;
+    return packed < SIZE_MAX / 4 / CT_MAX_EXPANSION ? (size_t)packed * CT_MAX_EXPANSION
+                                                    : SIZE_MAX / 4;
+}
+
+static ct_status check_unpacked(const char *path, size_t packed, size_t max_bytes, size_t n) {
+    if (n > max_bytes)
+        return ct_fail(CT_IO, "%s: more than the %zu bytes allowed here, once unpacked", path,
+                       max_bytes);
+    if (n <= ct_most_unpacked(packed)) return CT_OK;
+    return ct_fail(
+        CT_IO,
+        "%s: its %zu bytes unpack to more than %zu, which is more than %d times as many; "
+        "if that is right, unpack it first",
+        path, packed, ct_most_unpacked(packed), CT_MAX_EXPANSION);
+}
+
+/* One call of inflate into the room that there is. */
+static ct_status inflate_some(const char *path, z_stream *z, size_t room, ct_blob *out, int *code) {
+    uInt n_out = room < (1u << 30) ? (uInt)room : 1u << 30; /* zlib counts in 32 bits */
+    z->next_out = out->bytes + out->n;
+    z->avail_out = n_out;
+    *code = inflate(z, Z_NO_FLUSH);
+    out->n += n_out - z->avail_out;
+    if (*code == Z_MEM_ERROR) return ct_no_memory(path);
+    if (*code == Z_BUF_ERROR)
+        return ct_fail(CT_IO, "%s: gzip data ends too early (cut download?)", path);
+    if (*code != Z_OK && *code != Z_STREAM_END)
+        return ct_fail(CT_IO, "%s: damaged gzip data (%s)", path,
+                       z->msg != NULL ? z->msg : "unreadable");
     return CT_OK;
 }
 
-static ct_status read_open_file(int fd, const char *path, size_t max_bytes, ct_blob *out) {
+/* Gzip members one after another; nothing else may follow. */
+static ct_status read_packed(int fd, const char *path, size_t size, size_t max_bytes,
+                             ct_blob *out) {
+    uint8_t packed[CHUNK_BYTES];
+    size_t capacity = 0,
+           most = ct_most_unpacked(size) < max_bytes ? ct_most_unpacked(size) : max_bytes;
+    int code = Z_OK;
+    CT_SCOPED_BY(end_inflate, z_stream) z = {0};
+    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return ct_no_memory(path);
+    for (;;) {
+        if (z.avail_in == 0) {
+            ssize_t got = ct_fd_read(fd, packed, sizeof packed);
+            if (got < 0) return ct_file_failed(path);
+            z.next_in = packed;
+            z.avail_in = (uInt)got;
+        }
+        if (code == Z_STREAM_END && z.avail_in == 0) return CT_OK;
+        if (code == Z_STREAM_END && inflateReset(&z) != Z_OK) return ct_no_memory(path);
+        CT_TRY(make_room(path, most, &capacity, out));
+        CT_TRY(inflate_some(path, &z, capacity - out->n, out, &code));
+        CT_TRY(check_unpacked(path, size, max_bytes, out->n));
+    }
+}
+
+static ct_status check_plain(int fd, const char *path, uint64_t *size) {
     struct stat info;
     if (fstat(fd, &info) != 0) return ct_file_failed(path);
     if (!S_ISREG(info.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", path);
+    *size = (uint64_t)info.st_size;
+    return CT_OK;
+}
+
+ct_status ct_file_open(const char *path, int *fd, uint64_t *size) {
+    /* a pipe must not make us wait */
+    CT_SCOPED_BY(ct_fd_close, int) opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (opened < 0) return ct_file_failed(path);
+    CT_TRY(check_plain(opened, path, size));
+    *fd = opened;
+    opened = -1;
+    return CT_OK;
+}
+
+static ct_status read_open_file(int fd, const char *path, uint64_t size, size_t max_bytes,
+                                ct_blob *out) {
     uint8_t magic[2];
     ssize_t n_magic = pread(fd, magic, sizeof magic, 0);
     if (n_magic < 0) return ct_file_failed(path);
     bool is_packed = n_magic == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     /* What does not pack becomes a little longer. */
-    if ((uintmax_t)info.st_size > max_bytes + (is_packed ? max_bytes / 64 + CHUNK_BYTES : 0))
-        return ct_fail(CT_IO, "%s: %jd bytes, more than the %zu allowed here", path,
-                       (intmax_t)info.st_size, max_bytes);
-    if (!is_packed) return read_plain(fd, path, (size_t)info.st_size, out);
-    CT_SCOPED(ct_blob) packed = {0};
-    CT_TRY(read_plain(fd, path, (size_t)info.st_size, &packed));
-    return inflate_all(path, &packed, max_bytes, out);
+    if (size > max_bytes + (is_packed ? max_bytes / 64 + CHUNK_BYTES : 0))
+        return ct_fail(CT_IO, "%s: %ju bytes, more than the %zu allowed here", path,
+                       (uintmax_t)size, max_bytes);
+    return is_packed ? read_packed(fd, path, (size_t)size, max_bytes, out)
+                     : read_plain(fd, path, (size_t)size, out);
 }
 
 ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out) {
-    /* a pipe must not make us wait */
-    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return ct_file_failed(path);
-    return ct_fd_read(fd, path, max_bytes, out);
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint64_t size;
+    CT_TRY(ct_file_open(path, &fd, &size));
+    return ct_file_read_open(fd, path, max_bytes, out);
 }
 
-ct_status ct_fd_read(int fd, const char *path, size_t max_bytes, ct_blob *out) {
+ct_status ct_file_read_open(int fd, const char *path, size_t max_bytes, ct_blob *out) {
     CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(read_open_file(fd, path, max_bytes, &blob));
+    uint64_t size;
+    CT_TRY(check_plain(fd, path, &size));
+    CT_TRY(read_open_file(fd, path, size, max_bytes, &blob));
     ct_move(out, &blob);
     return CT_OK;
 }
@@ -207,19 +257,38 @@ ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
     return write_whole(path, bytes, n, true);
 }
 
+/* One write, unless the system takes a part alone: then the next one says why. */
+static bool write_all(int fd, const char *bytes, size_t n) {
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno != EINTR) return false;
+        if (done <= 0) continue;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
 ct_status ct_file_append(const char *path, const void *bytes, size_t n) {
-    FILE *f = fopen(path, "ab");
-    if (f == NULL) return ct_file_failed(path);
-    setvbuf(f, NULL, _IOFBF, n + 1);
-    bool ok = fwrite(bytes, 1, n, f) == n && fflush(f) == 0;
+    struct stat before;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 || fstat(fd, &before) != 0) {
+        ct_fd_close(&fd);
+        return ct_file_failed(path);
+    }
+    bool ok = write_all(fd, bytes, n);
     int reason = errno;
-    if (fclose(f) != 0) ok = false;
-    return ok ? CT_OK : ct_fail(CT_IO, "%s: %s", path, strerror(reason));
+    bool is_back = ok || ftruncate(fd, before.st_size) == 0;
+    if (close(fd) != 0 && ok) return ct_file_failed(path);
+    if (ok) return CT_OK;
+    return ct_fail(CT_IO, "%s: %s%s", path, strerror(reason), is_back ? "" : "; its end is torn");
 }
 
 size_t ct_file_head(const char *path, void *bytes, size_t n) {
-    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = fd >= 0 ? read(fd, bytes, n) : 0;
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint64_t size;
+    if (CT_CATCH(NULL, ct_file_open(path, &fd, &size)) != CT_OK) return 0;
+    ssize_t got = ct_fd_read(fd, bytes, n);
     return got > 0 ? (size_t)got : 0;
 }
 

@@ -4,7 +4,9 @@
 #define CT_UTIL_FILE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
+#include "util/budget.h"
 #include "util/status.h"
 #include "util/text.h"
 
@@ -15,12 +17,20 @@ typedef struct ct_blob {
     size_t n;
 } ct_blob;
 
+/* Opens a plain file for reading; *size: its bytes now. Pipes, devices and folders are refused
+ * (CT_IO), and none makes us wait. */
+ct_status ct_file_open(const char *path, int *fd, uint64_t *size);
+/* As many bytes as there are, at most n; -1 with errno set. */
+ssize_t ct_fd_read(int fd, void *bytes, size_t n);
+
 /* Reads a whole file; one that begins with the gzip magic is unpacked on the way (a damaged or cut
- * one is refused). Fails with CT_IO if it is missing, unreadable, no plain file, or larger
- * (unpacked) than `max_bytes`. */
+ * one is refused). Fails with CT_IO if it is missing, unreadable, no plain file, larger (unpacked)
+ * than `max_bytes`, or unpacks to more than is likely (budget.h). */
 ct_status ct_file_read(const char *path, size_t max_bytes, ct_blob *out);
 /* The same of a file that is open (with O_NONBLOCK: a pipe must not make us wait). */
-ct_status ct_fd_read(int fd, const char *path, size_t max_bytes, ct_blob *out);
+ct_status ct_file_read_open(int fd, const char *path, size_t max_bytes, ct_blob *out);
+/* The most bytes that a packed file of this size is believed to hold. */
+size_t ct_most_unpacked(uint64_t packed);
 void ct_blob_free(ct_blob *blob);
 /* Its lines, which change it. */
 ct_lines ct_blob_lines(const ct_blob *blob);
@@ -40,12 +50,13 @@ ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
 ct_status ct_writer_commit(ct_writer **writer);
 void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
 
-/* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. */
+/* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. On
+ * failure the file is as long as before. */
 ct_status ct_file_append(const char *path, const void *bytes, size_t n);
 
 bool ct_file_exists(const char *path);
 bool ct_dir_exists(const char *path);
-/* The first n bytes of a file, or as many as there are; 0 if it cannot be read. Never waits. */
+/* The first n bytes of a plain file, or as many as there are; 0 if it cannot be read. */
 size_t ct_file_head(const char *path, void *bytes, size_t n);
 /* Does it begin with these (at most 16) bytes? */
 bool ct_file_begins(const char *path, const void *bytes, size_t n);

@@ -73,7 +73,7 @@ ct_status ct_folder_read(const ct_folder *folder, const char *name, size_t max_b
     if (fd < 0 && errno == ELOOP && folder->is_sealed)
         return ct_fail(CT_IO, "%s: " CT_LINK_REFUSED, path.text);
     if (fd < 0) return ct_file_failed(path.text);
-    return ct_fd_read(fd, path.text, max_bytes, out);
+    return ct_file_read_open(fd, path.text, max_bytes, out);
 }
 
 ct_status ct_folder_list(const ct_folder *folder,

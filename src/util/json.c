@@ -7,14 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/budget.h"
 #include "util/memory.h"
 
-#define MAX_DEPTH 64
+#define MAX_DEPTH   64
+#define BLOCK_NODES 32 /* as many as a line of metrics has */
 
-/* The text is a terminated copy behind the root, so that looking one character ahead is always
- * allowed; strings are resolved in place (an escape is never shorter than what it stands for) and
- * live as long as the root. */
+/* Nodes are taken from blocks: half the memory of one block each, and a list to free. */
+typedef struct block {
+    struct block *before;
+    size_t n; /* of the nodes that are used */
+    ct_json nodes[];
+} block;
+
+/* What the root of a text is a part of. The text is a terminated copy behind it, so that looking one
+ * character ahead is always allowed; strings are resolved in place (an escape is never shorter than
+ * what it stands for) and live as long as the root. */
+typedef struct document {
+    ct_json root;
+    block *last;
+    char text[];
+} document;
+
 typedef struct reader {
+    document *document;
+    size_t n_values, max_values; /* so far, and allowed */
     char *at;
     char *begin;
     char *end;
@@ -60,21 +77,6 @@ static ct_status read_number(reader *r, double *out) {
     if (!isfinite(value)) return refuse(r, "a number too large for a double");
     *out = value;
     return CT_OK;
-}
-
-/* Bytes of the UTF-8 character at `c`, 0 if there is none (RFC 3629: no surrogates, no overlong
- * forms, nothing above U+10FFFF). Reads no further than the first wrong byte. */
-static size_t utf8_length(const char *c) {
-    const unsigned char *u = (const unsigned char *)c;
-    if (u[0] < 0x80) return 1;
-    if (u[0] < 0xC2 || u[0] > 0xF4) return 0;
-    size_t n = u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
-    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF;
-    if (u[1] < low || u[1] > high) return 0;
-    for (size_t i = 2; i < n; i++)
-        if (u[i] < 0x80 || u[i] > 0xBF) return 0;
-    return n;
 }
 
 static char *put_utf8(char *to, unsigned code) {
@@ -139,7 +141,7 @@ static ct_status read_string(reader *r, char **out) {
         if ((unsigned char)*r->at < 0x20)
             return refuse(r, r->at == r->end ? "a string does not end"
                                              : "a control character in a string");
-        size_t n = utf8_length(r->at);
+        size_t n = ct_utf8_length(r->at);
         if (n == 0) return refuse(r, "a string is not UTF-8");
         memmove(to, r->at, n);
         to += n;
@@ -204,12 +206,32 @@ typedef struct open_list {
     int depth;
 } open_list;
 
+/* A block with room for n nodes and so many bytes behind them, at the end of the document's. */
+static block *add_block(document *d, size_t n, size_t n_bytes) {
+    block *b = ct_alloc(sizeof(block) + n * sizeof(ct_json) + n_bytes, 1);
+    if (b == NULL) return NULL;
+    b->before = d->last;
+    d->last = b;
+    return b;
+}
+
+static ct_status new_node(reader *r, ct_json **out) {
+    if (r->n_values++ == r->max_values)
+        return ct_fail(CT_IO, "%s: more than the %zu values allowed in this JSON text", r->what,
+                       r->max_values);
+    block *b = r->document->last;
+    if (b == NULL || b->n == BLOCK_NODES) b = add_block(r->document, BLOCK_NODES, 0);
+    if (b == NULL) return ct_no_memory(r->what);
+    *out = &b->nodes[b->n++];
+    return CT_OK;
+}
+
 /* Reads the next child of the innermost open container, with its key, and hangs it in. */
 static ct_status read_child(reader *r, open_list *list) {
     ct_json *parent = list->open[list->depth - 1];
     ct_json **last = &list->last[list->depth - 1];
     ct_json *child = NULL;
-    CT_TRY(ct_make(&child, 1, r->what));
+    CT_TRY(new_node(r, &child));
     if (*last == NULL)
         parent->child = child;
     else
@@ -265,37 +287,38 @@ static ct_status read_document(reader *r, ct_json *root) {
     return r->at == r->end ? CT_OK : refuse(r, "characters after the end");
 }
 
-/* A node with n bytes behind it, which live as long as it does. */
-static ct_json *node_with(size_t n) {
-    return n < SIZE_MAX - sizeof(ct_json) ? ct_alloc(sizeof(ct_json) + n, 1) : NULL;
+ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out) {
+    return ct_json_parse_most(text, n, what, CT_MAX_JSON_VALUES, out);
 }
 
-ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out) {
-    CT_SCOPED_HANDLE(ct_json) root = n < SIZE_MAX ? node_with(n + 1) : NULL;
-    if (root == NULL) return ct_no_memory(what);
-    char *copy = (char *)(root + 1);
-    if (n > 0) memcpy(copy, text, n);
-    reader r = {.at = copy, .begin = copy, .end = copy + n, .text = text, .what = what};
+ct_status ct_json_parse_most(const char *text, size_t n, const char *what, size_t max_values,
+                             ct_json **out) {
+    document *d = n < SIZE_MAX - sizeof *d ? ct_alloc(sizeof *d + n + 1, 1) : NULL;
+    if (d == NULL) return ct_no_memory(what);
+    CT_SCOPED_HANDLE(ct_json) root = &d->root;
+    if (n > 0) memcpy(d->text, text, n);
+    reader r = {.document = d,
+                .max_values = max_values,
+                .at = d->text,
+                .begin = d->text,
+                .end = d->text + n,
+                .text = text,
+                .what = what};
     CT_TRY(read_document(&r, root));
     ct_move(out, &root);
     return CT_OK;
 }
 
-/* Without recursion: the children of a node are put in front of what is still to be freed. */
 void ct_json_free(ct_json **json) {
-    ct_json *node = *json;
+    document *d = (document *)*json;
     *json = NULL;
-    while (node != NULL) {
-        ct_json *rest = node->next;
-        if (node->child != NULL) {
-            ct_json *last = node->child;
-            while (last->next != NULL) last = last->next;
-            last->next = rest;
-            rest = node->child;
-        }
-        ct_free(node);
-        node = rest;
+    if (d == NULL) return;
+    for (block *b = d->last; b != NULL;) {
+        block *before = b->before;
+        ct_free(b);
+        b = before;
     }
+    ct_free(d);
 }
 
 const ct_json *ct_json_get(const ct_json *object, const char *key) {
@@ -307,8 +330,10 @@ const ct_json *ct_json_get(const ct_json *object, const char *key) {
 
 ct_status ct_json_insert(ct_json *object, const char *key, double number) {
     size_t n = strlen(key) + 1;
-    ct_json *member = node_with(n);
-    if (member == NULL) return ct_no_memory(key);
+    block *b = add_block((document *)object, 1, n);
+    if (b == NULL) return ct_no_memory(key);
+    b->n = BLOCK_NODES; /* it has no room for others */
+    ct_json *member = &b->nodes[0];
     member->kind = isfinite(number) ? CT_JSON_NUMBER : CT_JSON_NULL;
     member->number = number;
     member->key = memcpy(member + 1, key, n);
@@ -322,7 +347,7 @@ ct_status ct_json_insert(ct_json *object, const char *key, double number) {
 static size_t plain_length(const char *c) {
     size_t n = 0;
     while ((unsigned char)c[n] >= 0x20 && c[n] != '"' && c[n] != '\\') {
-        size_t n_char = utf8_length(c + n);
+        size_t n_char = ct_utf8_length(c + n);
         if (n_char == 0) break;
         n += n_char;
     }

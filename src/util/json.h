@@ -25,14 +25,17 @@ typedef struct ct_json {
     size_t n_children;
 } ct_json;
 
-/* Parses `n` characters; nesting deeper than 64, trailing characters, invalid UTF-8 escapes and
- * duplicate keys are refused. `what` names the text in the message. */
+/* Parses `n` characters; nesting deeper than 64, trailing characters, invalid UTF-8 escapes,
+ * duplicate keys and more values than allowed (budget.h) are refused. `what` names the text in the
+ * message. What it gives is the root of all its values, and the only one to be freed. */
 ct_status ct_json_parse(const char *text, size_t n, const char *what, ct_json **out);
+ct_status ct_json_parse_most(const char *text, size_t n, const char *what, size_t max_values,
+                             ct_json **out);
 void ct_json_free(ct_json **json);
 /* Member `key` of an object; NULL if there is none. */
 const ct_json *ct_json_get(const ct_json *object, const char *key);
 
-/* One member more for an object that has no `key` yet; null where the number is NaN or infinite. */
+/* One member more for a root that is an object without `key`; null where the number is NaN or infinite. */
 ct_status ct_json_insert(ct_json *object, const char *key, double number);
 
 /* Adds "text" with quotes and escapes. */

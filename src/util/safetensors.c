@@ -165,6 +165,17 @@ static ct_status check_spans(const source *s, span *spans, const ct_tensors *ten
     return ct_fail(CT_IO, "%s: %zu bytes after the last tensor", s->path, s->n_data - at);
 }
 
+static int compare_names(const void *a, const void *b) {
+    return strcmp((*(const ct_tensor *const *)a)->name, (*(const ct_tensor *const *)b)->name);
+}
+
+static ct_status sort_names(const char *path, ct_tensors *out) {
+    CT_TRY(ct_make(&out->by_name, out->n, path));
+    for (size_t i = 0; i < out->n; i++) out->by_name[i] = &out->items[i];
+    qsort(out->by_name, out->n, sizeof *out->by_name, compare_names);
+    return CT_OK;
+}
+
 static ct_status read_entries(const source *s, const ct_json *header, ct_tensors *out) {
     CT_SCOPED_BLOCK(span) spans = NULL;
     CT_TRY(ct_make(&out->items, header->n_children, s->path));
@@ -178,14 +189,15 @@ static ct_status read_entries(const source *s, const ct_json *header, ct_tensors
         spans[k].index = k;
         CT_TRY(read_tensor(s, e, &out->items[k], &spans[k]));
     }
-    return check_spans(s, spans, out);
+    CT_TRY(check_spans(s, spans, out));
+    return sort_names(s->path, out);
 }
 
 ct_status ct_tensors_read(const char *path, ct_tensors *out) {
     CT_SCOPED(ct_blob) blob = {0};
     CT_SCOPED(ct_tensors) tensors = {0};
     CT_SCOPED_HANDLE(ct_json) header = NULL;
-    CT_TRY(ct_file_read(path, SIZE_MAX / 4, &blob));
+    CT_TRY(ct_file_read(path, CT_MAX_MODEL_BYTES, &blob));
     if (blob.n < 8) return ct_fail(CT_IO, "%s: too short for a safetensors file", path);
     uint64_t n_header = load_u64(blob.bytes);
     if (n_header > blob.n - 8 || n_header > MAX_HEADER_BYTES)
@@ -204,14 +216,16 @@ void ct_tensors_free(ct_tensors *tensors) {
         ct_free(tensors->items[i].name);
         ct_free(tensors->items[i].values);
     }
+    ct_free(tensors->by_name);
     ct_free(tensors->items);
     *tensors = (ct_tensors){0};
 }
 
 const ct_tensor *ct_tensors_find(const ct_tensors *tensors, const char *name) {
-    for (size_t i = 0; i < tensors->n; i++)
-        if (strcmp(tensors->items[i].name, name) == 0) return &tensors->items[i];
-    return NULL;
+    const ct_tensor wanted = {.name = (char *)name}, *key = &wanted;
+    const ct_tensor **found =
+        bsearch(&key, tensors->by_name, tensors->n, sizeof *tensors->by_name, compare_names);
+    return found != NULL ? *found : NULL;
 }
 
 static ct_status check_item(const char *path, const ct_tensor *item) {

@@ -19,6 +19,7 @@ typedef struct ct_tensor {
 typedef struct ct_tensors {
     ct_tensor *items;
     size_t n;
+    const ct_tensor **by_name; /* [n] sorted */
 } ct_tensors;
 
 /* Reads F32, and F64, F16, BF16 rounded to float. Every header field is checked against the file's

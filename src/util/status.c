@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,13 +99,13 @@ void ct_error_text(const ct_error *error, const char *dashes, char *out, size_t 
     ct_spell(text, dashes, out, size);
 }
 
-int ct_exit_code(ct_status status) {
+int ct_exit_code(ct_status status, int signal) {
     switch (status) {
     case CT_OK: return 0;
     case CT_INVAL:
     case CT_DIFFERS:
     case CT_NOTBUILT: return 2;
-    case CT_STOPPED: return 130;
+    case CT_STOPPED: return 128 + (signal != 0 ? signal : SIGTERM);
     default: return 1;
     }
 }

@@ -22,7 +22,7 @@ typedef enum ct_status {
     CT_NOTBUILT, /* a part left out at configure time (exit 2) */
     CT_DIVERGED, /* NaN or Inf during training (exit 1) */
     CT_BUSY,     /* another process is at it (exit 1) */
-    CT_STOPPED,  /* the user pressed Ctrl-C; what was done is saved (exit 130) */
+    CT_STOPPED,  /* by a signal or a time limit; what was done is saved (exit 128 + signal) */
     CT_DIFFERS,  /* a saved run has other options or data than asked for (exit 2) */
 } ct_status;
 
@@ -59,8 +59,9 @@ void ct_error_text(const ct_error *error, const char *dashes, char *out, size_t 
 /* Text with every @name spelled like that. */
 void ct_spell(const char *text, const char *dashes, char *out, size_t size);
 
-/* 0, 1, 2 or 130, as the command line promises. */
-int ct_exit_code(ct_status status);
+/* 0, 1, 2, or for CT_STOPPED 128 + the signal, as the command line promises; signal 0: it was a
+ * time limit, which counts as SIGTERM. */
+int ct_exit_code(ct_status status, int signal);
 
 /* For CT_CATCH. */
 void ct_error_begin(ct_error *error);

@@ -27,9 +27,15 @@ static bool reserve(ct_text *text, size_t n) {
 }
 
 void ct_text_add(ct_text *text, const char *format, ...) {
-    if (text->failed) return;
-    va_list args, again;
+    va_list args;
     va_start(args, format);
+    ct_text_add_list(text, format, args);
+    va_end(args);
+}
+
+void ct_text_add_list(ct_text *text, const char *format, va_list args) {
+    va_list again;
+    if (text->failed) return;
     va_copy(again, args);
     size_t room = text->capacity - text->n; /* mostly it fits, and is done */
     int n = vsnprintf(room > 0 ? text->chars + text->n : NULL, room, format, args);
@@ -40,7 +46,6 @@ void ct_text_add(ct_text *text, const char *format, ...) {
     if (!has_room && room > 0) text->chars[text->n] = '\0';
     text->failed = !has_room;
     va_end(again);
-    va_end(args);
 }
 
 ct_status ct_text_status(const ct_text *text) {
@@ -140,6 +145,19 @@ size_t ct_edit_distance(const char *a, const char *b) {
         }
     }
     return row[n_b];
+}
+
+size_t ct_utf8_length(const char *c) {
+    const unsigned char *u = (const unsigned char *)c;
+    if (u[0] < 0x80) return 1;
+    if (u[0] < 0xC2 || u[0] > 0xF4) return 0;
+    size_t n = u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
+    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF;
+    if (u[1] < low || u[1] > high) return 0;
+    for (size_t i = 2; i < n; i++)
+        if (u[i] < 0x80 || u[i] > 0xBF) return 0;
+    return n;
 }
 
 char *ct_trim(char *text) {

@@ -2,6 +2,8 @@
 #ifndef CT_UTIL_TEXT_H
 #define CT_UTIL_TEXT_H
 
+#include <stdarg.h>
+
 #include "util/status.h"
 
 typedef struct ct_text {
@@ -12,6 +14,7 @@ typedef struct ct_text {
 } ct_text;
 
 void ct_text_add(ct_text *text, const char *format, ...) CT_PRINTF(2, 3);
+void ct_text_add_list(ct_text *text, const char *format, va_list args);
 /* CT_OK, or CT_NOMEM if some ct_text_add could not be done. */
 ct_status ct_text_status(const ct_text *text);
 void ct_text_free(ct_text *text);
@@ -37,6 +40,10 @@ typedef struct ct_lines {
 } ct_lines;
 /* The next line, or NULL. */
 char *ct_lines_next(ct_lines *lines);
+
+/* Bytes of the UTF-8 character at `c`, 0 if there is none (RFC 3629: no surrogates, no overlong
+ * forms, nothing above U+10FFFF). Reads no further than the first wrong byte. */
+size_t ct_utf8_length(const char *c);
 
 /* The text without blanks around it; its end is cut off in place. */
 char *ct_trim(char *text);
