@@ -12,6 +12,7 @@ set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 set(CT_HARDENING "")
+set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of what another processor has
 foreach(flag -fPIE -fstack-protector-strong -fstack-clash-protection
              -fcf-protection -mbranch-protection=standard) # x86, arm
   string(MAKE_C_IDENTIFIER "CT_HAS${flag}" has)
@@ -20,6 +21,7 @@ foreach(flag -fPIE -fstack-protector-strong -fstack-clash-protection
     list(APPEND CT_HARDENING ${flag})
   endif()
 endforeach()
+unset(CMAKE_REQUIRED_FLAGS)
 # Needs an optimising build; sanitizers look at the same calls more closely.
 if(NOT CT_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
   set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")

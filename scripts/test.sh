@@ -3,9 +3,9 @@
 #   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
 #   (those named *_slow in the release build alone), each tests/test_*.sh, the pages of report and
 #   serve in a headless Chromium, and a training run under valgrind. --quick: the release build
-#   alone, and no valgrind. --long: also a build with ThreadSanitizer, in which the programs below
-#   that start threads run, and training runs. Up to four programs run at once, one a core
-#   (CT_TEST_JOBS).
+#   alone, and no valgrind. --long: programs try all they can instead of samples, and a build with
+#   ThreadSanitizer, in which the programs below that start threads run, and training runs. Up to
+#   four programs run at once, one a core (CT_TEST_JOBS).
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -21,7 +21,10 @@ threaded="test_algorithms test_compare test_data_cache test_data_get test_http t
 case $*:$# in
 :0) ;;
 --quick:1) quick=1 ;;
---long:1) long=1 ;;
+--long:1)
+    long=1
+    export CT_TEST_LONG=1 # all of what programs take samples of otherwise
+    ;;
 *)
     echo "usage: scripts/test.sh [--quick|--long]" >&2
     exit 2

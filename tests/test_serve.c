@@ -261,7 +261,7 @@ static void spell_hash(const char *text, size_t n, char out[64]) {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     ct_digest digest;
     char digits[CT_DIGEST_TEXT + 2];
-    ct_digest_init(&digest, CT_SHA256);
+    ct_digest_init(&digest);
     ct_digest_add(&digest, text, n);
     ct_digest_text(&digest, digits);
     memcpy(digits + 64, "00",

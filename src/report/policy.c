@@ -24,7 +24,7 @@ static void add_hash(const char *text, ct_text *out) {
     ct_digest digest;
     char digits[CT_DIGEST_TEXT];
     uint8_t bytes[32];
-    ct_digest_init(&digest, CT_SHA256);
+    ct_digest_init(&digest);
     ct_digest_add(&digest, "\n", 1);
     ct_digest_add(&digest, text, strlen(text));
     ct_digest_text(&digest, digits);
