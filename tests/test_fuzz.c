@@ -4,7 +4,7 @@
  * build). The targets are those of tests/fuzz.
  *   test_fuzz                                    a few thousand mutations of each
  *   test_fuzz TARGET [--runs N] [--seed S] [FILE...]   of one; FILE instead of its corpus
- *   CT_TEST_LONG=1                               a million of each
+ *   scripts/test.sh --long                       a million of each where the sanitizers look on
  * What ends the program is left in the file crash-TARGET. */
 #include "test.h"
 
@@ -21,7 +21,12 @@
 #include "util/rng.h"
 #include "util/text.h"
 
-enum { N_RUNS = 2000, N_RUNS_LONG = 1000000, MAX_SEEDS = 64, MAX_BYTES = 1 << 16, LIMIT_S = 30 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { N_RUNS = 1000, N_RUNS_LONG = 1000000 };
+#else
+enum { N_RUNS = 3000, N_RUNS_LONG = 30000 };
+#endif
+enum { MAX_SEEDS = 64, MAX_BYTES = 1 << 16, LIMIT_S = 30 };
 
 typedef struct target {
     const char *name;
