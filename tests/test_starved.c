@@ -202,7 +202,8 @@ static int start_server(const char *words, pid_t *pid) {
     while (port == 0 && waitpid(*pid, &status, WNOHANG) == 0) {
         slurp(".out", said.out);
         const char *address = strstr(said.out, "http://127.0.0.1:");
-        if (address != NULL && strchr(said.out, '\n') != NULL) port = atoi(address + 17);
+        if (address != NULL && strchr(said.out, '\n') != NULL)
+            port = (int)strtol(address + 17, NULL, 10);
         usleep(1000);
     }
     if (port == 0) said.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -412,7 +413,7 @@ static void try_one(const starved_case *c, int n_args, char **args) {
         return;
     }
     list_allocations(c, &stacks);
-    check_starved(c, atoi(args[0]), n_args > 1);
+    check_starved(c, (int)strtol(args[0], NULL, 10), n_args > 1);
     printf("exit %d: %s", said.code, said.err);
     ct_free(stacks);
 }

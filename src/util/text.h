@@ -2,7 +2,6 @@
 #ifndef CT_UTIL_TEXT_H
 #define CT_UTIL_TEXT_H
 
-
 #include "util/status.h"
 
 typedef struct ct_text {

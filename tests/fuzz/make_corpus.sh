@@ -9,6 +9,7 @@ fixtures=$here/../fixtures
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
+ln -s "$fixtures" fixtures # what is written down is the same on every machine
 
 corpus() { # corpus TARGET NAME: standard input becomes a file of it
     mkdir -p "$here/corpus/$1"
@@ -29,7 +30,7 @@ join() { # join DIR NAME...: files of a folder in one
 
 small="--quiet --dataset shapes --train-samples 40 --test-samples 10 --model mlp:1 --agents 2 --batch-size 4
 --topology full --partition iid --threads 1 --device cpu --lr 0.01 --epochs 1 --augment off"
-idx="--quiet --dataset idx --data-dir $fixtures/data --model mlp:2 --agents 4 --threads 1 --device cpu --batch-size 8"
+idx="--quiet --dataset idx --data-dir fixtures/data --model mlp:2 --agents 4 --threads 1 --device cpu --batch-size 8"
 files="config.txt setting.json metrics.jsonl evaluation.json summary.json diverged.json failed.json"
 
 # The options are words.
@@ -38,14 +39,14 @@ files="config.txt setting.json metrics.jsonl evaluation.json summary.json diverg
     "$program" train $small --iterations 2 --checkpoint-every 1 --out checkpoint
     "$program" train $idx --epochs 3 --algorithm ccl --seeds 1,2 --out run
     "$program" train $idx --epochs 40 --lr 1e6 --out diverged 2>/dev/null || true
-    "$program" data split --ranks 2 --dataset idx --data-dir "$fixtures/data" --train-samples 20 \
+    "$program" data split --ranks 2 --dataset idx --data-dir fixtures/data --train-samples 20 \
         --test-samples 5 --agents 4 --partition iid --out parts >/dev/null
-    "$program" partition --dataset idx --data-dir "$fixtures/data" --partition iid --agents 3 \
+    "$program" partition --dataset idx --data-dir fixtures/data --partition iid --agents 3 \
         --train-samples 40 --out split.csv >/dev/null
 }
 mkdir -p pictures/one pictures/two
-for name in small.png grey.png; do cp "$fixtures/images/$name" pictures/one/; done
-for name in bits1.png palette4.png; do cp "$fixtures/images/$name" pictures/two/; done
+for name in small.png grey.png; do cp "fixtures/images/$name" pictures/one/; done
+for name in bits1.png palette4.png; do cp "fixtures/images/$name" pictures/two/; done
 "$program" data import pictures x.ctpack --image-size 8 --test-fraction 0.5 >/dev/null
 join checkpoint checkpoint/2/manifest.json checkpoint/2/agent-0.ckpt checkpoint/2/agent-1.ckpt | corpus checkpoint shapes
 # shellcheck disable=SC2086
@@ -97,12 +98,12 @@ lambda-d = 0 | 0.01
 paper = - | 10.5 +- 99
 TEXT
 for name in rgb.jpg progressive.jpg cmyk.jpg interlaced.png palette4.png grey16.png; do
-    corpus picture $name <"$fixtures/images/$name"
+    corpus picture $name <"fixtures/images/$name"
 done
 printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\1\5\6' | corpus idx images
 printf '\0\0\10\1\0\0\0\2\0\1' | corpus idx labels
 head -c 6148 /dev/zero | corpus cifar records
 { printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3, 4), }" && head -c 48 /dev/zero; } |
     corpus npy bytes
-tar --format=ustar -cf x.tar split.csv run/seed-1/config.txt
+tar --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -cf x.tar split.csv run/seed-1/config.txt
 corpus tar ustar <x.tar
