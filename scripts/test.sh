@@ -24,6 +24,7 @@ case $*:$# in
 --long:1)
     long=1
     export CT_TEST_LONG=1 # all of what programs take samples of otherwise
+    limit_s=${CT_TEST_LIMIT_S:-43200}
     ;;
 *)
     echo "usage: scripts/test.sh [--quick|--long]" >&2

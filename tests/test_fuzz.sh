@@ -1,7 +1,7 @@
 #!/bin/sh
-# tests/test_fuzz.sh [RUNS]: libFuzzer on every target of tests/fuzz, from the fixtures as seeds, with
-# AddressSanitizer and UBSan. Needs clang with libFuzzer; skipped without. RUNS (default 1500) is per
-# target; for a long hunt: sh tests/test_fuzz.sh 10000000
+# tests/test_fuzz.sh [RUNS]: libFuzzer on the targets of tests/fuzz that need util and data alone, from
+# their corpus, with AddressSanitizer and UBSan. Needs clang with libFuzzer; skipped without. RUNS
+# (default 1500) is per target; for a long hunt: sh tests/test_fuzz.sh 10000000
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 runs=${1:-1500}
@@ -43,15 +43,12 @@ for source in "$root"/src/util/*.c "$root"/src/data/*.c; do
         exit 1
     }
 done
-mkdir "$scratch/seeds"
-for seed in "$root"/tests/fixtures/images/*.jpg "$root"/tests/fixtures/images/*.png \
-    "$root"/tests/fixtures/partition.csv; do
-    [ -f "$seed" ] && cp "$seed" "$scratch/seeds/"
-done
 for source in "$root"/tests/fuzz/fuzz_*.c; do
     name=$(basename "$source" .c)
+    ! grep -E '^#include "[a-z]+/' "$source" | grep -qv -e '"util/' -e '"data/' || continue
+    cp -r "$root/tests/fuzz/corpus/${name#fuzz_}" "$scratch/seeds"
     # shellcheck disable=SC2086
-    if clang $flags -fsanitize=fuzzer "$source" "$scratch"/o/*.o ${libraries:-} -lz -lm -lpthread \
+    if clang $flags -fsanitize=fuzzer "$source" "$root/tests/fuzz/libfuzzer.c" "$scratch"/o/*.o ${libraries:-} -lz -lm -lpthread \
         -o "$scratch/$name" &&
         (cd "$scratch" && "./$name" -runs="$runs" -seed=1 -max_len=8192 -rss_limit_mb=3000 seeds) \
             >"$scratch/said" 2>&1; then
@@ -62,6 +59,7 @@ for source in "$root"/tests/fuzz/fuzz_*.c; do
         echo "FAIL $name survives $runs inputs of libFuzzer"
         failed=$((failed + 1))
     fi
+    rm -r "$scratch/seeds"
 done
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

@@ -38,15 +38,18 @@ static void print(void *context, const char *name, const char *text) {
 typedef struct model_table {
     int n_classes, side; /* side 0: each model's own */
     const char *norm;
+    ct_status status; /* CT_NOMEM: one of them lacked it */
 } model_table;
 
 static void print_model(void *context, const char *name, const char *text) {
-    const model_table *table = context;
+    model_table *table = context;
     ct_model_spec spec = {.name = name, .n_classes = table->n_classes, .norm = table->norm};
     CT_SCOPED(ct_graph) g = {0};
     ct_model_usual_input(name, &spec.input);
     if (table->side > 0) spec.input.h = spec.input.w = table->side;
-    if (CT_CATCH(NULL, ct_graph_create(&spec, &g)) != CT_OK) { /* these images do not fit */
+    ct_status status = CT_CATCH(NULL, ct_graph_create(&spec, &g));
+    if (status == CT_NOMEM) table->status = status;
+    if (status != CT_OK) { /* these images do not fit */
         ct_show(stdout, "  %-12s %dx%dx%d %39s  %s\n", name, spec.input.c, spec.input.h,
                 spec.input.w, "does not fit", text);
         return;
@@ -71,7 +74,7 @@ static ct_status list_models(int n_args, char **args) {
     ct_show(stdout, "  %-12s %-10s %12s %9s %13s\n", "model", "images", "parameters", "features",
             "MFLOP/sample");
     ct_model_each(print_model, &table);
-    return CT_OK;
+    return table.status == CT_OK ? CT_OK : ct_no_memory("the models");
 }
 
 ct_status ct_cli_list(int n_args, char **args) {

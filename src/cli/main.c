@@ -105,6 +105,8 @@ int main(int argc, char **argv) {
     ct_hooks_use(&hooks);
     ct_error error;
     ct_status status = CT_CATCH(&error, run(argc - 1, argv + 1));
+    if (status == CT_OK && ct_show_has_failed())
+        status = CT_CATCH(&error, ct_no_memory("a line that was to be printed"));
     if (status == CT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
         status = CT_CATCH(&error, ct_fail(CT_IO, "cannot write to standard output"));
     int code = ct_exit_code(status, ct_signals_seen());

@@ -90,7 +90,7 @@ static ct_status report(const ct_config *c, const charts *to, const ct_dataset *
     ct_partition_facts f;
     CT_SCOPED_BLOCK(uint32_t) table = NULL;
     CT_TRY(ct_make(&table, (size_t)p->n_agents * (size_t)d->n_classes, "the table"));
-    ct_partition_measure(p, d->train.labels, d->n_classes, table, &f);
+    CT_TRY(ct_partition_measure(p, d->train.labels, d->n_classes, table, &f));
     print_table(table, p->n_agents, d->n_classes);
     CT_TRY(draw(to, c, d, table, p->n_agents));
     ct_show(stdout,

@@ -106,7 +106,7 @@ ct_status ct_cli_show(int n_args, char **args) {
         CT_SCOPED(ct_record) run = {0};
         ct_error error;
         if (CT_CATCH(&error, open_run(args[i], &run)) != CT_OK) {
-            if (n_args == 1) return ct_fail_again(&error);
+            if (n_args == 1 || error.status == CT_NOMEM) return ct_fail_again(&error);
             ct_note("left out: %s", error.text);
             continue;
         }

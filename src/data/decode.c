@@ -44,7 +44,7 @@ bool ct_decoder_refuse(ct_decoder *d, const char *format, ...) {
     va_start(args, format);
     vsnprintf(d->reason, sizeof d->reason, format, args);
     va_end(args);
-    d->status = CT_IO;
+    if (d->status != CT_NOMEM) d->status = CT_IO; /* then the picture is not to blame */
     return false;
 }
 
@@ -137,5 +137,6 @@ static bool read_file(ct_decoder *d, const char *path, size_t *n) {
 
 ct_status ct_decode_file(ct_decoder *d, const char *path, int side, bool fast, ct_picture *out) {
     size_t n = 0;
+    d->status = CT_OK;
     return read_file(d, path, &n) ? ct_decode(d, d->file.bytes, n, side, fast, out) : d->status;
 }

@@ -32,6 +32,7 @@ static void fail(j_common_ptr info) {
     reader *r = info->client_data;
     char words[JMSG_LENGTH_MAX];
     info->err->format_message(info, words);
+    if (info->err->msg_code == JERR_OUT_OF_MEMORY) r->decoder->status = ct_no_memory("a JPEG");
     ct_decoder_refuse(r->decoder, "%.140s", words);
     longjmp(r->out, 1);
 }

@@ -6,6 +6,7 @@
 #include "util/text.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -237,7 +238,8 @@ static bool is_picture_name(const char *dir, const char *name) {
 /* One of the first hundred entries of a folder that are not hidden is such a one. */
 static bool has_entry(const char *path, bool (*is_one)(const char *dir, const char *name)) {
     CT_SCOPED_BY(close_dir, DIR *) dir = opendir(path);
-    for (int k = 0; k < 100 && dir != NULL; k++) {
+    if (dir == NULL) return errno == ENOMEM; /* perhaps: opening it tells */
+    for (int k = 0; k < 100; k++) {
         const struct dirent *e = readdir(dir);
         if (e == NULL) break;
         if (e->d_name[0] != '.' && is_one(path, e->d_name)) return true;

@@ -48,11 +48,11 @@ uint64_t ct_partition_hash(const ct_partition *partition);
 void ct_partition_count(const ct_partition *partition, int agent, const int32_t *labels,
                         int n_classes, uint32_t *counts);
 /* table: [n_agents][n_classes] such counts. */
-void ct_partition_describe(const ct_partition *partition, const uint32_t *table, int n_classes,
-                           ct_partition_facts *out);
+ct_status ct_partition_describe(const ct_partition *partition, const uint32_t *table, int n_classes,
+                                ct_partition_facts *out);
 /* Both at once; table is filled if not NULL. */
-void ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
-                          uint32_t *table, ct_partition_facts *out);
+ct_status ct_partition_measure(const ct_partition *partition, const int32_t *labels, int n_classes,
+                               uint32_t *table, ct_partition_facts *out);
 
 void ct_partition_each(ct_name_visit each, void *context);
 

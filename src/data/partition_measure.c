@@ -43,7 +43,6 @@ static void add_agent(const uint32_t *count, size_t size, const double *mix, int
 static void measure_classes(const ct_partition *p, const uint32_t *table, int n_classes,
                             double *mix, ct_partition_facts *out) {
     size_t n = p->begin[p->n_agents], width = (size_t)n_classes;
-    out->classes_per_agent = out->top_share = out->total_variation = 0;
     for (int a = 0; a < p->n_agents; a++)
         for (size_t c = 0; c < width; c++) mix[c] += table[(size_t)a * width + c];
     for (int c = 0; c < n_classes && n > 0; c++) mix[c] /= (double)n;
@@ -54,31 +53,27 @@ static void measure_classes(const ct_partition *p, const uint32_t *table, int n_
     out->total_variation /= p->n_agents;
 }
 
-/* Without memory for the classes (table NULL): better no figure than a wrong one. */
-void ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,
-                           ct_partition_facts *out) {
-    *out = (ct_partition_facts){.min_size = SIZE_MAX,
-                                .hash = ct_partition_hash(p),
-                                .classes_per_agent = NAN,
-                                .top_share = NAN,
-                                .total_variation = NAN};
+ct_status ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,
+                                ct_partition_facts *out) {
+    CT_SCOPED_BLOCK(double) mix = NULL;
+    CT_TRY(ct_make(&mix, (size_t)n_classes, "the mix of classes"));
+    *out = (ct_partition_facts){.min_size = SIZE_MAX, .hash = ct_partition_hash(p)};
     for (int a = 0; a < p->n_agents; a++) {
         size_t size = ct_partition_size(p, a);
         if (size < out->min_size) out->min_size = size;
         if (size > out->max_size) out->max_size = size;
     }
-    double *mix = table != NULL ? ct_new(double, (size_t)n_classes) : NULL;
-    if (mix != NULL) measure_classes(p, table, n_classes, mix, out);
-    ct_free(mix);
+    measure_classes(p, table, n_classes, mix, out);
+    return CT_OK;
 }
 
-void ct_partition_measure(const ct_partition *p, const int32_t *labels, int n_classes,
-                          uint32_t *table, ct_partition_facts *out) {
+ct_status ct_partition_measure(const ct_partition *p, const int32_t *labels, int n_classes,
+                               uint32_t *table, ct_partition_facts *out) {
     size_t width = (size_t)n_classes;
-    CT_SCOPED_BLOCK(uint32_t)
-    own = table == NULL ? ct_new(uint32_t, (size_t)p->n_agents * width) : NULL;
+    CT_SCOPED_BLOCK(uint32_t) own = NULL;
+    if (table == NULL) CT_TRY(ct_make(&own, (size_t)p->n_agents * width, "the mix of classes"));
     if (table == NULL) table = own;
-    for (int a = 0; a < p->n_agents && table != NULL; a++)
+    for (int a = 0; a < p->n_agents; a++)
         ct_partition_count(p, a, labels, n_classes, table + (size_t)a * width);
-    ct_partition_describe(p, table, n_classes, out);
+    return ct_partition_describe(p, table, n_classes, out);
 }

@@ -10,6 +10,8 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "util/memory.h"
+
 typedef struct reader {
     png_structp png;
     png_infop info;
@@ -22,6 +24,19 @@ static void fail(png_structp png, png_const_charp words) {
     reader *r = png_get_error_ptr(png);
     ct_decoder_refuse(r->decoder, "%.140s", words);
     png_longjmp(png, 1);
+}
+
+/* libpng says whatever it was about to do; this way the reason is known. */
+static void *take_memory(png_structp png, png_alloc_size_t n) {
+    reader *r = png_get_mem_ptr(png);
+    void *block = ct_alloc(n, 1);
+    if (block == NULL) r->decoder->status = ct_no_memory("a PNG");
+    return block;
+}
+
+static void give_memory(png_structp png, void *block) {
+    (void)png;
+    ct_free(block);
 }
 
 static void stay_silent(png_structp png, png_const_charp words) {
@@ -86,7 +101,8 @@ static bool read_picture(const reader *r) {
 
 bool ct_png_decode(ct_decoder *d, const uint8_t *bytes, size_t n) {
     reader r = {.decoder = d, .bytes = bytes, .n = n};
-    r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, fail, stay_silent);
+    r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, fail, stay_silent, &r, take_memory,
+                                     give_memory);
     if (r.png != NULL) r.info = png_create_info_struct(r.png);
     if (r.info == NULL) {
         png_destroy_read_struct(&r.png, &r.info, NULL);

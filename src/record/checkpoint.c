@@ -1,6 +1,7 @@
 #include "record/checkpoint.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ ct_status ct_checkpoint_list(const char *dir, long **out, int *n_out) {
     DIR *d = opendir(ct_checkpoint_folder(dir, -1).text);
     int n = 0;
     long *found = NULL;
-    ct_status status = CT_OK;
+    ct_status status = d != NULL || errno == ENOENT ? CT_OK : ct_file_failed(dir);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         int64_t iteration;
         if (e->d_name[0] < '0' || e->d_name[0] > '9' || !ct_parse_i64(e->d_name, &iteration))

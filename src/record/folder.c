@@ -168,7 +168,8 @@ static ct_status clear_folder(void *keep, const char *dir) {
 
 ct_status ct_record_clear_inside(const char *dir, const char *keep) {
     CT_SCOPED(ct_record) old = {0};
-    if (CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old)) != CT_OK) return CT_OK;
+    ct_status status = CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old));
+    if (status != CT_OK) return status == CT_NOMEM ? ct_no_memory(dir) : CT_OK;
     return ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"), true,
                                  clear_folder, (void *)keep);
 }

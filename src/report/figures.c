@@ -292,21 +292,20 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
     return ct_network_draw(&g, &figure->svg);
 }
 
-/* The confusion matrices of all seeds, added up. NULL without memory or without any. */
-static uint32_t *sum_confusion(const ct_report *r, const ct_report_group *g, int *n_summed) {
+/* The confusion matrices of all seeds, added up; NULL without any. */
+static ct_status sum_confusion(const ct_report *r, const ct_report_group *g, uint32_t **out,
+                               int *n_summed) {
     const ct_record *first = &r->runs[g->runs[0]];
     size_t n = (size_t)first->n_classes * (size_t)first->n_classes;
-    uint32_t *sum = NULL;
     *n_summed = 0;
     for (int k = 0; k < g->n_runs; k++) {
         const ct_record *run = &r->runs[g->runs[k]];
         if (run->confusion == NULL || run->n_classes != first->n_classes) continue;
-        if (sum == NULL) sum = ct_new(uint32_t, n);
-        if (sum == NULL) return NULL;
-        for (size_t c = 0; c < n; c++) sum[c] += run->confusion[c];
+        if (*out == NULL) CT_TRY(ct_make(out, n, "a figure"));
+        for (size_t c = 0; c < n; c++) (*out)[c] += run->confusion[c];
         ++*n_summed;
     }
-    return sum;
+    return CT_OK;
 }
 
 static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
@@ -315,8 +314,9 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
     ct_figure *figure = NULL;
     CT_SCOPED(ct_text) caption = {0};
     int n_summed;
-    CT_SCOPED_BLOCK(uint32_t) sum = sum_confusion(r, &r->groups[group], &n_summed);
-    if (sum == NULL) return n_summed == 0 ? CT_OK : ct_no_memory("a figure");
+    CT_SCOPED_BLOCK(uint32_t) sum = NULL;
+    CT_TRY(sum_confusion(r, &r->groups[group], &sum, &n_summed));
+    if (sum == NULL) return CT_OK;
     name_figure(r, group, "What the consensus model mistakes", "fig-confusion", title, id);
     ct_text_add(&caption, "Percent of a true class (row) taken for each class (column), epoch %ld",
                 run->evaluated_epoch);

@@ -64,11 +64,16 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
 
 #define LINE 84 /* characters after which a command goes on in the next line */
 
-/* "name = value\n" is a line of the text. */
+/* "name = value" is a line of the text, which begins with an empty one. */
 static bool has_line(const ct_text *lines, const ct_record_option *o) {
-    CT_SCOPED(ct_text) line = {0};
-    ct_text_add(&line, "\n%s = %s\n", o->name, o->value);
-    return lines->chars != NULL && line.chars != NULL && strstr(lines->chars, line.chars) != NULL;
+    size_t n_name = strlen(o->name), n_value = strlen(o->value);
+    for (const char *at = lines->chars; at != NULL; at = strchr(at + 1, '\n')) {
+        bool is_it = strncmp(at + 1, o->name, n_name) == 0 &&
+                     strncmp(at + 1 + n_name, " = ", 3) == 0 &&
+                     strncmp(at + 4 + n_name, o->value, n_value) == 0;
+        if (is_it && at[4 + n_name + n_value] == '\n') return true;
+    }
+    return false;
 }
 
 /* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */

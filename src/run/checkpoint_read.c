@@ -128,7 +128,7 @@ ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
         ct_error error;
         status = CT_CATCH(&error, open_one(dir, found[at], out));
         if (status == CT_OK) break;
-        if (at + 1 == n) {
+        if (at + 1 == n || status == CT_NOMEM) {
             ct_fail_again(&error);
             break;
         }

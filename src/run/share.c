@@ -59,8 +59,9 @@ static ct_status measure(ct_run *run, const uint32_t *place) {
     if (status == CT_OK)
         status = ct_transport_gather(run->transport, mine, width * sizeof *mine, all);
     for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
-        ct_partition_describe(&run->worlds[k].partition, all + (size_t)k * n_agents * width,
-                              (int)width, &run->worlds[k].partition_facts);
+        status =
+            ct_partition_describe(&run->worlds[k].partition, all + (size_t)k * n_agents * width,
+                                  (int)width, &run->worlds[k].partition_facts);
     if (status == CT_OK && ct_run_leads(run)) {
         run->class_counts = all;
         all = NULL;

@@ -276,7 +276,8 @@ static ct_status save(training *t, long done, bool must) {
     if (status == CT_OK) t->schedule.has_written = true;
     if (status == CT_OK) return CT_OK;
     if (must || run->config.checkpoint_strict) return ct_fail_again(&error);
-    ct_note("no checkpoint at iteration %ld, training goes on: %s", done, error.text);
+    ct_log(CT_LOG_WARNING, "no checkpoint at iteration %ld, training goes on: %s", done,
+           error.text);
     return CT_OK;
 }
 

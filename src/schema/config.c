@@ -243,7 +243,10 @@ void ct_config_print_command(const ct_config *config, ct_text *out) {
         ct_text_add(&value, "%s", "");
         add_value(id, config, &value);
         ct_text_add(out, " --%s ", o->name);
-        if (!value.failed) ct_shell_add(out, value.chars);
+        if (value.failed)
+            out->failed = true;
+        else
+            ct_shell_add(out, value.chars);
         ct_text_free(&value);
     }
 }

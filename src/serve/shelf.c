@@ -59,6 +59,7 @@ static ct_status add_run(const ct_folder *root, ct_shelf *old, const char *path,
     ct_shelf_run *run = &out->runs[out->n];
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_record_look_at(root, path, &stamp));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
     if (!take_old(old, path, &stamp, run)) {
         CT_TRY(ct_make_text(&run->path, path));
         out->n++;

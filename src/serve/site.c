@@ -283,9 +283,9 @@ static ct_status show(ct_site *site, const page *p, const ct_http_request *reque
     return CT_OK;
 }
 
-static void answer_failed(ct_http_answer *answer, const char *words) {
+static void answer_failed(ct_http_answer *answer, ct_status status, const char *words) {
     ct_text_free(&answer->body);
-    answer->code = 404;
+    answer->code = status == CT_NOMEM ? 500 : 404;
     answer->type = "text/plain; charset=utf-8";
     ct_text_add(&answer->body, "%s\n", words);
 }
@@ -295,10 +295,10 @@ static void handle(void *context, const ct_http_request *request, ct_http_answer
         if (strcmp(pages[k].path, request->path) != 0) continue;
         ct_error error;
         if (CT_CATCH(&error, show(context, &pages[k], request, &answer->body)))
-            answer_failed(answer, error.text);
+            answer_failed(answer, error.status, error.text);
         return;
     }
-    answer_failed(answer, "there is no such page");
+    answer_failed(answer, CT_IO, "there is no such page");
 }
 
 static ct_status open_site(const char *dir, const char *address, int port, ct_site *site) {

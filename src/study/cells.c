@@ -79,30 +79,34 @@ static ct_status simplify_seeds(ct_config *config) {
 }
 
 /* The directory inside that is named after the data set, as imagenette-160 is after imagenette. */
-static bool find_data(const char *dir, const char *dataset, ct_path *out) {
+static ct_status find_data(const char *dir, const char *dataset, ct_path *out) {
     size_t n = strlen(dataset);
     *out = (ct_path){""};
-    while (ct_study_next_dir(dir, dataset, out))
-        if (!isalnum((unsigned char)ct_study_dir_name(out)[n])) return true;
-    return false;
+    do {
+        CT_TRY(ct_study_next_dir(dir, dataset, out));
+    } while (out->text[0] != '\0' && isalnum((unsigned char)ct_study_dir_name(out)[n]));
+    return CT_OK;
 }
 
 /* A study may need several data sets: --data-dir may be the folder that holds them all. Those that
  * the system has a place for (Fashion-MNIST) are taken from there if they are not in it. */
-static void choose_data_dir(ct_config *config) {
+static ct_status choose_data_dir(ct_config *config) {
     ct_path found;
     const char *name = NULL;
-    if (config->data_dir[0] == '\0') return;
+    if (config->data_dir[0] == '\0') return CT_OK;
     const ct_dataset_facts *facts = ct_dataset_facts_of(config->dataset);
-    if (find_data(config->data_dir, config->dataset, &found) &&
-        strlen(found.text) < sizeof config->data_dir) {
+    CT_TRY(find_data(config->data_dir, config->dataset, &found));
+    if (found.text[0] != '\0' && strlen(found.text) < sizeof config->data_dir) {
         memcpy(config->data_dir, found.text, sizeof config->data_dir);
     } else if (facts != NULL && facts->place != NULL) {
         ct_dataset_options options = ct_run_data_options(config);
-        bool is_known = CT_CATCH(NULL, ct_dataset_recognise(&options, &name)) == CT_OK;
-        bool is_it = is_known && (strcmp(name, config->dataset) == 0 || strcmp(name, "idx") == 0);
+        ct_status status = CT_CATCH(NULL, ct_dataset_recognise(&options, &name));
+        if (status == CT_NOMEM) return ct_no_memory(config->data_dir);
+        bool is_it =
+            status == CT_OK && (strcmp(name, config->dataset) == 0 || strcmp(name, "idx") == 0);
         if (!is_it) config->data_dir[0] = '\0';
     }
+    return CT_OK;
 }
 
 static ct_status set_dir(const ct_study *study, ct_cell *cell) {
@@ -205,7 +209,7 @@ static ct_status configure(const ct_study *study, const ct_config *given, ct_cel
     const ct_setting *paper = ct_study_setting(study, cell->row, CT_ANY, "paper");
     CT_TRY(apply_all(study, cell, &from));
     CT_TRY(simplify_seeds(&cell->config));
-    choose_data_dir(&cell->config);
+    CT_TRY(choose_data_dir(&cell->config));
     CT_TRY(ct_run_name_data(&cell->config));
     CT_TRY(set_dir(study, cell));
     CT_TRY(resolve(study, cell, &from));

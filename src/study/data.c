@@ -31,7 +31,7 @@ static bool are_alike(const char *a, const char *b) {
 }
 
 /* Of the cell's data, as it was opened for a cell before or is now; 0: it cannot be. */
-static uint64_t fingerprint_of(const ct_cell *cell) {
+static ct_status find_fingerprint(const ct_cell *cell, uint64_t *out) {
     const ct_config *c = &cell->resolved;
     ct_study_data *data = cell->data;
     char key[sizeof data->key];
@@ -39,11 +39,14 @@ static uint64_t fingerprint_of(const ct_cell *cell) {
              (long long)c->test_samples, c->test_fraction, c->data_dir);
     if (strcmp(key, data->key) != 0) {
         CT_SCOPED(ct_dataset) set = {0};
-        bool is_open = CT_CATCH(NULL, ct_run_open_data(c, 0, &set)) == CT_OK;
+        ct_error error;
+        ct_status status = CT_CATCH(&error, ct_run_open_data(c, 0, &set));
+        if (status == CT_NOMEM) return ct_fail_again(&error);
         memcpy(data->key, key, sizeof key);
-        data->fingerprint = is_open ? ct_dataset_fingerprint(&set) : 0;
+        data->fingerprint = status == CT_OK ? ct_dataset_fingerprint(&set) : 0;
     }
-    return data->fingerprint;
+    *out = data->fingerprint;
+    return CT_OK;
 }
 
 /* What the run has written down; 0: nothing. */
@@ -53,20 +56,23 @@ static uint64_t saved_fingerprint(const ct_json *summary) {
     return saved != NULL && saved->kind == CT_JSON_STRING ? strtoull(saved->string, NULL, 16) : 0;
 }
 
-bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source) {
+ct_status ct_cell_find_other_data(const ct_cell *cell, const ct_json *summary,
+                                  const char **source) {
     const ct_config *c = &cell->resolved;
     const ct_dataset_facts *facts = ct_dataset_facts_of(c->dataset);
     const ct_json *saved = ct_json_get(summary, "data_source");
     char then[256], now[256];
-    if (saved == NULL || saved->kind != CT_JSON_STRING || c->data_dir[0] == '\0') return false;
-    *source = saved->string;
-    if (facts == NULL || facts->kind < CT_DATA_OWN_ARRAYS) return false;
-    if (strstr(c->data_dir, "%r") != NULL) return false; /* a part for every rank */
-    uint64_t theirs = facts->kind == CT_DATA_OWN_ARRAYS ? saved_fingerprint(summary) : 0;
-    uint64_t ours = theirs != 0 ? fingerprint_of(cell) : 0;
-    if (ours != 0) return ours != theirs;
-    if (ct_dir_is_same(saved->string, c->data_dir)) return false;
+    *source = NULL;
+    if (saved == NULL || saved->kind != CT_JSON_STRING || c->data_dir[0] == '\0') return CT_OK;
+    if (facts == NULL || facts->kind < CT_DATA_OWN_ARRAYS) return CT_OK;
+    if (strstr(c->data_dir, "%r") != NULL) return CT_OK; /* a part for every rank */
+    uint64_t theirs = facts->kind == CT_DATA_OWN_ARRAYS ? saved_fingerprint(summary) : 0, ours = 0;
+    if (theirs != 0) CT_TRY(find_fingerprint(cell, &ours));
     last_part(saved->string, then, sizeof then);
     last_part(c->data_dir, now, sizeof now);
-    return then[0] != '\0' && now[0] != '\0' && !are_alike(then, now);
+    bool is_other = ours != 0 ? ours != theirs
+                              : !ct_dir_is_same(saved->string, c->data_dir) && then[0] != '\0' &&
+                                    now[0] != '\0' && !are_alike(then, now);
+    if (is_other) *source = saved->string;
+    return CT_OK;
 }

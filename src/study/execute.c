@@ -36,7 +36,7 @@ static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct
     static const char what_to_do[] = "name another @out, or run it again with @force";
     CT_SCOPED(ct_text) ours = {0};
     CT_SCOPED(ct_text) theirs = {0};
-    const char *dir = cell->config.out, *source = "";
+    const char *dir = cell->config.out, *source = NULL;
     char name[64] = "";
     CT_TRY(ct_config_find_difference(&cell->resolved, options,
                                      summary != NULL ? does_not_matter : does_not_matter_yet, name,
@@ -46,7 +46,8 @@ static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct
         return ct_fail(CT_INVAL, "%s was run with @%s %s, and here it is %s; %s", dir, name,
                        theirs.n > 0 ? theirs.chars : "''", ours.n > 0 ? ours.chars : "''",
                        what_to_do);
-    if (summary != NULL && ct_cell_has_other_data(cell, summary, &source))
+    if (summary != NULL) CT_TRY(ct_cell_find_other_data(cell, summary, &source));
+    if (source != NULL)
         return ct_fail(CT_INVAL,
                        "%s was run with @data-dir %s, and here it is %s, which may be other data; "
                        "%s",
@@ -54,8 +55,12 @@ static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct
     return CT_OK;
 }
 
-bool ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary) {
-    return CT_CATCH(NULL, check_run(cell, options, summary)) == CT_OK;
+ct_status ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary,
+                         bool *is_run) {
+    ct_error error;
+    ct_status status = CT_CATCH(&error, check_run(cell, options, summary));
+    *is_run = status == CT_OK;
+    return status == CT_NOMEM ? ct_fail_again(&error) : CT_OK;
 }
 
 /* A run that has begun begins again if there is no checkpoint: it must be this one. */
@@ -118,19 +123,25 @@ ct_status ct_study_inspect(ct_study *study) {
 
 /* ---- one run ---- */
 
-bool ct_study_can_resume(const char *dir, const char *name) {
+ct_status ct_study_can_resume(const char *dir, const char *name, bool *can) {
     CT_SCOPED_HANDLE(ct_checkpoint) checkpoint = NULL;
     ct_error error;
-    if (!ct_checkpoint_exists(dir)) return false;
-    bool can = CT_CATCH(&error, ct_checkpoint_open(dir, &checkpoint)) == CT_OK;
-    if (!can) ct_note("%s begins again: %s", name, error.text);
-    return can;
+    *can = false;
+    if (!ct_checkpoint_exists(dir)) return CT_OK;
+    ct_status status = CT_CATCH(&error, ct_checkpoint_open(dir, &checkpoint));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
+    *can = status == CT_OK;
+    if (!*can) ct_note("%s begins again: %s", name, error.text);
+    return CT_OK;
 }
 
 static ct_status train_cell(const ct_cell *cell) {
     ct_config config = cell->resolved;
+    bool can_resume = false;
     ct_config_fix(&config); /* nothing comes from the checkpoint: it must agree */
-    if (cell->state == CT_CELL_BEGUN && ct_study_can_resume(config.out, cell->name))
+    if (cell->state == CT_CELL_BEGUN)
+        CT_TRY(ct_study_can_resume(config.out, cell->name, &can_resume));
+    if (can_resume)
         memcpy(config.resume, config.out, sizeof config.resume);
     else
         config.force = true; /* what an interrupted or forced run has left */

@@ -2,6 +2,7 @@
  * the program's build directory, or in the share directory it was installed with. And the
  * directories of runs. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +15,11 @@ enum { N_PLACES = 4, RUN_DEPTH = 4 /* shared/pair/seed/checkpoint/iteration */ }
 
 /* ---- directories ---- */
 
-bool ct_study_next_name(const char *dir, const char *start, const char *ending, char name[256]) {
+ct_status ct_study_next_name(const char *dir, const char *start, const char *ending,
+                             char name[256]) {
     char best[256] = "";
     DIR *d = opendir(dir);
+    if (d == NULL && errno == ENOMEM) return ct_no_memory(dir);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name), n_end = strlen(ending);
         bool fits = n > n_end && strcmp(e->d_name + n - n_end, ending) == 0 &&
@@ -28,7 +31,7 @@ bool ct_study_next_name(const char *dir, const char *start, const char *ending, 
     }
     if (d != NULL) closedir(d);
     memcpy(name, best, sizeof best);
-    return best[0] != '\0';
+    return CT_OK;
 }
 
 const char *ct_study_dir_name(const ct_path *path) {
@@ -36,14 +39,14 @@ const char *ct_study_dir_name(const ct_path *path) {
     return slash != NULL ? slash + 1 : path->text;
 }
 
-bool ct_study_next_dir(const char *dir, const char *start, ct_path *path) {
+ct_status ct_study_next_dir(const char *dir, const char *start, ct_path *path) {
     char name[256];
     snprintf(name, sizeof name, "%.255s", ct_study_dir_name(path));
-    while (ct_study_next_name(dir, start, "", name)) {
-        *path = ct_path_in(dir, name);
-        if (ct_dir_exists(path->text)) return true;
-    }
-    return false;
+    do {
+        CT_TRY(ct_study_next_name(dir, start, "", name));
+        *path = name[0] != '\0' ? ct_path_in(dir, name) : (ct_path){""};
+    } while (name[0] != '\0' && !ct_dir_exists(path->text));
+    return CT_OK;
 }
 
 static void remove_dir(const char *dir, int depth) {
@@ -103,24 +106,27 @@ ct_status ct_study_open(const char *name, ct_study *out) {
                    name);
 }
 
-/* The one after `name`, wherever it lies. */
-static bool next_study(char name[256]) {
+/* The one after `name`, wherever it lies; "": there is none. */
+static ct_status next_study(char name[256]) {
     char dir[2 * CT_CONFIG_TEXT], best[256] = "";
     for (int k = 0; k < N_PLACES; k++) {
         char next[256];
         memcpy(next, name, sizeof next);
         place(k, dir, sizeof dir);
-        if (!ct_study_next_name(dir, "", ".conf", next)) continue;
-        if (best[0] == '\0' || strcmp(next, best) < 0) memcpy(best, next, sizeof best);
+        CT_TRY(ct_study_next_name(dir, "", ".conf", next));
+        bool is_first = best[0] == '\0' || strcmp(next, best) < 0;
+        if (next[0] != '\0' && is_first) memcpy(best, next, sizeof best);
     }
     memcpy(name, best, sizeof best);
-    return best[0] != '\0';
+    return CT_OK;
 }
 
 ct_status ct_study_list(FILE *out) {
     char name[256] = "";
     int n = 0;
-    for (; next_study(name); n++) {
+    for (;; n++) {
+        CT_TRY(next_study(name));
+        if (name[0] == '\0') break;
         CT_SCOPED(ct_study) study = {0};
         CT_TRY(ct_study_open(name, &study));
         ct_show(out, "%-20s %s\n", study.name, study.title);

@@ -14,15 +14,25 @@
 static ct_status offer_run(ct_study *study, const char *dir) {
     CT_SCOPED_HANDLE(ct_json) summary = NULL;
     if (!ct_record_has(dir, CT_FILE_SUMMARY)) return CT_OK;
-    if (CT_CATCH(NULL, ct_summary_read(dir, &summary)) != CT_OK) return CT_OK; /* not ours */
+    ct_status status = CT_CATCH(NULL, ct_summary_read(dir, &summary));
+    if (status != CT_OK) return status == CT_NOMEM ? ct_no_memory(dir) : CT_OK; /* not ours */
     for (int k = 0; k < study->n_cells; k++) {
         ct_cell *cell = &study->cells[k];
-        bool is_missing = cell->is_selected && cell->state == CT_CELL_MISSING;
+        bool is_missing = cell->is_selected && cell->state == CT_CELL_MISSING, is_run;
         if (!is_missing || cell->config.force || cell->elsewhere != NULL) continue;
-        if (ct_cell_is_run(cell, ct_json_get(summary, "options"), summary))
-            CT_TRY(ct_make_text(&cell->elsewhere, dir));
+        CT_TRY(ct_cell_is_run(cell, ct_json_get(summary, "options"), summary, &is_run));
+        if (is_run) CT_TRY(ct_make_text(&cell->elsewhere, dir));
     }
     return CT_OK;
+}
+
+/* Those of another study. */
+static ct_status offer_runs(ct_study *study, const char *dir) {
+    for (ct_path run = {""};;) {
+        CT_TRY(ct_study_next_dir(dir, "", &run));
+        if (run.text[0] == '\0') return CT_OK;
+        CT_TRY(offer_run(study, run.text));
+    }
 }
 
 ct_status ct_study_find_elsewhere(ct_study *study) {
@@ -32,14 +42,12 @@ ct_status ct_study_find_elsewhere(ct_study *study) {
     while (n > 1 && out[n - 1] == '/') out[--n] = '\0';
     char *slash = strrchr(out, '/');
     if (slash != NULL) slash[slash == out] = '\0';
-    ct_path other = {""};
-    while (ct_study_next_dir(slash != NULL ? out : ".", "", &other)) {
+    for (ct_path other = {""};;) {
+        CT_TRY(ct_study_next_dir(slash != NULL ? out : ".", "", &other));
+        if (other.text[0] == '\0') return CT_OK;
         bool is_own = ct_dir_is_same(other.text, study->out); /* its cells are known already */
-        ct_path run = {""};
-        if (is_own || !ct_dir_has(other.text, "table.csv")) continue;
-        while (ct_study_next_dir(other.text, "", &run)) CT_TRY(offer_run(study, run.text));
+        if (!is_own && ct_dir_has(other.text, "table.csv")) CT_TRY(offer_runs(study, other.text));
     }
-    return CT_OK;
 }
 
 /* ---- copying ---- */
@@ -60,9 +68,11 @@ static ct_status copy_files(const char *from, const char *to) {
 
 /* Into a directory of its own, which then takes the cell's name: there is all of it, or nothing. */
 static ct_status copy_run(ct_cell *cell, const char *part) {
-    ct_path seed = {""};
-    while (ct_study_next_dir(cell->elsewhere, "seed-", &seed))
+    for (ct_path seed = {""};;) {
+        CT_TRY(ct_study_next_dir(cell->elsewhere, "seed-", &seed));
+        if (seed.text[0] == '\0') break;
         CT_TRY(copy_files(seed.text, ct_path_in(part, ct_study_dir_name(&seed)).text));
+    }
     CT_TRY(copy_files(cell->elsewhere, part));
     return ct_cell_take(cell, part, false);
 }

@@ -39,16 +39,19 @@ typedef struct launch {
 /* ---- what is there of a launch ---- */
 
 /* The cell whose run the pair is, by the options that are saved of it. */
-static void find_cell(launch *l, pair *p, const ct_json *options, const ct_json *summary) {
+static ct_status find_cell(launch *l, pair *p, const ct_json *options, const ct_json *summary) {
     for (int k = 0; k < l->study->n_cells; k++) {
         ct_cell *cell = &l->study->cells[k];
         const ct_config *c = &cell->resolved;
+        bool is_run;
         if (c->lambda_m != p->lambdas[0] || c->lambda_d != p->lambdas[1]) continue;
-        if (!ct_cell_is_run(cell, options, summary)) continue;
+        CT_TRY(ct_cell_is_run(cell, options, summary, &is_run));
+        if (!is_run) continue;
         bool is_free = ct_cell_is_free(cell);
         l->is_wanted = l->is_wanted || (is_free && cell->is_selected);
         if (p->cell == NULL || (is_free && !ct_cell_is_free(p->cell))) p->cell = cell;
     }
+    return CT_OK;
 }
 
 /* The options of a pair that is not finished: it is a run of its own with the launch's. */
@@ -73,7 +76,7 @@ static ct_status look_at_pair(void *context, const char *field) {
     ct_path path = ct_path_in(l->dir, p->name);
     p->is_finished = ct_record_has(path.text, CT_FILE_SUMMARY);
     CT_TRY(p->is_finished ? ct_summary_read(path.text, &summary) : options_of(l, p, &options));
-    find_cell(l, p, p->is_finished ? ct_json_get(summary, "options") : options, summary);
+    CT_TRY(find_cell(l, p, p->is_finished ? ct_json_get(summary, "options") : options, summary));
     l->n++;
     l->n_finished += p->is_finished;
     l->n_waiting += p->cell != NULL && ct_cell_is_free(p->cell);
@@ -86,9 +89,10 @@ static ct_status look_at_pair(void *context, const char *field) {
 static ct_status look(launch *l, bool *is_one) {
     ct_path path = ct_record_path(l->dir, CT_FILE_CONFIG);
     ct_config_init(&l->config);
-    *is_one = ct_file_exists(path.text) &&
-              CT_CATCH(NULL, ct_config_read(&l->config, path.text)) == CT_OK &&
-              l->config.lambdas[0] != '\0';
+    ct_status status =
+        ct_file_exists(path.text) ? CT_CATCH(NULL, ct_config_read(&l->config, path.text)) : CT_IO;
+    if (status == CT_NOMEM) return ct_no_memory(path.text);
+    *is_one = status == CT_OK && l->config.lambdas[0] != '\0';
     l->n = l->n_finished = l->n_waiting = 0;
     l->is_whole = l->is_known = true;
     l->is_wanted = false;
@@ -172,8 +176,10 @@ static ct_status clean_up(launch *l) {
     if (is_theirs) /* another process may have cells of its own; ours must not be among them */
         return l->is_wanted ? ct_fail(CT_BUSY, "%s is being trained by another process", l->dir)
                             : CT_OK;
-    bool is_open = l->is_whole && l->n_finished < l->n;
-    if (!is_open || !ct_study_can_resume(l->dir, l->dir)) return file_runs(l);
+    bool can_resume = false;
+    if (l->is_whole && l->n_finished < l->n)
+        CT_TRY(ct_study_can_resume(l->dir, l->dir, &can_resume));
+    if (!can_resume) return file_runs(l);
     if (!l->is_known)
         ct_note("%s was begun with other options and is left alone; remove it if nobody needs it",
                 l->dir);
@@ -187,12 +193,13 @@ static ct_status clean_up(launch *l) {
 ct_status ct_share_resume_all(ct_study *study) {
     launch l = {.study = study};
     ct_path dir = {""};
-    while (ct_study_next_dir(study->out, CT_SHARED, &dir)) {
+    for (;;) {
+        CT_TRY(ct_study_next_dir(study->out, CT_SHARED, &dir));
+        if (dir.text[0] == '\0') return CT_OK;
         if (strlen(dir.text) + 64 > sizeof l.dir) continue;
         memcpy(l.dir, dir.text, sizeof l.dir);
         CT_TRY(clean_up(&l));
     }
-    return CT_OK;
 }
 
 /* ---- a new launch ---- */

@@ -32,14 +32,15 @@ ct_status ct_cell_inspect(ct_cell *cell);
 bool ct_cell_is_free(const ct_cell *cell);
 /* Whether a run with these saved options, and this summary if it is finished (else NULL), is the
  * cell's. */
-bool ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary);
-/* Whether it was made with other data than the cell's; *source: where it had them from. */
-bool ct_cell_has_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
+ct_status ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_json *summary,
+                         bool *is_run);
+/* Whether it was made with other data than the cell's: where it had them from, or NULL. */
+ct_status ct_cell_find_other_data(const ct_cell *cell, const ct_json *summary, const char **source);
 /* A finished run elsewhere becomes the cell's, made light unless all of it is to be kept. */
 ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep);
 /* The run directory has a checkpoint to resume from. A damaged one is no reason to stop: a note
  * says that `name` begins again. */
-bool ct_study_can_resume(const char *dir, const char *name);
+ct_status ct_study_can_resume(const char *dir, const char *name, bool *can);
 /* Selected cells that are neither finished nor found elsewhere. */
 int ct_study_count_to_do(const ct_study *study);
 /* After a run: a signal in its last evaluation let it end, but was for all of them:
@@ -59,10 +60,11 @@ ct_status ct_share_resume_all(ct_study *study);
 
 /* ---- directories (find.c) ---- */
 /* The next entry of a directory by name, of those that begin and end so: `name` (without the
- * ending) becomes it; begin with "". Entries may come and go meanwhile. */
-bool ct_study_next_name(const char *dir, const char *start, const char *ending, char name[256]);
-/* The next directory inside whose name begins so: *path becomes it; begin with "". */
-bool ct_study_next_dir(const char *dir, const char *start, ct_path *path);
+ * ending) becomes it; begin with "", which also is the end. Entries may come and go meanwhile. */
+ct_status ct_study_next_name(const char *dir, const char *start, const char *ending,
+                             char name[256]);
+/* The next directory inside whose name begins so: *path becomes it; begin with "", as it ends. */
+ct_status ct_study_next_dir(const char *dir, const char *start, ct_path *path);
 /* What it is called. */
 const char *ct_study_dir_name(const ct_path *path);
 /* A run's directory of ours with all that is in it. */

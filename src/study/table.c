@@ -283,20 +283,22 @@ static void add_entry(ct_text *out, const entry *e, const form *f) {
     add_plain(out, f->dollar);
 }
 
-static int width_of(const grid *g, int column) {
+static int width_of(ct_text *out, const grid *g, int column) {
     size_t widest = 1;
     for (int line = 0; line < g->n_lines; line++) {
         CT_SCOPED(ct_text) text = {0};
         add_entry(&text, &g->entries[line * g->n_columns + column], &plain);
         if (text.n > widest) widest = text.n;
+        if (text.failed) out->failed = true;
     }
     return (int)widest;
 }
 
 static void add_padded(ct_text *out, const grid *g, const entry *e, int column) {
     CT_SCOPED(ct_text) text = {0};
-    int width = width_of(g, column);
+    int width = width_of(out, g, column);
     add_entry(&text, e, &plain);
+    if (text.failed) out->failed = true;
     ct_text_add(out, "%*s", column < g->n_heads ? -width : width, text.n > 0 ? text.chars : "");
 }
 
@@ -325,10 +327,10 @@ static void add_grid(ct_text *out, const grid *g, const form *f) {
 }
 
 /* Rows, or runs where rows would be too wide to be read. */
-static ct_status fill(const ct_study *study, grid *g) {
+static ct_status fill(ct_text *out, const ct_study *study, grid *g) {
     CT_TRY(fill_grid(study, false, g));
     int width = 0;
-    for (int k = 0; k < g->n_columns; k++) width += width_of(g, k) + 2;
+    for (int k = 0; k < g->n_columns; k++) width += width_of(out, g, k) + 2;
     return width > WIDEST && study->n_columns > 1 ? fill_grid(study, true, g) : CT_OK;
 }
 
@@ -354,7 +356,7 @@ void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation,
 static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
     CT_SCOPED(grid) g = {0};
     CT_SCOPED(ct_text) notes = {0};
-    CT_TRY(fill(study, &g));
+    CT_TRY(fill(out, study, &g));
     if (f == &latex) open_latex(out, study, &g);
     add_plain(out, f->opening);
     if (f->title != NULL) ct_text_add(out, "%s%s\n\n", f->title, study->title);

@@ -348,7 +348,7 @@ void ct_dir_unlock(int *lock) {
 }
 
 ct_status ct_file_failed(const char *path) {
-    return ct_fail(CT_IO, "%s: %s", path, strerror(errno));
+    return ct_fail(errno == ENOMEM ? CT_NOMEM : CT_IO, "%s: %s", path, strerror(errno));
 }
 
 void ct_fd_close(int *fd) {

@@ -77,7 +77,7 @@ typedef struct ct_path {
 } ct_path;
 ct_path ct_path_in(const char *dir, const char *name);
 
-/* CT_IO: "<path>: <what errno says>". */
+/* CT_IO: "<path>: <what errno says>"; CT_NOMEM where that is what it says. */
 ct_status ct_file_failed(const char *path);
 /* For CT_SCOPED_BY: what was opened, if it was. */
 void ct_fd_close(int *fd);

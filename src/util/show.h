@@ -13,5 +13,7 @@
 void ct_show(FILE *out, const char *format, ...) CT_PRINTF(2, 3);
 /* The same of a text of several lines. */
 void ct_show_lines(FILE *out, const char *text);
+/* A line was so long that there was no memory for it. */
+bool ct_show_has_failed(void);
 
 #endif

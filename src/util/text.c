@@ -27,15 +27,9 @@ static bool reserve(ct_text *text, size_t n) {
 }
 
 void ct_text_add(ct_text *text, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    ct_text_add_list(text, format, args);
-    va_end(args);
-}
-
-void ct_text_add_list(ct_text *text, const char *format, va_list args) {
-    va_list again;
+    va_list args, again;
     if (text->failed) return;
+    va_start(args, format);
     va_copy(again, args);
     size_t room = text->capacity - text->n; /* mostly it fits, and is done */
     int n = vsnprintf(room > 0 ? text->chars + text->n : NULL, room, format, args);
@@ -46,6 +40,7 @@ void ct_text_add_list(ct_text *text, const char *format, va_list args) {
     if (!has_room && room > 0) text->chars[text->n] = '\0';
     text->failed = !has_room;
     va_end(again);
+    va_end(args);
 }
 
 ct_status ct_text_status(const ct_text *text) {

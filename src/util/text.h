@@ -2,8 +2,6 @@
 #ifndef CT_UTIL_TEXT_H
 #define CT_UTIL_TEXT_H
 
-#include <stdarg.h>
-
 #include "util/status.h"
 
 typedef struct ct_text {
@@ -14,7 +12,6 @@ typedef struct ct_text {
 } ct_text;
 
 void ct_text_add(ct_text *text, const char *format, ...) CT_PRINTF(2, 3);
-void ct_text_add_list(ct_text *text, const char *format, va_list args);
 /* CT_OK, or CT_NOMEM if some ct_text_add could not be done. */
 ct_status ct_text_status(const ct_text *text);
 void ct_text_free(ct_text *text);

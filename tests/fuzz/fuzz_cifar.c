@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (ct_dataset_open("cifar100", &options, &d) == CT_OK) {
         for (size_t i = 0; i < d.train.n; i++)
             if (d.train.labels[i] < 0 || d.train.labels[i] >= d.n_classes) abort();
+        fuzz_n_accepted++;
         ct_dataset_free(&d);
     }
     return 0;

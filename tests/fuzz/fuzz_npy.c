@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     ct_blob blob = {.bytes = ct_alloc(n + 1, 1), .n = n};
     if (blob.bytes == NULL) return 0;
     if (n > 0) memcpy(blob.bytes, data, n);
-    if (ct_npy_images("fuzz", &blob, &images) == CT_OK) ct_images_free(&images);
+    fuzz_n_accepted += ct_npy_images("fuzz", &blob, &images) == CT_OK;
+    ct_images_free(&images);
     if (n > 0) memcpy(blob.bytes, data, n);
     images = (ct_images){.n = n % 8, .labels = ct_new(int32_t, 8)};
     if (images.labels != NULL) ct_npy_labels("fuzz", &blob, &images);
