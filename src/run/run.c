@@ -23,7 +23,6 @@ static ct_status create_backend(ct_run *run) {
     ct_backend_options options = {.n_threads = (int)c->threads, .exact_conv = c->exact_conv};
     CT_TRY(choose_instructions(run, &options.instructions));
     CT_TRY(ct_precision_parse(c->precision, &options.precision));
-    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
     return ct_backend_create(c->device, &options, &run->backend);
 }
 
@@ -35,6 +34,7 @@ static ct_status build_model(ct_run *run) {
                           .n_classes = d->n_classes,
                           .norm = c->norm};
     CT_TRY(ct_graph_create(&spec, &run->graph));
+    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
     /* Evaluation goes in batches of at least 32, however small the training's are. */
     int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
