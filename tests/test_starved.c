@@ -423,6 +423,7 @@ int main(int argc, char **argv) {
         snprintf(folder, sizeof folder, "/dev/shm/starved-XXXXXX");
     if (!enter_folder() || !prepare()) return 1;
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+    setenv("LSAN_OPTIONS", "print_suppressions=0", 1);
     if (argc == 1) {
         TEST(one_allocation_that_fails_is_told_or_done_without);
         TEST(no_memory_from_some_point_on_is_told);
