@@ -75,7 +75,8 @@ static const starved_case cases[] = {
      "data import pictures out/x.ctpack --image-size 8 --workers 1 --test-fraction 0.5", NULL,
      false},
     {"data_split", "data split --ranks 2" DATA "--agents 4 --out out/parts --force", NULL, false},
-    {"bench", "bench --device cpu --warmup 1 --repeat 1 --threads 1" DATA "--model mlp:4 --agents 4", NULL,
+    {"bench",
+     "bench --device cpu --warmup 1 --repeat 1 --threads 1" DATA "--model mlp:4 --agents 4", NULL,
      true},
 #if CT_WITH_MICROHTTPD
     {"serve", "serve runs --port 0", NULL, false},
