@@ -205,16 +205,16 @@ static ct_status build(ct_run *run) {
     return create_consensus(run);
 }
 
-ct_status ct_run_create(const ct_config *config, ct_run *out) {
+ct_status ct_run_build(const ct_config *config, ct_run *out) {
     memset(out, 0, sizeof *out);
     out->config = *config;
     out->resumed_at = -1;
     ct_status status = build(out);
-    if (status != CT_OK) ct_run_free(out);
+    if (status != CT_OK) ct_run_clear(out);
     return status;
 }
 
-void ct_run_free(ct_run *run) {
+void ct_run_clear(ct_run *run) {
     ct_free(run->agent_sums);
     ct_free(run->class_counts);
     ct_free(run->local_accuracy);
@@ -247,7 +247,7 @@ ct_status ct_run_connect(ct_run *run, long iteration) {
     return ct_agents_connect(&run->agents, &phase->sources, &phase->w);
 }
 
-ct_status ct_run_step(ct_run *run, long iteration) {
+ct_status ct_run_iterate(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
     CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);

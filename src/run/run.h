@@ -106,8 +106,8 @@ ct_status ct_run_agree(ct_run *run);
 ct_status ct_run_sum_agents(ct_run *run);
 
 /* Reads the data and builds everything; nothing is written yet. */
-ct_status ct_run_create(const ct_config *config, ct_run *out);
-void ct_run_free(ct_run *run);
+ct_status ct_run_build(const ct_config *config, ct_run *out);
+void ct_run_clear(ct_run *run);
 
 /* The rank that evaluates the consensus, writes files and talks to the user. */
 static inline bool ct_run_leads(const ct_run *run) {
@@ -122,7 +122,7 @@ static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
 /* Links of this iteration, where they change from one to the next. */
 ct_status ct_run_connect(ct_run *run, long iteration);
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
-ct_status ct_run_step(ct_run *run, long iteration);
+ct_status ct_run_iterate(ct_run *run, long iteration);
 
 /* Multiply-adds of an agent in an iteration, on average over this process (cost.c): on its own
  * batch under its own model, and under its neighbours' models (cross-features, cross-gradients). */
@@ -140,7 +140,7 @@ ct_status ct_train(const ct_config *config);
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
  * out: [n_worlds], filled on the rank that leads, as are local_accuracy and confusion of the run.
  */
-ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
+ct_status ct_run_score_all(ct_run *run, ct_evaluation *out);
 /* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
 /* One parameter bank row on the test part. */

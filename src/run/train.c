@@ -249,7 +249,7 @@ static ct_status end_epoch(training *t, long iteration, bool is_last) {
     ct_run *run = t->run;
     long epoch = iteration / run->epoch_iterations + 1;
     bool is_evaluated = is_last || epoch % run->config.eval_every == 0;
-    if (is_evaluated) CT_TRY(ct_run_evaluate(run, t->evaluations));
+    if (is_evaluated) CT_TRY(ct_run_score_all(run, t->evaluations));
     double seconds = seconds_so_far(t);
     for (int k = 0; k < run->n_worlds; k++) {
         ct_epoch *e = &t->epochs[k];
@@ -298,7 +298,7 @@ static ct_status iterate(training *t) {
     long last = t->progress.n_iterations - 1;
     for (long k = t->at.iteration; k <= last && t->stopped_by == 0; k++) {
         bool ends_epoch = (k + 1) % run->epoch_iterations == 0;
-        CT_TRY(ct_run_step(run, k));
+        CT_TRY(ct_run_iterate(run, k));
         if (k == last || ends_epoch || (k + 1) % t->poll_every == 0) CT_TRY(read_until(t, k));
         show(&t->progress, run, k, t->at.tallies[0].last);
         if (k == last) break;
@@ -435,7 +435,7 @@ static ct_status train(training *t, const ct_checkpoint *checkpoint) {
 
 static ct_status train_from(const ct_config *config, const ct_checkpoint *checkpoint) {
     ct_run run;
-    CT_TRY(ct_run_create(config, &run));
+    CT_TRY(ct_run_build(config, &run));
     ct_transport_reset_wait(run.transport); /* the clock of the training starts now */
     training t = {.run = &run,
                   .saved_s = ct_seconds(),
@@ -456,7 +456,7 @@ static ct_status train_from(const ct_config *config, const ct_checkpoint *checkp
     ct_signals_restore();
     if (status != CT_OK) ct_fail_again(&error);
     free_memory(&t);
-    ct_run_free(&run);
+    ct_run_clear(&run);
     return status;
 }
 
