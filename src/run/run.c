@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "run/fault.h"
+#include "run/training.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -215,6 +216,7 @@ ct_status ct_run_build(const ct_config *config, ct_run *out) {
 }
 
 void ct_run_clear(ct_run *run) {
+    ct_training_free(&run->training);
     ct_free(run->agent_sums);
     ct_free(run->class_counts);
     ct_free(run->local_accuracy);

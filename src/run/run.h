@@ -2,6 +2,8 @@
 #ifndef CT_RUN_RUN_H
 #define CT_RUN_RUN_H
 
+#include <crosstalk/run.h> /* ct_inputs */
+
 #include "algo/algo.h"
 #include "data/dataset.h"
 #include "data/loader.h"
@@ -28,8 +30,10 @@ typedef struct ct_world {
     ct_text unwritten;        /* lines of metrics.jsonl that there was no room for yet */
 } ct_world;
 
+typedef struct ct_training ct_training; /* run/training.h */
+
 /* Everything a run is made of; built in this order, freed in reverse. */
-typedef struct ct_run {
+struct ct_run {
     ct_config config;
     ct_lr_schedule lr;
     ct_world *worlds; /* [n_worlds] */
@@ -73,7 +77,8 @@ typedef struct ct_run {
     uint32_t *confusion;       /* [n_worlds][n_classes][n_classes] the consensus models' of the last
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
-} ct_run;
+    ct_training *training;     /* NULL: it has not begun */
+};
 
 /* ---- data (data.c) ---- */
 /* With --dataset auto, the config gets the name of what lies in --data-dir. */
@@ -112,6 +117,11 @@ void ct_run_clear(ct_run *run);
 /* The rank that evaluates the consensus, writes files and talks to the user. */
 static inline bool ct_run_leads(const ct_run *run) {
     return ct_transport_rank(run->transport) == 0;
+}
+
+/* It has no run directory: no record, no checkpoints. */
+static inline bool ct_run_writes_nothing(const ct_run *run) {
+    return run->config.inputs != NULL && run->config.inputs->writes_nothing;
 }
 
 /* The agent of a row has not been killed (--fault) before this iteration, or is back. */

@@ -34,6 +34,7 @@ typedef struct ct_config {
     bool is_auto[CT_N_OPTIONS]; /* still to be chosen by ct_config_resolve (run/resolve.h) */
     bool is_resolved;           /* nothing is: the options are final */
     char instructions[16]; /* that a run to be resumed was computed with; "": the best there are */
+    const struct ct_inputs *inputs; /* what a program gave beside options (run.h); NULL: nothing */
     char device_note[512]; /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 
