@@ -17,6 +17,7 @@ typedef struct ct_host_source {
     ct_source base;
     const ct_images *images;
     float table[CT_MAX_CHANNELS][256]; /* a stored pixel's value after normalisation */
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS]; /* of images of any numbers */
 } ct_host_source;
 
 ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,

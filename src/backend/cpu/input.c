@@ -25,11 +25,17 @@ static void load_row(const uint8_t *row, int width, const ct_crop *crop, const f
 }
 
 /* The samples of a batch lie anywhere: asks for all of a block's before the first is waited for. */
-static void fetch_block(const ct_images *images, const ct_batch *batch, int first, size_t size) {
+static void fetch_block(const ct_images *images, const ct_batch *batch, int first) {
+    const size_t size = ct_image_bytes(images);
     for (int lane = 0; lane < CT_LANES && first + lane < batch->n; lane++) {
-        const uint8_t *pixels = images->pixels + batch->index[first + lane] * size;
+        const uint8_t *pixels = ct_image_at(images, batch->index[first + lane]);
         for (size_t k = 0; k < size; k += 64) __builtin_prefetch(pixels + k);
     }
+}
+
+/* The same of any numbers, which are never cropped. */
+static void load_values(const float *row, int width, float mean, float std, float *out) {
+    for (int x = 0; x < width; x++) out[x * CT_LANES] = (row[x] - mean) / std;
 }
 
 static void load_block(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
@@ -38,7 +44,7 @@ static void load_block(const ct_host_source *source, const ct_batch *batch, int 
     const size_t plane = (size_t)height * (size_t)width;
     const size_t size = plane * (size_t)images->channels;
     const ct_crop none = {0};
-    fetch_block(images, batch, first, size);
+    fetch_block(images, batch, first);
     for (int c = 0; c < images->channels; c++)
         for (int y = 0; y < height; y++, x += width * CT_LANES)
             for (int lane = 0; lane < CT_LANES; lane++) {
@@ -46,8 +52,14 @@ static void load_block(const ct_host_source *source, const ct_batch *batch, int 
                     for (int k = 0; k < width; k++) x[k * CT_LANES + lane] = 0;
                     continue;
                 }
+                const size_t i = batch->index[first + lane];
+                if (images->values != NULL) {
+                    load_values(images->values + i * size + (size_t)c * plane + (size_t)(y * width),
+                                width, source->mean[c], source->std[c], x + lane);
+                    continue;
+                }
                 const ct_crop *crop = batch->crop != NULL ? &batch->crop[first + lane] : &none;
-                const uint8_t *pixels = images->pixels + batch->index[first + lane] * size;
+                const uint8_t *pixels = images->pixels + i * size;
                 const int row = y + crop->dy;
                 const ptrdiff_t at = (ptrdiff_t)c * (ptrdiff_t)plane + (ptrdiff_t)row * width;
                 load_row(row >= 0 && row < height ? pixels + at : NULL, width, crop,
