@@ -240,6 +240,7 @@ void ct_run_clear(ct_run *run) {
     ct_partition_free(&run->partition);
     ct_run_free_worlds(run);
     ct_dataset_free(&run->dataset);
+    ct_free(run->given);
     memset(run, 0, sizeof *run);
 }
 
@@ -251,6 +252,7 @@ ct_status ct_run_connect(ct_run *run, long iteration) {
 
 ct_status ct_run_iterate(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
+    run->has_consensus = false;
     CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
