@@ -189,11 +189,14 @@ struct ct_backend {
     int n_threads;
     int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
+/* Plans and sources are their backend's, or the caller's own (external.h). */
 struct ct_source {
     ct_backend *backend;
+    const ct_backend_ops *ops;
 };
 struct ct_plan {
     ct_backend *backend;
+    const ct_backend_ops *ops;
     const ct_graph *graph;
     int max_batch;
     size_t workspace_bytes;

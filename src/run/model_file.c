@@ -103,12 +103,13 @@ ct_status ct_run_init_params(ct_run *run) {
     CT_TRY(ct_make(&running, run->graph.n_buffer_values, "the start values"));
     if (run->config.init[0] != '\0') return load_agents(run, run->config.init, row, running);
     ct_init_buffers(&run->graph, running);
+    const float *given = run->external != NULL ? run->external->start : NULL;
     for (int i = 0; i < run->agents.n; i++) {
         /* all agents of a world start from the same values */
         int at = run->agents.first + i;
         if (i == 0 || at % run->agents.n_agents == 0)
             ct_init_params(&run->graph, run->seeds[at / run->agents.n_agents], row);
-        CT_TRY(put_row(run, i, row, running));
+        CT_TRY(put_row(run, i, given != NULL ? given : row, running));
     }
     return CT_OK;
 }

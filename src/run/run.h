@@ -5,6 +5,7 @@
 #include <crosstalk/run.h> /* ct_inputs */
 
 #include "algo/algo.h"
+#include "backend/external.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -48,7 +49,8 @@ struct ct_run {
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
     ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
     ct_identity identity;
-    uint64_t *agent_sums; /* [own rows] of what an agent trains on */
+    uint64_t *agent_sums;        /* [own rows] of what an agent trains on */
+    const ct_external *external; /* the caller's model, lent; NULL: --model */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
