@@ -217,6 +217,10 @@ ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int 
     return plan->ops->evaluate(plan, work, scores, predictions);
 }
 
+ct_status ct_logits(ct_plan *plan, const ct_work *work, float *logits) {
+    return plan->backend->ops->logits(plan, work, logits);
+}
+
 ct_status ct_step_begin(ct_backend *backend) {
     return backend->ops->step_begin != NULL ? backend->ops->step_begin(backend) : CT_OK;
 }

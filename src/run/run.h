@@ -162,9 +162,7 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
 /* ---- models and files (model_file.c) ---- */
 /* Start values into run->agents.x: of the seed, or of --init. */
 ct_status ct_run_init_params(ct_run *run);
-/* A model file's tensors into one row; every parameter must be there with its shape, nothing else.
- */
-ct_status ct_load_model(const ct_graph *graph, const char *path, float *row, float *running);
+/* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 
