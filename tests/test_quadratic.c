@@ -52,7 +52,7 @@ static ct_status create(const char *options) {
                       options, &run));
     quadratic_ops = *run.backend->ops;
     quadratic_ops.gradient = quadratic_gradient;
-    run.backend->ops = &quadratic_ops;
+    run.plan->ops = &quadratic_ops;
     for (int i = 0; i < run.agents.n; i++)
         CT_TRY(ct_bank_write(&run.agents.x, i, 0, run.graph.n_weights, zeros));
     return CT_OK;

@@ -34,6 +34,8 @@ typedef struct ct_error {
     char text[1024]; /* one sentence in lower case; options are named @name */
 } ct_error;
 
+#define CT_MAX_DIMS 8 /* of a tensor */
+
 /* Writes the sentence with every @name spelled as `prefix` and the name: "--" on a command line, ""
  * in a binding. */
 CT_API void ct_error_text(const ct_error *error, const char *prefix, char *out, size_t size);
@@ -55,7 +57,7 @@ typedef struct ct_hooks {
     bool (*progress)(void *context, long now, long total);
 } ct_hooks;
 
-/* The version of the library that runs, as in CT_VERSION_STRING of the headers that one compiled
+/* The version of the library that runs, as in CT_VERSION of the headers that one compiled
  * against: "0.2.0". */
 CT_API const char *ct_version(void);
 

@@ -37,12 +37,11 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
     CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     source->images = images;
-    for (int c = 0; c < images->channels; c++) {
-        source->mean[c] = mean[c];
-        source->std[c] = std[c];
+    memcpy(source->mean, mean, (size_t)images->channels * sizeof *mean);
+    memcpy(source->std, std, (size_t)images->channels * sizeof *std);
+    for (int c = 0; c < images->channels; c++)
         for (int p = 0; p < 256; p++)
             source->table[c][p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
-    }
     *out = &source->base;
     return CT_OK;
 }
@@ -150,24 +149,23 @@ void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const c
                   plan->graph->n_classes, ct_host_row(class_sums, row));
 }
 
-/* An image of any numbers; these are never cropped. */
-static void sample_values(const ct_host_source *host, size_t i, size_t step, float *out) {
-    const ct_images *images = host->images;
+void ct_host_values(const ct_host_source *source, const ct_batch *batch, int b, size_t step,
+                    float *out) {
+    const ct_images *images = source->images;
     const size_t plane = (size_t)images->height * (size_t)images->width;
-    const float *from = images->values + i * ct_image_values(images);
+    const float *from = images->values + (size_t)batch->index[b] * (size_t)images->channels * plane;
     for (int c = 0; c < images->channels; c++)
-        for (size_t k = 0; k < plane; k++, from++, out += step)
-            *out = (*from - host->mean[c]) / host->std[c];
+        for (size_t k = 0; k < plane; k++, out += step) *out = ct_host_scaled(source, c, *from++);
 }
 
 void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step,
                     float *out) {
     const ct_host_source *host = (const ct_host_source *)source;
-    const ct_images *images = host->images;
-    if (images->values != NULL) {
-        sample_values(host, batch->index[b], step, out);
+    if (host->images->values != NULL) {
+        ct_host_values(host, batch, b, step, out);
         return;
     }
+    const ct_images *images = host->images;
     const int height = images->height, width = images->width;
     const ct_crop none = {0};
     const ct_crop *crop = batch->crop != NULL ? &batch->crop[b] : &none;

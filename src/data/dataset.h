@@ -36,12 +36,18 @@ static inline const uint8_t *ct_image_at(const ct_images *images, size_t i) {
     return bytes != NULL ? bytes + i * ct_image_bytes(images) : NULL;
 }
 
+/* Zeroed pixels and labels. */
+ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
+void ct_images_free(ct_images *images);
+
 typedef struct ct_dataset {
     char name[64];
     int n_classes;
     ct_images train, test;
     /* a tensor's value is (pixel / 255 - mean) / std per channel, or (value - mean) / std */
     float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    int resize; /* pictures from files: their shorter side is made so many pixels, then the middle is
+                 * cut out; 0: images are as they were stored */
     /* training-time augmentation of this set; 0 = none */
     int crop_padding; /* black border before a random crop back to height x width */
     bool flip;        /* random horizontal flip */

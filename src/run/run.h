@@ -5,6 +5,7 @@
 #include <crosstalk/run.h> /* ct_inputs */
 
 #include "algo/algo.h"
+#include "backend/external.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -54,7 +55,8 @@ struct ct_run {
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
     ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
     ct_identity identity;
-    uint64_t *agent_sums; /* [own rows] of what an agent trains on */
+    uint64_t *agent_sums;        /* [own rows] of what an agent trains on */
+    const ct_external *external; /* the caller's model, lent; NULL: --model */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -134,7 +136,8 @@ static inline bool ct_run_writes_nothing(const ct_run *run) {
 
 /* There is something to test on; otherwise accuracies are NaN. */
 static inline bool ct_run_is_tested(const ct_run *run) {
-    return run->dataset.test.n > 0;
+    bool is_able = run->external == NULL || run->external->evaluate != NULL;
+    return is_able && run->dataset.test.n > 0;
 }
 
 /* The agent of a row has not been killed (--fault) before this iteration, or is back. */
@@ -177,9 +180,7 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
 /* ---- models and files (model_file.c) ---- */
 /* Start values into run->agents.x: of the seed, or of --init. */
 ct_status ct_run_init_params(ct_run *run);
-/* A model file's tensors into one row; every parameter must be there with its shape, nothing else.
- */
-ct_status ct_load_model(const ct_graph *graph, const char *path, float *row, float *running);
+/* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 /* One own row's model. */

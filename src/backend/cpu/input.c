@@ -25,17 +25,22 @@ static void load_row(const uint8_t *row, int width, const ct_crop *crop, const f
 }
 
 /* The samples of a batch lie anywhere: asks for all of a block's before the first is waited for. */
-static void fetch_block(const ct_images *images, const ct_batch *batch, int first) {
-    const size_t size = ct_image_bytes(images);
+static void fetch_block(const ct_images *images, const ct_batch *batch, int first, size_t size) {
     for (int lane = 0; lane < CT_LANES && first + lane < batch->n; lane++) {
-        const uint8_t *pixels = ct_image_at(images, batch->index[first + lane]);
+        const uint8_t *pixels = images->pixels + batch->index[first + lane] * size;
         for (size_t k = 0; k < size; k += 64) __builtin_prefetch(pixels + k);
     }
 }
 
-/* The same of any numbers, which are never cropped. */
-static void load_values(const float *row, int width, float mean, float std, float *out) {
-    for (int x = 0; x < width; x++) out[x * CT_LANES] = (row[x] - mean) / std;
+/* Of images that are values; lanes without a sample are zeros. */
+static void load_values(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
+    const size_t size = ct_image_values(source->images);
+    for (int lane = 0; lane < CT_LANES; lane++) {
+        if (first + lane < batch->n)
+            ct_host_values(source, batch, first + lane, CT_LANES, x + lane);
+        else
+            for (size_t k = 0; k < size; k++) x[k * CT_LANES + (size_t)lane] = 0;
+    }
 }
 
 static void load_block(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
@@ -44,7 +49,7 @@ static void load_block(const ct_host_source *source, const ct_batch *batch, int 
     const size_t plane = (size_t)height * (size_t)width;
     const size_t size = plane * (size_t)images->channels;
     const ct_crop none = {0};
-    fetch_block(images, batch, first);
+    fetch_block(images, batch, first, size);
     for (int c = 0; c < images->channels; c++)
         for (int y = 0; y < height; y++, x += width * CT_LANES)
             for (int lane = 0; lane < CT_LANES; lane++) {
@@ -52,14 +57,8 @@ static void load_block(const ct_host_source *source, const ct_batch *batch, int 
                     for (int k = 0; k < width; k++) x[k * CT_LANES + lane] = 0;
                     continue;
                 }
-                const size_t i = batch->index[first + lane];
-                if (images->values != NULL) {
-                    load_values(images->values + i * size + (size_t)c * plane + (size_t)(y * width),
-                                width, source->mean[c], source->std[c], x + lane);
-                    continue;
-                }
                 const ct_crop *crop = batch->crop != NULL ? &batch->crop[first + lane] : &none;
-                const uint8_t *pixels = images->pixels + i * size;
+                const uint8_t *pixels = images->pixels + batch->index[first + lane] * size;
                 const int row = y + crop->dy;
                 const ptrdiff_t at = (ptrdiff_t)c * (ptrdiff_t)plane + (ptrdiff_t)row * width;
                 load_row(row >= 0 && row < height ? pixels + at : NULL, width, crop,
@@ -71,6 +70,10 @@ void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float 
     const ct_host_source *host = (const ct_host_source *)source;
     const ct_images *images = host->images;
     const size_t size = (size_t)images->channels * (size_t)images->height * (size_t)images->width;
-    for (int first = 0; first < batch->n; first += CT_LANES, x += size * CT_LANES)
-        load_block(host, batch, first, x);
+    for (int first = 0; first < batch->n; first += CT_LANES, x += size * CT_LANES) {
+        if (images->values != NULL)
+            load_values(host, batch, first, x);
+        else
+            load_block(host, batch, first, x);
+    }
 }

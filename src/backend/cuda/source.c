@@ -76,11 +76,11 @@ void ct_cuda_source_free(ct_source *base) {
 ct_status ct_cuda_source_refresh(ct_source *base, const ct_images *images, size_t first, size_t n) {
     cuda_source *source = (cuda_source *)base;
     cudaStream_t stream = ((cuda_backend *)base->backend)->stream;
-    size_t image = ct_image_bytes(images); /* of pixels: loaders make nothing else */
+    size_t image = ct_image_bytes(images);
     CT_CUDA_TRY(cudaMemcpyAsync((void *)(source->images.labels_dev + first), images->labels + first,
                                 n * sizeof(int32_t), cudaMemcpyHostToDevice, stream));
     CT_CUDA_TRY(cudaMemcpyAsync((char *)source->images.stored_dev + first * image,
-                                images->pixels + first * image, n * image, cudaMemcpyHostToDevice,
+                                ct_image_at(images, first), n * image, cudaMemcpyHostToDevice,
                                 stream));
     return CT_OK;
 }
