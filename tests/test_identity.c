@@ -3,7 +3,6 @@
 #include "ranks.h"
 
 #include "transport/transport_internal.h"
-#include "util/version.h"
 
 /* ---- data of our own: 60 pictures to train on, 20 to test ---- */
 
@@ -136,7 +135,7 @@ static void the_record_says_what_made_it(void) {
     char instructions[64];
     snprintf(instructions, sizeof instructions, "\"instructions\": \"%s\"",
              ct_cpu_instructions(level));
-    CHECK(strstr(text, "\"identity\": {\"version\": \"" CT_VERSION_STRING "\"") != NULL);
+    CHECK(strstr(text, "\"identity\": {\"version\": \"" CT_VERSION "\"") != NULL);
     CHECK(strstr(text, instructions) != NULL && strstr(text, "\"data\": \"") != NULL);
     long *found = NULL;
     int n = 0;

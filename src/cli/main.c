@@ -31,7 +31,7 @@ static ct_status run(int n_args, char **args) {
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) {
-        ct_show(stdout, "crosstalk %s%s%s\n", CT_VERSION_STRING, ct_commit[0] != '\0' ? " " : "",
+        ct_show(stdout, "crosstalk %s%s%s\n", CT_VERSION, ct_commit[0] != '\0' ? " " : "",
                 ct_commit);
         return CT_OK;
     }

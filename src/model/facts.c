@@ -305,12 +305,9 @@ static void add_names(ct_text *out, const ct_model_facts *f) {
 /* Nothing where it is not known. */
 static void add_fact(const ct_model_facts *f, ct_fact_id id, ct_text *out) {
     const char *words[CT_N_FACTS] = {
-        [CT_FACT_version] = CT_VERSION_STRING,
-        [CT_FACT_network] = f->network,
-        [CT_FACT_norm] = f->norm,
-        [CT_FACT_algorithm] = f->algorithm,
-        [CT_FACT_loss] = f->loss,
-        [CT_FACT_dataset] = f->dataset,
+        [CT_FACT_version] = CT_VERSION, [CT_FACT_network] = f->network,
+        [CT_FACT_norm] = f->norm,       [CT_FACT_algorithm] = f->algorithm,
+        [CT_FACT_loss] = f->loss,       [CT_FACT_dataset] = f->dataset,
         [CT_FACT_data] = f->data,
     };
     if (words[id] != NULL) ct_text_add(out, "%s", words[id]);

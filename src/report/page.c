@@ -367,7 +367,7 @@ static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out
 /* ---- all ---- */
 
 static void add_footer(const ct_report *r, ct_text *out) {
-    ct_text_add(out, "<footer>Written by crosstalk " CT_VERSION_STRING " from ");
+    ct_text_add(out, "<footer>Written by crosstalk " CT_VERSION " from ");
     for (int k = 0; k < r->n_runs; k++) {
         ct_text_add(out, "%s<code>", k == 0 ? "" : ", ");
         ct_markup_text(out, r->runs[k].path);
@@ -418,9 +418,8 @@ ct_status ct_report_page(const ct_report *report, const ct_report_options *optio
     add_title(report, options, &title);
     ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
     if (options->head == NULL) add_policy(out);
-    ct_text_add(out,
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                "<meta name=\"generator\" content=\"crosstalk " CT_VERSION_STRING "\"/>\n<title>");
+    ct_text_add(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                     "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
     add_escaped(out, &title);
     ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
                 options->head != NULL ? options->head : "");

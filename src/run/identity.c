@@ -46,7 +46,7 @@ ct_status ct_run_meet(ct_run *run, ct_text *out) {
     uint64_t init = 0;
     ct_identity *id = &run->identity;
     CT_TRY(init_sum(run->config.init, &init));
-    ct_identity_set(id, CT_ID_version, CT_VERSION_STRING);
+    ct_identity_set(id, CT_ID_version, CT_VERSION);
     ct_identity_set(id, CT_ID_commit, ct_commit);
     /* the first difference is the one that is told: another program may have other options, and
      * another option makes another graph */

@@ -1,4 +1,4 @@
-/* Which program this is: CT_VERSION_STRING, and the commit that it was built from. */
+/* Which program this is: CT_VERSION, and the commit that it was built from. */
 #ifndef CT_UTIL_VERSION_H
 #define CT_UTIL_VERSION_H
 
