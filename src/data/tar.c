@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHUNK (1 << 18)
+#define CHUNK (1 << 16)
 
 #if CT_WITH_ARCHIVE
 
