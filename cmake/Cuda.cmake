@@ -40,7 +40,8 @@ if(ct_use_cuda)
   add_library(ct_cuda_kernels OBJECT ${CT_CUDA_KERNELS})
   list(JOIN CT_HARDENING "," hardening)
   foreach(kernels ct_cuda_kernels ct_hopper_kernels)
-    target_include_directories(${kernels} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+    target_include_directories(${kernels} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src
+                               ${CMAKE_CURRENT_SOURCE_DIR}/include)
     target_compile_options(${kernels} PRIVATE -O3 -lineinfo
                            -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,${hardening})
     set_target_properties(${kernels} PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -48,21 +48,21 @@ static void the_example_algorithm_mixes_twice(void) {
             CHECK_NEAR(got, expected, 1e-6);
         }
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void the_example_algorithm_trains_and_counts_its_traffic(void) {
     ct_evaluation before, after;
     REQUIRE_OK(create_example("cpu", "--lr 0.1 --loss ccl --lambda-m 0.1 --lambda-d 0.1"));
-    CHECK_OK(ct_run_evaluate(&run, &before));
+    CHECK_OK(ct_run_score_all(&run, &before));
     run_steps(&run, 0, 30);
-    CHECK_OK(ct_run_evaluate(&run, &after));
+    CHECK_OK(ct_run_score_all(&run, &after));
     CHECK(after.consensus_loss < 0.9 * before.consensus_loss);
     CHECK(after.consensus_distance < before.consensus_distance);
     /* CCL's exchange before the step, then two rounds; a ring's agents have two neighbours */
     CHECK(ct_transport_sent(run.transport, 0, CT_TRAFFIC_PARAMETERS) ==
           30 * 3 * 2 * 4 * run.graph.n_weights);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void the_example_topology_is_a_wheel(void) {

@@ -34,6 +34,8 @@ typedef struct ct_error {
     char text[1024]; /* one sentence in lower case; options are named @name */
 } ct_error;
 
+#define CT_MAX_DIMS 8 /* of a tensor */
+
 /* Writes the sentence with every @name spelled as `prefix` and the name: "--" on a command line, ""
  * in a binding. */
 CT_API void ct_error_text(const ct_error *error, const char *prefix, char *out, size_t size);

@@ -24,11 +24,12 @@ extern "C" {
 typedef struct ct_external_job {
     size_t size;
     long iteration;        /* from 0 */
-    int world, agent;      /* whose batch */
+    int world, agent;      /* whose batch; -1 in evaluations */
     int n;                 /* samples in it */
     const uint32_t *index; /* [n] their numbers among the training samples (evaluation: test) */
-    int32_t *labels;       /* [n] their labels, as given with the data; a caller with batches of its
-                            * own writes theirs, and n (at most max_batch) */
+    int32_t *labels;       /* [n] their labels, as given with the data. Callers that draw batches of
+                            * their own write theirs, and n if they have fewer: the same batch for
+                            * all jobs of an agent in an iteration */
     const float *x;        /* [n_parameters] the model */
     float *g;              /* [n_parameters] gradient jobs: to be written */
     float *z;              /* [n][n_features] to be written by features jobs and, with CCL,
@@ -42,8 +43,8 @@ typedef struct ct_external_job {
 
 typedef struct ct_parameter {
     const char *name; /* as in a state dict */
-    int n_dims;       /* 0 .. 4 */
-    size_t dims[4];
+    int n_dims;       /* 0 .. CT_MAX_DIMS */
+    size_t dims[CT_MAX_DIMS];
 } ct_parameter;
 
 /* Functions return 0, or anything else to fail the run: it ends with CT_INVAL and "the caller's
@@ -56,7 +57,8 @@ typedef struct ct_external {
     int n_parameters;
     const float *start; /* start values of every agent; NULL: zeros. Option init goes before */
     int n_features;     /* of a sample, for CCL; 0: CCL is refused */
-    bool on_device;     /* x and g are CUDA pointers of option device cuda; otherwise host memory */
+    bool on_device; /* x and g are CUDA pointers (option device: cuda), and what writes g has ended
+                         * when a function returns; false: they are in host memory */
     int (*gradient)(void *context, ct_external_job *job);
     int (*features)(void *context, ct_external_job *job); /* NULL: CCL is refused */
     int (*evaluate)(void *context, ct_external_job *job); /* NULL: nothing is tested */

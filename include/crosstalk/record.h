@@ -32,10 +32,11 @@ CT_API int ct_record_n_options(const ct_record *record);
 CT_API bool ct_record_option_at(const ct_record *record, int k, const char **name,
                                 const char **value);
 
-/* One row of metrics an epoch; keys as in ct_metric_key. NaN: not there. */
+/* One row of metrics an epoch, rows 0 .. n-1; keys as in ct_metric_key. NaN: not there. */
 CT_API int ct_record_n_epochs(const ct_record *record);
-CT_API double ct_record_metric(const ct_record *record, int epoch, const char *key);
-/* A number of summary.json, by key; NaN: not there, or the run is not finished. */
+CT_API double ct_record_metric(const ct_record *record, int row, const char *key);
+/* A number of summary.json by key, or "consensus_accuracy_late", the mean accuracy over the end of
+ * the run; NaN: not there, or the run is not finished. */
 CT_API double ct_record_summary(const ct_record *record, const char *key);
 
 /* Graph and split. */

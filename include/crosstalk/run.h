@@ -116,11 +116,11 @@ typedef struct ct_tensor_info {
     size_t size;
     const char *name; /* as in PyTorch's state dict: "layer1.0.conv1.weight" */
     int n_dims;
-    size_t dims[4];
+    size_t dims[CT_MAX_DIMS];
     size_t offset, count; /* floats within a row of all parameters */
 } ct_tensor_info;
 #define CT_TENSOR_INFO_INIT                                                                        \
-    { sizeof(ct_tensor_info), 0, 0, {0, 0, 0, 0}, 0, 0 }
+    { sizeof(ct_tensor_info), 0, 0, {0}, 0, 0 }
 
 CT_API size_t ct_run_n_parameters(const ct_run *run);
 CT_API int ct_run_n_tensors(const ct_run *run);

@@ -125,6 +125,7 @@ ct_status ct_images_create(size_t n, int channels, int height, int width, ct_ima
 }
 
 void ct_images_free(ct_images *images) {
+    ct_free(images->values);
     ct_free(images->labels);
     ct_free(images->pixels);
     *images = (ct_images){0};

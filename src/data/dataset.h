@@ -18,6 +18,7 @@ typedef struct ct_images {
     int channels, height, width;
     uint8_t *pixels; /* [n][channels][height][width]; NULL: a loader makes them (loader.h) */
     int32_t *labels; /* [n] 0 .. n_classes-1 */
+    float *values; /* [n][channels][height][width] 0 .. 1, instead of pixels / 255; NULL: pixels */
 } ct_images;
 
 /* Bytes of one image. */
@@ -25,12 +26,18 @@ static inline size_t ct_image_bytes(const ct_images *images) {
     return (size_t)images->channels * (size_t)images->height * (size_t)images->width;
 }
 
+/* Zeroed pixels and labels. */
+ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
+void ct_images_free(ct_images *images);
+
 typedef struct ct_dataset {
     char name[64];
     int n_classes;
     ct_images train, test;
     /* a tensor's value is (pixel / 255 - mean) / std per channel */
     float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    int resize; /* pictures from files: their shorter side is made so many pixels, then the middle is
+                 * cut out; 0: images are as they were stored */
     /* training-time augmentation of this set; 0 = none */
     int crop_padding; /* black border before a random crop back to height x width */
     bool flip;        /* random horizontal flip */

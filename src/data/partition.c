@@ -8,7 +8,7 @@
 
 typedef struct kind {
     const char *name, *text;
-    ct_status (*make)(const ct_partition_spec *spec, const ct_samples *samples, ct_partition *out);
+    ct_status (*make)(const ct_partition_spec *spec, const ct_labelled *samples, ct_partition *out);
 } kind;
 
 static const kind kinds[] = {
@@ -22,7 +22,7 @@ void ct_partition_each(ct_name_visit each, void *context) {
     for (size_t k = 0; k < n_kinds; k++) each(context, kinds[k].name, kinds[k].text);
 }
 
-static ct_status check(const ct_partition_spec *spec, const ct_samples *samples) {
+static ct_status check(const ct_partition_spec *spec, const ct_labelled *samples) {
     if (spec->n_agents < 1)
         return ct_fail(CT_INVAL, "%d agents; there must be at least one", spec->n_agents);
     if ((size_t)spec->n_agents > samples->n)
@@ -44,7 +44,7 @@ ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labe
         if (strcmp(kinds[k].name, spec->kind) == 0) found = &kinds[k];
     if (found == NULL) return ct_unknown_name("partition", spec->kind, NULL, ct_partition_each);
 
-    ct_samples samples = {labels, n, n_classes};
+    ct_labelled samples = {labels, n, n_classes};
     CT_SCOPED(ct_partition) partition = {0};
     CT_TRY(check(spec, &samples));
     CT_TRY(ct_partition_alloc(spec->n_agents, n, &partition));
@@ -78,7 +78,7 @@ void ct_partition_cut(size_t n_each, ct_partition *out) {
     for (int a = 0; a <= out->n_agents; a++) out->begin[a] = (size_t)a * n_each;
 }
 
-void ct_partition_sort(const ct_samples *samples, const uint32_t *items, size_t n_items,
+void ct_partition_sort(const ct_labelled *samples, const uint32_t *items, size_t n_items,
                        size_t *class_begin, uint32_t *out) {
     size_t n_classes = (size_t)samples->n_classes;
     for (size_t c = 0; c <= n_classes; c++) class_begin[c] = 0;

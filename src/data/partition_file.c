@@ -85,7 +85,7 @@ static ct_status read_lines(reader *r) {
 
 /* Sorts the samples by agent, keeping the order of the file. */
 static ct_status collect(const reader *r, ct_partition *out) {
-    ct_samples samples = {r->agent, r->n_samples, r->n_agents};
+    ct_labelled samples = {r->agent, r->n_samples, r->n_agents};
     CT_SCOPED(ct_partition) sorted = {0};
     CT_TRY(ct_partition_alloc(r->n_agents, r->n, &sorted));
     ct_partition_sort(&samples, r->index, r->n, sorted.begin, sorted.index);

@@ -77,8 +77,8 @@ static const char *list_of(const ct_record *record, const char *name) {
 }
 
 ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *context) {
-    CT_SCOPED(ct_record) run = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS, &run));
     const char *seeds = list_of(&run, "seeds"), *lambdas = list_of(&run, "lambdas");
     if (lambdas[0] == '\0' && !are_several(seeds)) return visit(context, dir);
     return ct_record_each_inside(dir, seeds, lambdas, false, visit, context);
@@ -90,8 +90,8 @@ static ct_status look_for_summary(void *all_have, const char *dir) {
 }
 
 ct_status ct_record_is_finished(const char *dir, bool *out) {
-    CT_SCOPED(ct_record) run = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS, &run));
     const char *lambdas = list_of(&run, "lambdas");
     *out = lambdas[0] != '\0' || ct_record_has(dir, CT_FILE_SUMMARY);
     return ct_record_each_inside(dir, list_of(&run, "seeds"), lambdas, true, look_for_summary, out);
@@ -167,8 +167,8 @@ static ct_status clear_folder(void *keep, const char *dir) {
 }
 
 ct_status ct_record_clear_inside(const char *dir, const char *keep) {
-    CT_SCOPED(ct_record) old = {0};
-    ct_status status = CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old));
+    CT_SCOPED_BY(ct_record_unload, ct_record) old = {0};
+    ct_status status = CT_CATCH(NULL, ct_record_load(dir, CT_READ_OPTIONS, &old));
     if (status != CT_OK) return status == CT_NOMEM ? ct_no_memory(dir) : CT_OK;
     return ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"), true,
                                  clear_folder, (void *)keep);

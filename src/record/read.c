@@ -279,9 +279,9 @@ static ct_status find_end(const run_folders *in, ct_record *run, ct_record_end *
 
 ct_status ct_record_look(const char *dir, ct_record_end *out) {
     ct_record run;
-    CT_TRY(ct_record_open(dir, CT_READ_END, &run));
+    CT_TRY(ct_record_load(dir, CT_READ_END, &run));
     *out = run.end;
-    ct_record_free(&run);
+    ct_record_unload(&run);
     return CT_OK;
 }
 
@@ -343,19 +343,19 @@ static ct_status read_run(const ct_folder *root, const char *path, unsigned what
     return CT_OK;
 }
 
-ct_status ct_record_open_in(const ct_folder *root, const char *path, unsigned what,
+ct_status ct_record_load_in(const ct_folder *root, const char *path, unsigned what,
                             ct_record *out) {
     *out = (ct_record){0};
     ct_status status = read_run(root, path, what, out);
-    if (status != CT_OK) ct_record_free(out);
+    if (status != CT_OK) ct_record_unload(out);
     return status;
 }
 
-ct_status ct_record_open(const char *path, unsigned what, ct_record *out) {
-    return ct_record_open_in(NULL, path, what, out);
+ct_status ct_record_load(const char *path, unsigned what, ct_record *out) {
+    return ct_record_load_in(NULL, path, what, out);
 }
 
-void ct_record_free(ct_record *run) {
+void ct_record_unload(ct_record *run) {
     for (int k = 0; k < run->n_options; k++) {
         ct_free(run->options[k].name);
         ct_free(run->options[k].value);

@@ -110,8 +110,15 @@ static ct_status create_source(ct_run *run, const ct_loader *loader, const ct_im
                             d->mean, d->std, out);
 }
 
+static ct_status create_external_sources(ct_run *run) {
+    const ct_dataset *d = &run->dataset;
+    CT_TRY(ct_external_source_create(run->backend, &d->train, d->train_numbers, &run->train));
+    return ct_external_source_create(run->backend, &d->test, NULL, &run->test);
+}
+
 ct_status ct_run_create_sources(ct_run *run) {
     const ct_dataset *d = &run->dataset;
+    if (run->external != NULL) return create_external_sources(run);
     if (d->train_pictures != NULL)
         CT_TRY(create_loader(run, d->train_pictures, run->order, ct_transport_own(run->transport),
                              (int)run->config.batch_size, &run->train_loader));

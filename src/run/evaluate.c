@@ -210,7 +210,7 @@ static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_e
     return CT_OK;
 }
 
-ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
+ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
     int n = run->agents.n_agents, n_rows = run->agents.n_rows;
     ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n + n_rows));
     if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");

@@ -2,7 +2,7 @@
 
 ct_status ct_topology_make_chain(const ct_topology_request *request, ct_topology *out) {
     CT_TRY(ct_request_no_argument(request));
-    ct_edges edges = {.n = request->n};
-    for (int i = 0; i + 1 < edges.n; i++) ct_edges_add(&edges, i, i + 1);
-    return ct_edges_finish(&edges, out);
+    ct_edge_list edges = {.n = request->n};
+    for (int i = 0; i + 1 < edges.n; i++) ct_edge_list_add(&edges, i, i + 1);
+    return ct_edge_list_finish(&edges, out);
 }

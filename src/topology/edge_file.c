@@ -79,8 +79,8 @@ ct_status ct_topology_make_edge_file(const ct_topology_request *request, ct_topo
     CT_TRY(ct_lines_read(list.path, &list, read_line));
     if (list.n == 0) return ct_fail(CT_IO, "%s: no edges in it", list.path);
     CT_TRY(check_doubles(&list));
-    ct_edges edges = {.n = list.n_agents};
-    for (size_t k = 0; k < list.n; k++) ct_edges_add(&edges, list.edges[k].a, list.edges[k].b);
-    CT_TRY(ct_edges_finish(&edges, out));
+    ct_edge_list edges = {.n = list.n_agents};
+    for (size_t k = 0; k < list.n; k++) ct_edge_list_add(&edges, list.edges[k].a, list.edges[k].b);
+    CT_TRY(ct_edge_list_finish(&edges, out));
     return ct_topology_connected(CT_IO, list.path, out);
 }

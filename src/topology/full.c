@@ -7,8 +7,8 @@ ct_status ct_topology_make_full(const ct_topology_request *request, ct_topology 
         return ct_fail(CT_INVAL,
                        "the full graph of %d agents has %zu edges; at most %zu are possible",
                        request->n, n_edges, CT_MAX_EDGES);
-    ct_edges edges = {.n = request->n};
+    ct_edge_list edges = {.n = request->n};
     for (int i = 0; i < edges.n; i++)
-        for (int j = i + 1; j < edges.n; j++) ct_edges_add(&edges, i, j);
-    return ct_edges_finish(&edges, out);
+        for (int j = i + 1; j < edges.n; j++) ct_edge_list_add(&edges, i, j);
+    return ct_edge_list_finish(&edges, out);
 }

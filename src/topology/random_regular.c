@@ -45,12 +45,12 @@ static ct_status workspace_create(int n, int degree, workspace *out) {
 }
 
 /* Joins what can be joined of the shuffled stubs; returns how many are left, in front. */
-static size_t join_pairs(workspace *work, size_t n_stubs, ct_edges *edges) {
+static size_t join_pairs(workspace *work, size_t n_stubs, ct_edge_list *edges) {
     size_t n_left = 0;
     for (size_t k = 0; k < n_stubs; k += 2) {
         uint32_t a = work->stub[k], b = work->stub[k + 1];
         if (a != b && insert_edge(&work->set, a, b)) {
-            ct_edges_add(edges, (int)a, (int)b);
+            ct_edge_list_add(edges, (int)a, (int)b);
         } else {
             work->stub[n_left++] = a;
             work->stub[n_left++] = b;
@@ -60,7 +60,7 @@ static size_t join_pairs(workspace *work, size_t n_stubs, ct_edges *edges) {
 }
 
 /* One attempt; false in a dead end. */
-static bool join_all(workspace *work, int degree, ct_rng *rng, ct_edges *edges) {
+static bool join_all(workspace *work, int degree, ct_rng *rng, ct_edge_list *edges) {
     size_t n_stubs = (size_t)edges->n * (size_t)degree;
     for (size_t k = 0; k < n_stubs; k++) work->stub[k] = (uint32_t)(k / (size_t)degree);
     for (size_t k = 0; k < work->set.n_slots; k++) work->set.slot[k] = 0;
@@ -79,12 +79,12 @@ static ct_status attempt_graph(const ct_topology_request *request, int degree, b
                                uint32_t attempt, workspace *work, ct_topology *out, bool *found) {
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, attempt, 0);
-    CT_SCOPED(ct_edges) edges = {.n = request->n};
+    CT_SCOPED(ct_edge_list) edges = {.n = request->n};
     *found = false;
     if (!join_all(work, degree, &rng, &edges)) return CT_OK;
     CT_SCOPED(ct_topology) t = {0};
     int unreached = -1;
-    CT_TRY(ct_edges_finish(&edges, &t));
+    CT_TRY(ct_edge_list_finish(&edges, &t));
     if (connected) CT_TRY(ct_topology_walk(&t, NULL, &unreached));
     *found = unreached < 0;
     if (*found) ct_move(out, &t);
@@ -113,20 +113,20 @@ static ct_status make_random_ring(const ct_topology_request *request, ct_topolog
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, 0, 0);
     ct_rng_shuffle(&rng, order, (size_t)request->n);
-    ct_edges edges = {.n = request->n};
+    ct_edge_list edges = {.n = request->n};
     for (int i = 0; i < request->n; i++)
-        ct_edges_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
-    return ct_edges_finish(&edges, out);
+        ct_edge_list_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
+    return ct_edge_list_finish(&edges, out);
 }
 
 /* More than half of all neighbours: leave out a graph of the others. Such a graph is connected, and
  * pairing works where it is sparse. */
 static ct_status make_complement(const ct_topology *absent, ct_topology *out) {
-    ct_edges edges = {.n = absent->n};
+    ct_edge_list edges = {.n = absent->n};
     for (int i = 0; i < absent->n; i++)
         for (int j = i + 1; j < absent->n; j++)
-            if (!ct_topology_has_edge(absent, i, j)) ct_edges_add(&edges, i, j);
-    return ct_edges_finish(&edges, out);
+            if (!ct_topology_has_edge(absent, i, j)) ct_edge_list_add(&edges, i, j);
+    return ct_edge_list_finish(&edges, out);
 }
 
 static int default_degree(int n) {

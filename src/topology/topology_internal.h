@@ -23,24 +23,24 @@ typedef struct ct_topology_request {
 #define CT_MAX_EDGES ((size_t)1 << 26)
 
 /* Undirected edges, gathered in any order. */
-typedef struct ct_edges {
+typedef struct ct_edge_list {
     int n; /* agents */
     int (*pair)[2];
     size_t n_pairs;
-    ct_status status; /* the first failure of ct_edges_add; ct_edges_finish hands it on */
-} ct_edges;
+    ct_status status; /* the first failure of ct_edge_list_add; ct_edge_list_finish hands it on */
+} ct_edge_list;
 
 /* Adds the edge a-b; a == b adds nothing, an edge added twice counts once. */
-void ct_edges_add(ct_edges *edges, int a, int b);
+void ct_edge_list_add(ct_edge_list *edges, int a, int b);
 /* Adds those of a graph whose agent 0 is `first` here. */
-void ct_edges_add_graph(ct_edges *edges, const ct_topology *t, int first);
+void ct_edge_list_add_graph(ct_edge_list *edges, const ct_topology *t, int first);
 /* Turns the edges into *out (without a name) and frees them, whether that succeeds or not. */
-ct_status ct_edges_finish(ct_edges *edges, ct_topology *out);
-void ct_edges_free(ct_edges *edges);
+ct_status ct_edge_list_finish(ct_edge_list *edges, ct_topology *out);
+void ct_edge_list_free(ct_edge_list *edges);
 
 /* A breadth-first walk from agent 0: the edges over which it meets each agent (first may be NULL),
  * and the first agent that it does not meet; -1 if the graph is connected. */
-ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached);
+ct_status ct_topology_walk(const ct_topology *t, ct_edge_list *first, int *unreached);
 
 /* CT_OK, or `refused` with the first agent that cannot reach agent 0. */
 ct_status ct_topology_connected(ct_status refused, const char *what, const ct_topology *t);

@@ -185,6 +185,7 @@ ct_status ct_cpu_features(ct_plan *plan, const ct_work *work, ct_bank *features,
 ct_status ct_cpu_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cpu_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+ct_status ct_cpu_logits(ct_plan *plan, const ct_work *work, float *logits);
 /* update.c */
 ct_status ct_cpu_reserve_update(cpu_backend *backend, int n_rows, size_t n_terms);
 ct_status ct_cpu_update(ct_backend *backend, const ct_update *update);

@@ -81,6 +81,7 @@ static const ct_backend_ops cuda_ops = {
     .features = ct_cuda_features,
     .gradient = ct_cuda_gradient,
     .evaluate = ct_cuda_evaluate,
+    .logits = ct_cuda_logits,
     .step_begin = ct_cuda_step_begin,
     .step_end = ct_cuda_step_end,
 };

@@ -34,6 +34,9 @@ ct_status ct_cuda_source_create(ct_backend *backend, const ct_images *images, co
                                 const float *std, ct_source **out) {
     CT_SCOPED_BLOCK(float) table = NULL;
     cuda_source *source = NULL;
+    if (images->values != NULL)
+        return ct_refuse("device", "@device cuda takes images of bytes alone; floats need @device "
+                                   "cpu");
     CT_TRY(ct_make(&table, (size_t)images->channels * 256, "a data source"));
     CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
