@@ -267,7 +267,10 @@ def check(status: int, error: ct_error) -> None:
 
 
 def failure_of(status: int, error: ct_error) -> errors.Error:
-    return errors.make(status, decode(error.about), decode(error.text))
+    """The exception of a failed call. The library's sentence still marks its options with @."""
+    room = ctypes.create_string_buffer(2048)
+    library.ct_error_text(ctypes.byref(error), b"@", room, len(room))
+    return errors.make(status, decode(error.about), decode(room.value))
 
 
 def call(name: str, *arguments: Any) -> None:

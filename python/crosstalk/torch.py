@@ -339,7 +339,7 @@ class Module(External):
         for parameter, values in zip(self._parameters, self._own):
             parameter.data = values
         self._bound = None
-        self._rows.clear()
+        self._batches.clear()
 
 
 class _Capture:
