@@ -57,7 +57,7 @@ typedef struct ct_hooks {
     bool (*progress)(void *context, long now, long total);
 } ct_hooks;
 
-/* The version of the library that runs, as in CT_VERSION_STRING of the headers that one compiled
+/* The version of the library that runs, as in CT_VERSION of the headers that one compiled
  * against: "0.2.0". */
 CT_API const char *ct_version(void);
 

@@ -6,7 +6,7 @@
 #include "api/api_internal.h"
 
 const char *ct_version(void) {
-    return CT_VERSION_STRING;
+    return CT_VERSION;
 }
 
 ct_status ct_copy_out(const char *text, char *out, size_t size) {

@@ -8,6 +8,7 @@
 #include "report/report_internal.h"
 #include "report/svg.h"
 #include "util/memory.h"
+#include "util/version.h"
 
 #define MAX_OPEN  7  /* figures of a section; more of them are folded away */
 #define MAX_CARDS 12 /* of groups */
