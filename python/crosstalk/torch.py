@@ -427,6 +427,8 @@ def _load_model(model: Model, pixels: bool) -> nn.Module:
     path = os.path.join(model.path, "consensus.safetensors") if os.path.isdir(model.path) else model.path
     _, tensors = _safetensors.read(path)
     facts = model.facts
+    if "network" not in facts:
+        raise errors.InvalidError(f"{path} does not say which network it is of", about="model")
     network = _networks.build(
         facts["network"], facts.get("norm", "evonorm"), {name: values.shape for name, values in tensors.items()}
     )
