@@ -55,9 +55,9 @@ static ct_status take_names(const ct_record *run, ct_facts *facts) {
 
 /* A model that does not describe itself is what the options of its run say. */
 static ct_status ask_run(const char *dir, ct_facts *facts) {
-    CT_SCOPED(ct_record) run = {0};
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
     if (facts->version[0] != '\0' || !ct_record_has(dir, CT_FILE_CONFIG)) return CT_OK;
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS | CT_READ_SETTING, &run));
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS | CT_READ_SETTING, &run));
     take_option(&run, "model", facts->network, sizeof facts->network);
     take_option(&run, "norm", facts->norm, sizeof facts->norm);
     take_option(&run, "algorithm", facts->algorithm, sizeof facts->algorithm);
