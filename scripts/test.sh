@@ -16,7 +16,7 @@ jobs=${CT_TEST_JOBS:-$((cores < 4 ? cores : 4))} # more of them would want much 
 quick=0 long=0
 # Programs of one process that start threads: pool, backend, loader, downloads, server. Those that
 # start ranks are left out: races inside Open MPI are not told apart from ours yet.
-threaded="test_algorithms test_compare test_data_cache test_data_get test_http test_image_folder
+threaded="test_algorithms test_api test_compare test_data_cache test_data_get test_http test_image_folder
     test_loader test_report_groups test_training_options test_util"
 case $*:$# in
 :0) ;;

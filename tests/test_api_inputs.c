@@ -328,6 +328,32 @@ static void a_finished_run_can_be_read(void) {
     remove_tree("done");
 }
 
+/* ---- the worked examples ---- */
+
+/* The last percentage that an example has printed. */
+static double percent_of(const char *example) {
+    char command[1024];
+    double last = NAN;
+    snprintf(command, sizeof command, CT_BINARY_DIR "/tests/example_%s >.out 2>.err", example);
+    if (system(command) != 0) return NAN;
+    slurp(".out", said.out);
+    for (char *at = said.out; (at = strchr(at, '%')) != NULL; at++) {
+        char *begin = at - 1;
+        while (begin > said.out && strchr("0123456789. ", begin[-1]) != NULL) begin--;
+        last = strtod(begin, NULL);
+    }
+    return last;
+}
+
+static void the_examples_learn(void) {
+    CHECK(percent_of("own_data") > 95);
+    CHECK(percent_of("own_gradient") > 95);
+    if (CT_SANITIZED) return; /* pictures take long then */
+    CHECK(percent_of("train example") > 80);
+    CHECK(isnan(percent_of("train example"))); /* there is a run already */
+    remove_tree("example");
+}
+
 int main(void) {
     if (!enter_folder()) return 1;
     load_memory();
@@ -342,6 +368,7 @@ int main(void) {
     TEST(memory_is_resumed_by_what_it_holds);
     TEST(without_test_samples_nothing_is_tested);
     TEST(a_finished_run_can_be_read);
+    TEST(the_examples_learn);
     free_memory();
     leave_folder();
     return test_report();

@@ -21,6 +21,10 @@
  *   are written on success only.
  * - The library never prints, never exits, installs no signal handlers and keeps no message of its
  *   own: two threads may use two runs at once. One handle is used by one thread at a time.
+ * - Numbers in texts are written as in the C locale: LC_NUMERIC must be that of C (it is, unless the
+ *   program calls setlocale).
+ * - Under mpirun a program calls MPI_Init before the first run and MPI_Finalize after the last; all
+ *   ranks make the same calls. Without a launcher MPI is never started.
  * - Structs that the caller fills begin with their size and are initialised by a macro. They only
  *   grow at the end, so that a program built against an older header keeps working. */
 #ifndef CROSSTALK_CROSSTALK_H

@@ -26,11 +26,12 @@ typedef struct ct_samples {
     const int32_t *labels; /* [n] 0 .. n_classes-1 */
 } ct_samples;
 
-/* Samples in the caller's memory. Nothing is copied: the arrays stay as they are until the run is
- * freed. Rows of numbers are pictures of one channel and one row. */
+/* Samples in the caller's memory. The arrays are not copied: they stay as they are until the run is
+ * freed. Rows of numbers are pictures of one channel and one row; their default model is mlp. There
+ * are no random crops and flips. Under MPI every rank gives all samples. */
 typedef struct ct_data {
     size_t size;
-    const char *name; /* for the record; NULL: "memory" */
+    const char *name; /* the record's option dataset; NULL: "memory" */
     ct_type type;
     int channels, height, width;
     int n_classes;
@@ -38,13 +39,14 @@ typedef struct ct_data {
     ct_samples train;
     ct_samples test;         /* n = 0: nothing is tested, accuracies are NaN */
     const float *mean, *std; /* [channels]; NULL: of the training samples */
-    const int32_t *agent_of; /* [train.n] who holds a sample, -1: nobody; NULL: option partition */
+    const int32_t *agent_of; /* [train.n] who holds a sample, -1: nobody; the record's option
+                              * partition is "own" then. NULL: option partition */
 } ct_data;
 #define CT_DATA_INIT                                                                               \
     { sizeof(ct_data), 0, CT_UINT8, 1, 1, 1, 0, 0, {0, 0, 0}, {0, 0, 0}, 0, 0, 0 }
 
 /* A graph of the caller's: undirected edges between agents 0 .. n-1, connected, none twice. The
- * mixing weights follow from the option `weights`. */
+ * mixing weights follow from the option `weights`; the record's option topology is "own". */
 typedef struct ct_edges {
     size_t size;
     int n_edges;
@@ -66,17 +68,19 @@ typedef struct ct_inputs {
 
 /* ---- its life ---- */
 
-/* Reads the data and builds everything. The config is copied. inputs: NULL, or what differs from
- * the options; what it points to is lent until the run is freed. With the option `resume`, the run
- * is where its checkpoint was. */
+/* Reads the data, builds everything and begins the run directory. The config is copied. inputs:
+ * NULL, or what differs from the options; the structs are copied, the arrays, texts and functions
+ * that they point to are lent until the run is freed. An option that says otherwise is refused. With
+ * the option `resume`, the run is where its checkpoint was; one that is finished is refused. */
 CT_API ct_status ct_run_create(const ct_config *config, const ct_inputs *inputs, ct_run **out,
                                ct_error *error);
 CT_API void ct_run_free(ct_run **run);
 
 /* Trains n iterations, fewer if the run ends before; on the way it evaluates, writes metrics and
  * checkpoints as the options say. After the last iteration the results are written and the run is
- * done. n = 0 trains to the end. CT_STOPPED: a hook said so, and the run may be stepped further. Any
- * other failure is final: the run can only be looked at and freed. */
+ * done; from then on nothing happens. n = 0 trains to the end. The numbers are the same in any
+ * steps. CT_STOPPED: a hook said so, and the run may be stepped further. Any other failure is final:
+ * the run can only be looked at and freed. Not to be called by a hook of the same run. */
 CT_API ct_status ct_run_step(ct_run *run, long n, ct_error *error);
 CT_API bool ct_run_is_done(const ct_run *run);
 CT_API long ct_run_iteration(const ct_run *run);
@@ -84,7 +88,8 @@ CT_API long ct_run_n_iterations(const ct_run *run);
 /* Iterations of an epoch. */
 CT_API long ct_run_epoch_length(const ct_run *run);
 
-/* Writes a checkpoint now; option `resume` continues from it. */
+/* Writes a checkpoint now; option `resume` continues from it. CT_INVAL: the run writes nothing, or is
+ * done. */
 CT_API ct_status ct_run_checkpoint(ct_run *run, ct_error *error);
 
 /* ---- what it knows ---- */
@@ -102,7 +107,8 @@ CT_API int ct_run_n_agents(const ct_run *run);
 /* Numbers that a run reports, by the keys of metrics.jsonl ("ce", "consensus_accuracy", ...);
  * ct_metric_key walks them, NULL after the last. */
 CT_API const char *ct_metric_key(int k);
-/* Of the last epoch that is over; NaN: unknown, or not evaluated then. */
+/* Of the last epoch that is over; NaN: unknown, or not evaluated then. Under MPI rank 0 alone has
+ * accuracies. */
 CT_API double ct_run_metric(const ct_run *run, int world, const char *key);
 /* Evaluates the consensus model and every agent now; ct_run_metric has the result. The record of
  * the run does not change. */
@@ -125,13 +131,14 @@ typedef struct ct_tensor_info {
 CT_API size_t ct_run_n_parameters(const ct_run *run);
 CT_API int ct_run_n_tensors(const ct_run *run);
 CT_API bool ct_run_tensor(const ct_run *run, int k, ct_tensor_info *out);
-/* A model's parameters [n_parameters] to host memory, and back. Under MPI an agent's own rank
- * alone has them; the consensus model is collective: all ranks ask. */
+/* A model's parameters [n_parameters] to host memory, and back; what is written for CT_CONSENSUS
+ * every agent gets. Under MPI an agent's own rank alone can read them (CT_INVAL elsewhere), all ranks
+ * read the consensus model together, and all ranks write together, whoever's model it is. */
 CT_API ct_status ct_run_read(ct_run *run, int world, int agent, float *out, ct_error *error);
 CT_API ct_status ct_run_write(ct_run *run, int world, int agent, const float *values,
                               ct_error *error);
-/* An agent's parameters where they lie, valid until the next call with this run. on_device: a
- * CUDA pointer. NULL: the agent lives on another rank. */
+/* An agent's parameters where they lie, to be read, valid until the next call with this run.
+ * on_device: a CUDA pointer. NULL: the agent lives on another rank, or does not exist. */
 CT_API float *ct_run_view(ct_run *run, int world, int agent, bool *on_device);
 /* The same as a DLPack tensor (DLManagedTensorVersioned, dlpack.h 1.x) of n_parameters floats; its
  * deleter frees the description, not the parameters. CT_INVAL: the agent lives on another rank. */
@@ -139,7 +146,8 @@ struct DLManagedTensorVersioned;
 CT_API ct_status ct_run_dlpack(ct_run *run, int world, int agent,
                                struct DLManagedTensorVersioned **out, ct_error *error);
 
-/* Saves the consensus model, or an agent's, as a .safetensors file that ct_model_open reads. */
+/* Saves the consensus model, or an agent's, as a .safetensors file that ct_model_open reads. Under
+ * MPI as ct_run_read; rank 0 writes the consensus model. */
 CT_API ct_status ct_run_save(ct_run *run, int world, int agent, const char *path, ct_error *error);
 
 #ifdef __cplusplus
