@@ -90,3 +90,31 @@ void ct_partition_sort(const ct_labelled *samples, const uint32_t *items, size_t
     for (size_t c = n_classes; c > 0; c--) class_begin[c] = class_begin[c - 1];
     class_begin[0] = 0;
 }
+
+ct_status ct_partition_collect(ct_status refused, const char *what, const int32_t *agent,
+                               size_t n_samples, const uint32_t *list, size_t n, int n_agents,
+                               ct_partition *out) {
+    ct_labelled samples = {agent, n_samples, n_agents};
+    CT_SCOPED(ct_partition) sorted = {0};
+    CT_TRY(ct_partition_alloc(n_agents, n, &sorted));
+    ct_partition_sort(&samples, list, n, sorted.begin, sorted.index);
+    for (int a = 0; a < n_agents; a++)
+        if (ct_partition_size(&sorted, a) == 0)
+            return ct_fail(refused, "%s: agent %d of 0..%d has no samples", what, a, n_agents - 1);
+    ct_move(out, &sorted);
+    return CT_OK;
+}
+
+ct_status ct_partition_by_agent(const int32_t *agent_of, size_t n_samples, int n_agents,
+                                ct_partition *out) {
+    CT_SCOPED_BLOCK(uint32_t) held = NULL;
+    size_t n = 0;
+    CT_TRY(ct_make(&held, n_samples, "a partition"));
+    for (size_t i = 0; i < n_samples; i++) {
+        if (agent_of[i] < -1 || agent_of[i] >= n_agents)
+            return ct_fail(CT_INVAL, "agent %d of sample %zu is not one of 0..%d, or -1",
+                           (int)agent_of[i], i, n_agents - 1);
+        if (agent_of[i] >= 0) held[n++] = (uint32_t)i;
+    }
+    return ct_partition_collect(CT_INVAL, "agent_of", agent_of, n_samples, held, n, n_agents, out);
+}

@@ -56,7 +56,7 @@ static ct_status open_images(ct_model *m, size_t n, bool as_floats) {
     const ct_facts *f = &m->facts;
     size_t n_batches = n / BATCH;
     CT_TRY(ct_images_create(n, f->channels, f->height, f->width, &e->images));
-    if (as_floats) CT_TRY(ct_make(&e->images.values, n * ct_image_bytes(&e->images), what));
+    if (as_floats) CT_TRY(ct_make(&e->images.values, n * ct_image_values(&e->images), what));
     CT_TRY(ct_make(&e->logits, n * (size_t)f->n_classes, what));
     CT_TRY(ct_make(&e->batches, n_batches, what));
     CT_TRY(ct_make(&e->jobs, n_batches, what));
@@ -153,7 +153,7 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
     if (n == 0) return CT_OK;
     CT_TRY(ct_engine_open(m, n, as_floats));
     const ct_images *room = &m->engine.images;
-    size_t bytes = ct_image_bytes(room) * size;
+    size_t bytes = ct_image_values(room) * size;
     for (size_t first = 0; first < n; first += room->n, images += room->n * bytes) {
         size_t now = n - first < room->n ? n - first : room->n;
         uint8_t *to = as_floats ? (uint8_t *)room->values : room->pixels;

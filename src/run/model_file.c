@@ -104,6 +104,10 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
     return save(run, &run->consensus, &run->consensus_running, world, 1, false, path);
 }
 
+ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path) {
+    return save(run, &run->agents.x, &run->agents.running, own_row, 1, false, path);
+}
+
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path) {
     int n = run->agents.n_agents;
     return save(run, run->all_x, run->all_running, world * n, n, true, path);

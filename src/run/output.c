@@ -136,7 +136,8 @@ ct_status ct_output_epoch(ct_run *run, int world, const ct_epoch *e) {
     return ct_record_write_evaluation(
         dir, e, &run->dataset, run->local_accuracy + world * run->agents.n_agents,
         run->agents.n_agents,
-        run->confusion != NULL ? run->confusion + (size_t)world * n * n : NULL);
+        run->confusion != NULL && ct_run_is_tested(run) ? run->confusion + (size_t)world * n * n
+                                                        : NULL);
 }
 
 /* ---- the end ---- */

@@ -48,7 +48,7 @@ void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
     char name[128], losses[128], scores[96] = "";
     ct_name_world(run, world, "", name, sizeof name);
     name_losses(run, e->losses.terms, losses, sizeof losses);
-    if (e->is_evaluated)
+    if (e->is_evaluated && ct_run_is_tested(run))
         snprintf(scores, sizeof scores, "  consensus %.2f %%  local %.2f %% (%.2f-%.2f)",
                  100 * e->evaluation.consensus_accuracy, 100 * e->evaluation.local_accuracy_mean,
                  100 * e->evaluation.local_accuracy_min, 100 * e->evaluation.local_accuracy_max);

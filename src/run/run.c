@@ -229,6 +229,7 @@ static ct_status build(ct_run *run) {
 ct_status ct_run_build(const ct_config *config, ct_run *out) {
     memset(out, 0, sizeof *out);
     out->config = *config;
+    out->external = ct_config_inputs(config)->external;
     out->resumed_at = -1;
     ct_status status = build(out);
     if (status != CT_OK) ct_run_clear(out);
@@ -260,6 +261,7 @@ void ct_run_clear(ct_run *run) {
     ct_partition_free(&run->partition);
     ct_run_free_worlds(run);
     ct_dataset_free(&run->dataset);
+    ct_free(run->given);
     memset(run, 0, sizeof *run);
 }
 
@@ -283,6 +285,7 @@ static ct_status take_step(ct_run *run) {
 
 ct_status ct_run_iterate(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
+    run->has_consensus = false;
     CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =

@@ -33,6 +33,12 @@ typedef struct ct_world {
 
 typedef struct ct_training ct_training; /* run/training.h */
 
+/* What a program gave beside the options; never NULL here, its parts may be. */
+static inline const ct_inputs *ct_config_inputs(const ct_config *config) {
+    static const ct_inputs nothing = CT_INPUTS_INIT;
+    return config->inputs != NULL ? config->inputs : &nothing;
+}
+
 /* Everything a run is made of; built in this order, freed in reverse. */
 struct ct_run {
     ct_config config;
@@ -71,6 +77,7 @@ struct ct_run {
     ct_bank *all_x;       /* every row's parameters, on the rank that leads: the agents' bank, */
     ct_bank *all_running; /* or among several ranks the collected one; statistics likewise */
     ct_bank collected_x, collected_running;
+    bool has_consensus;        /* what follows is the mean of the models as they are now */
     ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
@@ -80,6 +87,7 @@ struct ct_run {
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
     ct_training *training;     /* NULL: it has not begun */
+    void *given;               /* the block that config.inputs lies in, or NULL */
 };
 
 /* ---- data (data.c) ---- */
@@ -123,7 +131,13 @@ static inline bool ct_run_leads(const ct_run *run) {
 
 /* It has no run directory: no record, no checkpoints. */
 static inline bool ct_run_writes_nothing(const ct_run *run) {
-    return run->config.inputs != NULL && run->config.inputs->writes_nothing;
+    return ct_config_inputs(&run->config)->writes_nothing;
+}
+
+/* There is something to test on; otherwise accuracies are NaN. */
+static inline bool ct_run_is_tested(const ct_run *run) {
+    bool is_able = run->external == NULL || run->external->evaluate != NULL;
+    return is_able && run->dataset.test.n > 0;
 }
 
 /* The agent of a row has not been killed (--fault) before this iteration, or is back. */
@@ -155,6 +169,10 @@ ct_status ct_train(const ct_config *config);
 ct_status ct_run_score_all(ct_run *run, ct_evaluation *out);
 /* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
+/* Updates run->consensus on all ranks, which all call it, and nothing else. */
+ct_status ct_run_find_consensus(ct_run *run);
+/* out [n_worlds] = the mean of each world's rows of a bank, on all ranks. */
+ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
                        double *accuracy, double *loss);
@@ -165,11 +183,15 @@ ct_status ct_run_init_params(ct_run *run);
 /* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
+/* One own row's model. */
+ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path);
 
 /* ---- seeds (worlds.c) ---- */
 #define CT_MAX_WORLDS 1024
 /* The seeds of --seeds, or the one of --seed: at most CT_MAX_WORLDS. */
 ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
+/* The graph of a seed: the options', or a program's own. */
+ct_status ct_config_graph(const ct_config *config, uint64_t seed, ct_topology *out);
 /* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
  * their splits, and once these are right, what is slow to find out about graphs of many agents.
  */

@@ -42,7 +42,8 @@ static ct_epoch summarise(const ct_training *t, int world, long iteration) {
                   .iteration = iteration + 1,
                   .lr = run->agents.lr,
                   .bytes_sent_per_agent = bytes_sent(run, world),
-                  .link_seconds = ct_ledger_link_seconds(run->transport)[world]};
+                  .link_seconds = ct_ledger_link_seconds(run->transport)[world],
+                  .finish = {NAN, NAN, NAN}};
     for (int k = 0; k < CT_N_TERMS; k++) e.losses.terms[k] = sums->sums[k] / sums->samples;
     e.losses.train_accuracy = sums->sums[CT_LOSS_CORRECT] / sums->samples;
     return e;
@@ -66,7 +67,8 @@ static ct_status end_world_epoch(ct_training *t, int world, ct_epoch *e) {
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
     tally->samples = 0;
-    double sum = e->evaluation.consensus_loss + e->evaluation.consensus_distance;
+    double sum = e->evaluation.consensus_distance;
+    if (ct_run_is_tested(t->run)) sum += e->evaluation.consensus_loss;
     if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
     char who[64], losses[128];
     t->ended_at = e->iteration;
@@ -328,6 +330,7 @@ static void give_up(ct_training *t, const ct_error *error) {
 }
 
 static ct_status check_alive(const ct_training *t) {
+    if (t->is_running) return ct_fail(CT_INVAL, "this run is being stepped: a hook cannot do it");
     if (t->ended.status == CT_OK) return CT_OK;
     return ct_fail(CT_INVAL, "this run has ended and cannot go on: %s", t->ended.text);
 }
@@ -337,9 +340,11 @@ ct_status ct_training_advance(ct_run *run, long n) {
     ct_error error;
     CT_TRY(check_alive(t));
     if (t->is_done) return CT_OK;
+    t->is_running = true;
     start_clock(t);
     ct_status status = CT_CATCH(&error, advance(t, n));
     stop_clock(t);
+    t->is_running = false;
     if (status == CT_OK) return CT_OK;
     if (status != CT_STOPPED) give_up(t, &error);
     return ct_fail_again(&error);

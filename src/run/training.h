@@ -27,7 +27,7 @@ bool ct_training_is_done(const ct_run *run);
 long ct_training_iteration(const ct_run *run);
 long ct_training_n_iterations(const ct_run *run);
 
-/* Writes a checkpoint now. */
+/* Writes a checkpoint now, between two calls. */
 ct_status ct_training_save(ct_run *run);
 
 /* The last epoch that is over, of a world; its `epoch` is 0 if none is. */

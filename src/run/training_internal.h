@@ -26,10 +26,11 @@ struct ct_training {
     int wish;                       /* what anyone wanted at the last look */
     bool is_unwanted;               /* the progress hook said so */
     ct_interval schedule;
-    double saved_s; /* when the last checkpoint was written */
-    int stopped_by; /* the signal that ended the loop, or CT_STOPPED_BY_HOOK; 0 = none */
-    int lock;       /* of the run directory; -1 = none */
-    bool has_begun; /* the run directory is ours */
+    double saved_s;  /* when the last checkpoint was written */
+    int stopped_by;  /* the signal that ended the loop, or CT_STOPPED_BY_HOOK; 0 = none */
+    int lock;        /* of the run directory; -1 = none */
+    bool has_begun;  /* the run directory is ours */
+    bool is_running; /* a call lasts: this one comes from a hook */
     bool is_done;
     ct_error ended; /* why it cannot go on; CT_OK: it can */
     long ended_at;  /* the iteration, from 1, and the row that diverged; 0, -1 = none */
