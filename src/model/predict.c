@@ -98,8 +98,9 @@ void ct_engine_close(ct_model *m) {
 }
 
 static void softmax(const float *logits, int n_classes, float *out) {
-    double largest = (double)logits[0], sum = 0;
-    for (int c = 1; c < n_classes; c++) largest = fmax(largest, (double)logits[c]);
+    float most = logits[0]; /* as a double, gcc 12 for ARM cannot compile its loop */
+    for (int c = 1; c < n_classes; c++) most = fmaxf(most, logits[c]);
+    double largest = (double)most, sum = 0;
     for (int c = 0; c < n_classes; c++) sum += exp((double)logits[c] - largest);
     for (int c = 0; c < n_classes; c++) out[c] = (float)(exp((double)logits[c] - largest) / sum);
 }

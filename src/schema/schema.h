@@ -42,6 +42,11 @@ extern const ct_option ct_run_options[];
 /* The k-th option that is a command's own; NULL: it has no more. */
 const ct_option *ct_own_option(const char *command, int k);
 
+/* Sets of options that a command takes, its own first: names for ct_set_option. NULL: no more. */
+const char *ct_command_set(const char *command, int k);
+/* The k-th option of a set; of "run" those of its own and then ct_run_options. NULL: no more. */
+const ct_option *ct_set_option(const char *set, int k);
+
 /* An option of a run, by name or alias; NULL: there is none. */
 const ct_option *ct_schema_find(const char *name);
 /* The same, or CT_INVAL with the nearest known name. */
