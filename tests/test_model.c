@@ -3,6 +3,7 @@
 #include "models.h"
 #include "program.h"
 #include "util/log.h"
+#include "util/version.h"
 
 enum { N = 70, N_CLASSES = 10, SIDE = 32 };
 

@@ -16,8 +16,10 @@
 /* ---- how a run ended ---- */
 
 static ct_record_end end_of(const char *dir) {
-    ct_record_end end = {0};
-    CHECK_OK(ct_record_look(dir, &end));
+    ct_record run = {0};
+    CHECK_OK(ct_record_load(dir, CT_READ_END, &run));
+    ct_record_end end = run.end;
+    ct_record_unload(&run);
     return end;
 }
 
@@ -148,8 +150,8 @@ static void runs_of_older_versions_say_it_too(void) {
     CHECK(end_of("nowhere").state == CT_RECORD_NONE);
     put("run/seed-1/diverged.json", "{\"mess");
     unlink("run/seed-1/summary.json");
-    ct_record_end end;
-    CHECK_FAILS(ct_record_look("run/seed-1", &end), CT_IO, "diverged.json");
+    ct_record run;
+    CHECK_FAILS(ct_record_load("run/seed-1", CT_READ_END, &run), CT_IO, "diverged.json");
     remove_tree("run");
 }
 

@@ -26,9 +26,6 @@ typedef struct ct_record_end {
     char reason[1024]; /* one sentence, options as @name; "": unknown */
 } ct_record_end;
 
-/* Of the run in `dir`; a seed of a run of several diverged when that did. CT_IO: what is there
- * cannot be read. */
-ct_status ct_record_look(const char *dir, ct_record_end *out);
 /* "finished", "not finished", "diverged at iteration 12", "failed at iteration 12". */
 void ct_record_print_end(const ct_record_end *end, char *out, size_t size);
 
@@ -50,7 +47,7 @@ enum {
     CT_READ_SUMMARY = 4,
     CT_READ_SETTING = 8,
     CT_READ_EVALUATION = 16, /* with the setting, whose sizes it has */
-    CT_READ_END = 32,
+    CT_READ_END = 32,        /* a seed of a run of several diverged when that did */
     CT_READ_ALL = 63,
 };
 

@@ -106,27 +106,16 @@ static ct_status make_by_pairing(const ct_topology_request *request, int degree,
 
 /* Two neighbours each and connected: a ring in random order. Pairing would find one as well, but
  * the larger the ring the more often it falls into several. */
-static ct_status make_random_ring(const ct_topology_request *request, ct_topology *out) {
+static ct_status add_random_ring(const ct_topology_request *request, ct_edge_list *out) {
     CT_SCOPED_BLOCK(uint32_t) order = NULL;
     CT_TRY(ct_make(&order, (size_t)request->n, "a random ring"));
     for (int i = 0; i < request->n; i++) order[i] = (uint32_t)i;
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, 0, 0);
     ct_rng_shuffle(&rng, order, (size_t)request->n);
-    ct_edge_list edges = {.n = request->n};
     for (int i = 0; i < request->n; i++)
-        ct_edge_list_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
-    return ct_edge_list_finish(&edges, out);
-}
-
-/* More than half of all neighbours: leave out a graph of the others. Such a graph is connected, and
- * pairing works where it is sparse. */
-static ct_status make_complement(const ct_topology *absent, ct_topology *out) {
-    ct_edge_list edges = {.n = absent->n};
-    for (int i = 0; i < absent->n; i++)
-        for (int j = i + 1; j < absent->n; j++)
-            if (!ct_topology_has_edge(absent, i, j)) ct_edge_list_add(&edges, i, j);
-    return ct_edge_list_finish(&edges, out);
+        ct_edge_list_add(out, (int)order[i], (int)order[(i + 1) % request->n]);
+    return CT_OK;
 }
 
 static int default_degree(int n) {
@@ -156,12 +145,18 @@ static ct_status read_degree(const ct_topology_request *request, int *out) {
     return CT_OK;
 }
 
-ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct_topology *out) {
-    int degree = 0;
+/* More than half of all neighbours: a graph of the others is left out. What is left is connected,
+ * and pairing works where it is sparse. */
+ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct_edge_list *out) {
+    int degree = 0, n = request->n;
+    CT_SCOPED(ct_topology) t = {0};
     CT_TRY(read_degree(request, &degree));
-    if (degree == 2) return make_random_ring(request, out);
-    if (degree <= request->n / 2) return make_by_pairing(request, degree, true, out);
-    CT_SCOPED(ct_topology) absent = {0};
-    CT_TRY(make_by_pairing(request, request->n - 1 - degree, false, &absent));
-    return make_complement(&absent, out);
+    if (degree == 2) return add_random_ring(request, out);
+    bool is_dense = degree > n / 2;
+    CT_TRY(make_by_pairing(request, is_dense ? n - 1 - degree : degree, !is_dense, &t));
+    if (!is_dense) ct_edge_list_add_graph(out, &t, 0);
+    for (int i = 0; i < n && is_dense; i++)
+        for (int j = i + 1; j < n; j++)
+            if (!ct_topology_has_edge(&t, i, j)) ct_edge_list_add(out, i, j);
+    return CT_OK;
 }

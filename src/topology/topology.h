@@ -46,9 +46,6 @@ bool ct_topology_has_edge(const ct_topology *t, int i, int j);
 bool ct_topology_is_regular(const ct_topology *t);
 ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse *out);
 
-/* Symmetric, rows and columns sum to 1 within 1e-6, no negative weight, edges of t only. */
-ct_status ct_mixing_check(const ct_sparse *w, const ct_topology *t);
-
 typedef struct ct_topology_facts {
     int n_edges; /* undirected */
     int min_degree, max_degree;
