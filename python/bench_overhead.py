@@ -4,8 +4,9 @@
 
 An iteration with the library is compared with the same work in PyTorch alone: every agent's forward
 and backward pass (and with ccl the neighbours' features), without mixing, momentum or losses between
-agents. The two take turns, and the median of each is shown, so that a busy machine disturbs both
-alike. PyTorch's share is also timed inside the library's iteration, job by job.
+agents. The two take turns on one thread and the medians are shown. Times are the processor's, so that
+other programs on the machine count little. PyTorch's share is also timed inside the library's
+iteration, job by job.
 """
 
 import statistics
@@ -87,9 +88,9 @@ class Timed(crosstalk.torch.Module):
     seconds = 0.0
 
     def run_job(self, kind, job):
-        began = time.perf_counter()
+        began = time.process_time()
         super().run_job(kind, job)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.process_time() - began
 
 
 def alone(nets, batches, with_features):
@@ -111,33 +112,30 @@ def alone(nets, batches, with_features):
 
 
 def main(network="resnet", algorithm="ccl", iterations="15"):
+    torch.set_num_threads(1)
     random = np.random.default_rng(0)
     inputs = torch.from_numpy(random.normal(size=(N_AGENTS * 256, 1, 28, 28)).astype(np.float32))
     labels = torch.from_numpy(random.integers(0, N_CLASSES, len(inputs)))
     nets = [NETWORKS[network]() for _ in range(N_AGENTS)]
     module = Timed(NETWORKS[network](), inputs, labels)
-    options = dict(agents=N_AGENTS, batch_size=BATCH, partition="iid", epochs=100, lr=0.01)
+    options = dict(agents=N_AGENTS, batch_size=BATCH, partition="iid", epochs=100, lr=0.01, threads=1)
     library, jobs, pytorch = [], [], []
     with crosstalk.Run(model=module, algorithm=algorithm, **options) as run:
         for k in range(int(iterations) + 2):  # the first two warm up
-            module.seconds, began = 0.0, time.perf_counter()
+            module.seconds, began = 0.0, time.process_time()
             run.step()
-            library.append(time.perf_counter() - began)
+            library.append(time.process_time() - began)
             jobs.append(module.seconds)
             chosen = torch.from_numpy(random.integers(0, len(inputs), (N_AGENTS, BATCH)))
-            began = time.perf_counter()
+            began = time.process_time()
             alone(nets, [(inputs[index], labels[index]) for index in chosen], algorithm == "ccl")
-            pytorch.append(time.perf_counter() - began)
+            pytorch.append(time.process_time() - began)
     own = statistics.median((a - b) / b for a, b in zip(library[2:], jobs[2:]))
     ratio = statistics.median(a / b for a, b in zip(library[2:], pytorch[2:]))
     middle = [1e3 * statistics.median(times[2:]) for times in (library, jobs, pytorch)]
-    print(f"{network}, {algorithm}, {N_AGENTS} agents, {run_size(module)} parameters, batch {BATCH}")
+    print(f"{network}, {algorithm}, {N_AGENTS} agents, {module.layout.count} parameters, batch {BATCH}")
     print(f"  iteration {middle[0]:.2f} ms, of which jobs in PyTorch {middle[1]:.2f} ms; PyTorch alone {middle[2]:.2f} ms")
     print(f"  outside the jobs: {100 * own:.1f} % of them; whole iteration to PyTorch alone: {ratio:.3f}")
-
-
-def run_size(module):
-    return module.layout.count
 
 
 if __name__ == "__main__":

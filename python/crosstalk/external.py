@@ -19,6 +19,7 @@ then adds (dz/dx)^T ``job.dz`` to its gradient; jobs for ``features`` write ``jo
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 import numpy as np
@@ -30,12 +31,11 @@ JobCallback = Callable[["Job"], None]
 
 
 def memory(address: Optional[int], shape: Tuple[int, ...], dtype: Any) -> Optional[np.ndarray]:
-    """Memory of the library as an array; it does not keep the memory alive."""
+    """Memory of the library, of a type of four bytes, as an array; it does not keep the memory alive."""
     if not address:
         return None
-    kind = np.dtype(dtype)
-    size = kind.itemsize * int(np.prod(shape, dtype=np.int64))
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype=kind).reshape(shape)
+    size = 4 * math.prod(shape)
+    return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(address))
 
 
 class Layout:
@@ -45,7 +45,7 @@ class Layout:
         self.places: Dict[str, Tuple[int, int, Tuple[int, ...]]] = {}
         self.count = 0
         for name, shape in shapes.items():
-            size = int(np.prod(shape, dtype=np.int64))
+            size = math.prod(shape)
             self.places[name] = (self.count, size, tuple(shape))
             self.count += size
 

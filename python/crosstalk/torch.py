@@ -61,7 +61,8 @@ class _Samples:
         self.labels = as_labels(_numbers(labels_of(inputs) if labels is None else labels), len(inputs))
 
     def _index(self, numbers: np.ndarray) -> Tensor:
-        return self._inputs[torch.from_numpy(numbers.astype(np.int64)).to(self._inputs.device)]
+        places = torch.from_numpy(numbers.astype(np.int64)).to(self._inputs.device)
+        return self._inputs.index_select(0, places)
 
     def _collate(self, numbers: np.ndarray) -> Any:
         items = [self._inputs[int(k)] for k in numbers]

@@ -54,6 +54,10 @@ if has_torch:
             return z, logits
 
 
+    has_cuda = torch.cuda.is_available()
+else:
+    has_cuda = False
+
 N_AGENTS, BATCH, ITERATIONS = 5, 7, 5
 OWNERS = np.arange(150) % N_AGENTS
 OPTIONS = dict(
@@ -104,9 +108,9 @@ def expected(method, loss):
 
 @needs_torch
 class Modules(Folder):
-    def check(self, method, objective, **keywords):
+    def check(self, method, objective, device="cpu", **keywords):
         rows, start = expected(method, objective)
-        with crosstalk.Run(model=wrapped(), algorithm=method, **OPTIONS, **keywords) as run:
+        with crosstalk.Run(model=wrapped(fresh().to(device)), algorithm=method, **OPTIONS, **keywords) as run:
             run.step(ITERATIONS)
             for agent, row in enumerate(rows):
                 moved = np.linalg.norm(row - start)
@@ -122,6 +126,18 @@ class Modules(Folder):
 
     def test_gradient_tracking_with_ccl_is_what_float64_computes(self):
         self.check("gt", "ccl", loss="ccl", lambda_m=0.1, lambda_d=0.2)
+
+    @unittest.skipUnless(has_cuda, "PyTorch has no GPU")
+    def test_on_a_gpu_rows_are_lent_and_agree_with_float64(self):
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.check("ccl", "ccl", device="cuda", lambda_m=0.1, lambda_d=0.2)
+        self.check("gt", "ce", device="cuda")
+        with crosstalk.Run(model=wrapped(fresh().cuda()), algorithm="gt", **OPTIONS) as run:
+            row = torch.from_dlpack(run.dlpack(1))
+            self.assertEqual(row.device.type, "cuda")
+            np.testing.assert_array_equal(row.cpu().numpy(), run.row(1))
+            with self.assertRaises(crosstalk.InvalidError):
+                run.view(1)
 
     def test_features_of_a_named_layer_are_those_that_are_returned(self):
         rows = []
