@@ -37,6 +37,8 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
     CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     source->images = images;
+    memcpy(source->mean, mean, (size_t)images->channels * sizeof *mean);
+    memcpy(source->std, std, (size_t)images->channels * sizeof *std);
     for (int c = 0; c < images->channels; c++)
         for (int p = 0; p < 256; p++)
             source->table[c][p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
@@ -147,9 +149,22 @@ void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const c
                   plan->graph->n_classes, ct_host_row(class_sums, row));
 }
 
+void ct_host_values(const ct_host_source *source, const ct_batch *batch, int b, size_t step,
+                    float *out) {
+    const ct_images *images = source->images;
+    const size_t plane = (size_t)images->height * (size_t)images->width;
+    const float *from = images->values + (size_t)batch->index[b] * (size_t)images->channels * plane;
+    for (int c = 0; c < images->channels; c++)
+        for (size_t k = 0; k < plane; k++, out += step) *out = ct_host_scaled(source, c, *from++);
+}
+
 void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step,
                     float *out) {
     const ct_host_source *host = (const ct_host_source *)source;
+    if (host->images->values != NULL) {
+        ct_host_values(host, batch, b, step, out);
+        return;
+    }
     const ct_images *images = host->images;
     const int height = images->height, width = images->width;
     const ct_crop none = {0};

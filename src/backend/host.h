@@ -17,7 +17,13 @@ typedef struct ct_host_source {
     ct_source base;
     const ct_images *images;
     float table[CT_MAX_CHANNELS][256]; /* a stored pixel's value after normalisation */
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS]; /* of images that are values */
 } ct_host_source;
+
+/* The same of a stored value, in channel c. */
+static inline float ct_host_scaled(const ct_host_source *source, int c, float value) {
+    return (float)(((double)value - (double)source->mean[c]) / (double)source->std[c]);
+}
 
 ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                                 const float *std, ct_source **out);
@@ -53,6 +59,9 @@ void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_hos
 void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
                         const ct_bank *features, ct_bank *class_sums);
 
+/* One sample of a batch of values, which are neither cropped nor flipped, `step` floats apart. */
+void ct_host_values(const ct_host_source *source, const ct_batch *batch, int b, size_t step,
+                    float *out);
 /* One sample of a batch, cropped, flipped and normalised: out[(c * h + y) * w + x] * at `step`
  * floats apart. */
 void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step, float *out);

@@ -16,14 +16,14 @@ void ct_cli_eval_help(FILE *out) {
 /* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
 static ct_status read_run(ct_config *config, const char *dir) {
     bool has_model = config->given[CT_OPT_init];
-    CT_TRY(ct_config_read(config, ct_record_path(dir, CT_FILE_CONFIG).text));
+    CT_TRY(ct_config_load(config, ct_record_path(dir, CT_FILE_CONFIG).text));
     if (has_model) return CT_OK;
-    return ct_config_set(config, "init", ct_record_path(dir, CT_FILE_CONSENSUS).text);
+    return ct_config_put(config, "init", ct_record_path(dir, CT_FILE_CONSENSUS).text);
 }
 
 ct_status ct_cli_eval(int n_args, char **args) {
     ct_config config;
-    CT_SCOPED(ct_run) run = {0};
+    CT_SCOPED_BY(ct_run_clear, ct_run) run = {0};
     const char *dir = NULL;
     double accuracy, loss;
     ct_config_init(&config);
@@ -33,7 +33,7 @@ ct_status ct_cli_eval(int n_args, char **args) {
     if (config.init[0] == '\0')
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
     ct_config_only_test(&config);
-    CT_TRY(ct_run_create(&config, &run));
+    CT_TRY(ct_run_build(&config, &run));
     CT_TRY(ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss));
     ct_show(stdout, "%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy,
             loss, run.dataset.test.n, config.dataset);

@@ -24,9 +24,6 @@ typedef struct ct_made_up {
 ct_status ct_made_up_open(const ct_made_up *set, const ct_dataset_options *options,
                           ct_dataset *out);
 
-ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
-void ct_images_free(ct_images *images);
-
 /* dir/name or dir/name.gz, whichever is there. If neither is, the message ends with `hint`: how to
  * get it. */
 ct_status ct_data_find(const char *dir, const char *name, const char *hint, ct_path *out);

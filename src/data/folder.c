@@ -156,6 +156,7 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
     CT_TRY(keep_content(&train, &test, options->n_workers, &out->content));
     out->n_classes = train.n_classes;
     out->class_names = ct_take(&train.class_names);
+    out->resize = spec.side;
     snprintf(out->source, sizeof out->source, "%s", dir);
     CT_TRY(open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out));
     spec.random = false;

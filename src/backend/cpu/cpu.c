@@ -104,6 +104,7 @@ static const ct_backend_ops cpu_ops = {
     .features = ct_cpu_features,
     .gradient = ct_cpu_gradient,
     .evaluate = ct_cpu_evaluate,
+    .logits = ct_cpu_logits,
     .peak_gflops = ct_cpu_peak_gflops,
     .adds_decay = true,
 };

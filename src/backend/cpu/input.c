@@ -32,6 +32,17 @@ static void fetch_block(const ct_images *images, const ct_batch *batch, int firs
     }
 }
 
+/* Of images that are values; lanes without a sample are zeros. */
+static void load_values(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
+    const size_t size = ct_image_values(source->images);
+    for (int lane = 0; lane < CT_LANES; lane++) {
+        if (first + lane < batch->n)
+            ct_host_values(source, batch, first + lane, CT_LANES, x + lane);
+        else
+            for (size_t k = 0; k < size; k++) x[k * CT_LANES + (size_t)lane] = 0;
+    }
+}
+
 static void load_block(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
     const ct_images *images = source->images;
     const int height = images->height, width = images->width;
@@ -59,6 +70,10 @@ void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float 
     const ct_host_source *host = (const ct_host_source *)source;
     const ct_images *images = host->images;
     const size_t size = (size_t)images->channels * (size_t)images->height * (size_t)images->width;
-    for (int first = 0; first < batch->n; first += CT_LANES, x += size * CT_LANES)
-        load_block(host, batch, first, x);
+    for (int first = 0; first < batch->n; first += CT_LANES, x += size * CT_LANES) {
+        if (images->values != NULL)
+            load_values(host, batch, first, x);
+        else
+            load_block(host, batch, first, x);
+    }
 }

@@ -281,6 +281,7 @@ ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features
 ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                            ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+ct_status ct_cuda_logits(ct_plan *plan, const ct_work *work, float *logits);
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call);
 /* Packs the weights of calls beside a gradient and lets them begin. */
 ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call);

@@ -201,6 +201,18 @@ static ct_status evaluate(ct_plan *base, const ct_work *work, ct_score *scores, 
     return CT_OK;
 }
 
+static ct_status logits(ct_plan *base, const ct_work *work, float *out) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    size_t stride = (size_t)base->max_batch * (size_t)g->n_classes;
+    for (int k = 0; k < work->n_jobs; k++, out += stride) {
+        const ct_job *job = &work->jobs[k];
+        forward(plan, work, job, REF_EVALUATE, g->logits);
+        node_values(plan, g->logits, work->batches[job->batch].n, out);
+    }
+    return CT_OK;
+}
+
 static ct_status update(ct_backend *base, const ct_update *program) {
     ref_backend *backend = (ref_backend *)base;
     if (program->n_rows > backend->n_temp_rows) {
@@ -234,6 +246,7 @@ static const ct_backend_ops ref_ops = {
     .features = features,
     .gradient = gradient,
     .evaluate = evaluate,
+    .logits = logits,
 };
 
 ct_status ct_backend_ref_create(const ct_backend_options *options, ct_backend **out) {

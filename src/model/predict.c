@@ -1,0 +1,177 @@
+/* Probabilities of arrays of images. Images go through the engine in pieces of up to 4096; a piece is
+ * cut into batches, of which every core (or the GPU) takes one after the other. A sample's logits do
+ * not depend on the others of its batch: batchnorm goes by its running statistics.
+ *   p_c = exp(z_c - max z) / sum_k exp(z_k - max z)      z [n_classes] logits; in doubles */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/model_internal.h"
+#include "util/log.h"
+#include "util/memory.h"
+
+#define BATCH       32
+#define PIECE       4096
+#define PIECE_BYTES ((size_t)64 << 20)
+
+/* ---- the engine ---- */
+
+/* Images of a piece: whole batches, at least one. */
+static size_t choose_piece(size_t image_bytes, size_t n) {
+    size_t most = PIECE_BYTES / image_bytes;
+    if (most > PIECE) most = PIECE;
+    if (most > n) most = n;
+    return (most + BATCH - 1) / BATCH * BATCH + (most == 0 ? BATCH : 0);
+}
+
+static ct_status open_backend(ct_model *m) {
+    ct_model_engine *e = &m->engine;
+    const char *name;
+    ct_device_note why;
+    /* sums as exact as the device has them: probabilities do not differ from device to device */
+    ct_backend_options options = {.n_threads = m->n_threads, .precision = CT_PRECISION_FP32};
+    CT_TRY(ct_backend_choose(m->device, options.precision, &name, &why));
+    if (why.text[0] != '\0') ct_note("%s", why.text);
+    CT_TRY(ct_backend_create(name, &options, &e->backend));
+    CT_TRY(ct_plan_create(e->backend, &m->graph, BATCH, &e->plan));
+    CT_TRY(ct_bank_create(e->backend, 1, 0, m->graph.n_weights, &e->params));
+    CT_TRY(ct_bank_write(&e->params, 0, 0, m->graph.n_weights, m->row));
+    if (m->graph.n_buffer_values == 0) return CT_OK;
+    CT_TRY(ct_bank_create(e->backend, 1, 0, m->graph.n_buffer_values, &e->running));
+    return ct_bank_write(&e->running, 0, 0, m->graph.n_buffer_values, m->running);
+}
+
+static void close_images(ct_model_engine *e) {
+    ct_source_free(&e->source);
+    ct_free(ct_take(&e->logits));
+    ct_free(ct_take(&e->batches));
+    ct_free(ct_take(&e->jobs));
+    ct_free(ct_take(&e->index));
+    ct_images_free(&e->images);
+}
+
+static ct_status open_images(ct_model *m, size_t n, bool as_floats) {
+    static const char what[] = "the images";
+    ct_model_engine *e = &m->engine;
+    const ct_facts *f = &m->facts;
+    size_t n_batches = n / BATCH;
+    CT_TRY(ct_images_create(n, f->channels, f->height, f->width, &e->images));
+    if (as_floats) CT_TRY(ct_make(&e->images.values, n * ct_image_values(&e->images), what));
+    CT_TRY(ct_make(&e->logits, n * (size_t)f->n_classes, what));
+    CT_TRY(ct_make(&e->batches, n_batches, what));
+    CT_TRY(ct_make(&e->jobs, n_batches, what));
+    CT_TRY(ct_make(&e->index, n, what));
+    for (size_t i = 0; i < n; i++) e->index[i] = (uint32_t)i;
+    for (size_t b = 0; b < n_batches; b++) e->jobs[b] = (ct_job){.batch = (int)b, .out = (int)b};
+    return ct_source_create(e->backend, &e->images, f->mean, f->deviation, &e->source);
+}
+
+ct_status ct_engine_open(ct_model *m, size_t n, bool as_floats) {
+    ct_model_engine *e = &m->engine;
+    size_t piece = choose_piece(ct_shape_size(m->graph.nodes[0].shape), n);
+    if (e->plan == NULL) {
+        ct_engine_close(m); /* what a failed opening has left */
+        CT_TRY(open_backend(m));
+    }
+    bool has_floats = e->images.values != NULL;
+    if (e->source != NULL && e->images.n >= piece && has_floats == as_floats) return CT_OK;
+    close_images(e);
+    return open_images(m, piece, as_floats);
+}
+
+void ct_engine_close(ct_model *m) {
+    ct_model_engine *e = &m->engine;
+    int n_workers = e->pool != NULL ? ct_pool_size(e->pool) : 0;
+    for (int k = 0; k < n_workers; k++) {
+        if (e->decoders != NULL) ct_decoder_free(&e->decoders[k]);
+        if (e->cutters != NULL) ct_cutter_free(&e->cutters[k]);
+    }
+    ct_free(e->decoders);
+    ct_free(e->cutters);
+    ct_pool_free(&e->pool);
+    close_images(e);
+    ct_bank_free(&e->running);
+    ct_bank_free(&e->params);
+    ct_plan_free(&e->plan);
+    ct_backend_free(&e->backend);
+    *e = (ct_model_engine){0};
+}
+
+static void softmax(const float *logits, int n_classes, float *out) {
+    double largest = (double)logits[0], sum = 0;
+    for (int c = 1; c < n_classes; c++) largest = fmax(largest, (double)logits[c]);
+    for (int c = 0; c < n_classes; c++) sum += exp((double)logits[c] - largest);
+    for (int c = 0; c < n_classes; c++) out[c] = (float)(exp((double)logits[c] - largest) / sum);
+}
+
+ct_status ct_engine_run(ct_model *m, size_t n, float *probabilities) {
+    ct_model_engine *e = &m->engine;
+    size_t n_classes = (size_t)m->facts.n_classes, n_batches = (n + BATCH - 1) / BATCH;
+    CT_TRY(ct_source_refresh(e->source, &e->images, 0, n));
+    for (size_t b = 0; b < n_batches; b++) {
+        size_t first = b * BATCH, left = n - first;
+        e->batches[b] =
+            (ct_batch){.n = (int)(left < BATCH ? left : BATCH), .index = e->index + first};
+    }
+    ct_work work = {.params = &e->params,
+                    .buffers = e->running.n > 0 ? &e->running : NULL,
+                    .source = e->source,
+                    .batches = e->batches,
+                    .jobs = e->jobs,
+                    .n_jobs = (int)n_batches};
+    CT_TRY(ct_logits(e->plan, &work, e->logits));
+    for (size_t i = 0; i < n; i++)
+        softmax(e->logits + i * n_classes, (int)n_classes, probabilities + i * n_classes);
+    return CT_OK;
+}
+
+ct_status ct_engine_tell(size_t now, size_t total) {
+    const ct_hooks *hooks = ct_hooks_now();
+    if (hooks == NULL || hooks->progress == NULL) return CT_OK;
+    if (hooks->progress(hooks->context, (long)now, (long)total)) return CT_OK;
+    return ct_fail(CT_STOPPED, "stopped after %zu of %zu images", now, total);
+}
+
+/* ---- arrays ---- */
+
+/* n images of `size` bytes a value, [height][width][channels], to [channels][height][width]. */
+static void to_planes(const ct_images *images, const uint8_t *from, size_t size, size_t n,
+                      uint8_t *to) {
+    size_t plane = (size_t)images->height * (size_t)images->width;
+    size_t n_channels = (size_t)images->channels;
+    for (size_t i = 0; i < n; i++, to += n_channels * plane * size)
+        for (size_t k = 0; k < plane; k++)
+            for (size_t c = 0; c < n_channels; c++, from += size)
+                memcpy(to + (c * plane + k) * size, from, size);
+}
+
+/* Images of bytes or of floats, whose values have `size` bytes. */
+static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pixels order, size_t n,
+                         float *probabilities) {
+    bool as_floats = size == sizeof(float);
+    if (n == 0) return CT_OK;
+    CT_TRY(ct_engine_open(m, n, as_floats));
+    const ct_images *room = &m->engine.images;
+    size_t bytes = ct_image_values(room) * size;
+    for (size_t first = 0; first < n; first += room->n, images += room->n * bytes) {
+        size_t now = n - first < room->n ? n - first : room->n;
+        uint8_t *to = as_floats ? (uint8_t *)room->values : room->pixels;
+        if (order == CT_PIXELS_PLANES)
+            memcpy(to, images, now * bytes);
+        else
+            to_planes(room, images, size, now, to);
+        CT_TRY(ct_engine_run(m, now, probabilities + first * (size_t)m->facts.n_classes));
+        CT_TRY(ct_engine_tell(first + now, n));
+    }
+    return CT_OK;
+}
+
+ct_status ct_model_predict(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
+                           float *probabilities) {
+    return predict(m, images, sizeof *images, order, n, probabilities);
+}
+
+ct_status ct_model_predict_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
+                                  float *probabilities) {
+    return predict(m, (const uint8_t *)images, sizeof *images, order, n, probabilities);
+}
