@@ -196,6 +196,7 @@ struct cuda_unit_kernels {
     /* floats of run->partial_dev a job */
     size_t (*partial)(const cuda_step *steps, int n_most);
     bool is_closed; /* in a pass that keeps nothing, values between its steps do not exist */
+    bool is_plain;  /* backward it reads weights as they are: they are not packed for that */
 };
 
 struct cuda_plan {

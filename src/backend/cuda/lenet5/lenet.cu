@@ -8,7 +8,7 @@
  * Grid: x over groups of 4 samples, y = job. From memory: 3.1 KB of a picture and 336 bytes of
  * features a sample; weights, 245 KB a block, from L2; training also writes maxima, their places
  * and the hidden values, 8.5 KB a sample. 2 flops a product, 3.1 MFLOP a sample with the zeros. */
-enum { WARPS = 8 };
+enum { WARPS = 8, PITCH = 32 };
 #include "backend/cuda/lenet5/lenet.cuh"
 
 enum { PLANE = WINDOWS_1 * 8, ROW = 24 /* floats: weights of an input map and tap */ };
@@ -114,7 +114,7 @@ static __device__ __forceinline__ void first_layer(const spot &s, const cuda_len
         int tap = e / 2 * 8 + e % 2 * 4 + t;
         bool is_there = tap < TAPS && g < MAPS_1;
         weights[e / 2][e % 2] = is_there ? __ldg(w + g * TAPS + tap) : 0.0f;
-        taps[e / 2][e % 2] = tap < TAPS ? tap / K * PADDED + tap % K : 0;
+        taps[e / 2][e % 2] = tap < TAPS ? tap / K * PITCH + tap % K : 0;
     }
 #pragma unroll
     for (int k = 0; k < 4; k++) split(weights[k], weights[k], low[k]);
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void first_layer(const spot &s, const cuda_len
     for (int tile = s.warp % 2; tile < WINDOWS_1 / 4; tile += 2) {
         int window = tile * 4 + g / 2;
         int y = window / SIDE_1 * 2, x = window % SIDE_1 * 2 + (g & 1), place;
-        const float *from = picture + y * PADDED + x;
+        const float *from = picture + y * PITCH + x;
         float sums[2][4] = {};
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -131,7 +131,7 @@ static __device__ __forceinline__ void first_layer(const spot &s, const cuda_len
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 a[e / 4][e % 4] =
-                    from[e / 4 * SAMPLES * PICTURE + taps[k][e % 4 / 2] + e % 2 * PADDED];
+                    from[e / 4 * SAMPLES * PICTURE + taps[k][e % 4 / 2] + e % 2 * PITCH];
             multiply(sums, a[0], a[1], weights[k], low[k]);
         }
         join(sums);

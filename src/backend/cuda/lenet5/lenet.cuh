@@ -1,4 +1,5 @@
-/* What lenet.cu and lenet_back.cu share. A block has 4 samples, which share its warps evenly in the
+/* What lenet.cu and lenet_back.cu share, who say before how many WARPS a block has and what the
+ * PITCH of a picture's rows in shared memory is, in floats. A block has 4 samples, which share its warps evenly in the
  * convolutions. Linear layers: a warp takes one of 8 parts of the inputs, a lane quads of outputs
  * for all samples; the parts are added up in order. */
 #ifndef CT_BACKEND_CUDA_LENET5_LENET_CUH
@@ -7,9 +8,9 @@
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/lenet5/lenet5.h"
 
-enum { SAMPLES = 4, THREADS = 32 * WARPS, TAPS = 25, K = 5 }; /* WARPS: of who includes this */
+enum { SAMPLES = 4, THREADS = 32 * WARPS, TAPS = 25, K = 5 }; /* WARPS, PITCH: see there */
 enum { PARTS = 8 };                                           /* of a linear layer's inputs */
-enum { SIDE = 28, PADDED = 32, PICTURE = PADDED * PADDED }; /* with two pixels of zeros around it */
+enum { SIDE = 28, PADDED = 32, PICTURE = PADDED * PITCH }; /* with two pixels of zeros around it */
 enum { SIDE_1 = 14, WINDOWS_1 = SIDE_1 * SIDE_1, MAPS_1 = 6, VALUES_1 = WINDOWS_1 * MAPS_1 };
 enum { SIDE_2 = 5, WINDOWS_2 = SIDE_2 * SIDE_2, MAPS_2 = 16, VALUES_2 = WINDOWS_2 * MAPS_2 };
 enum { HIDDEN = 120, FEATURES = 84, NOWHERE = 4 /* place of a maximum that is not above zero */ };
@@ -52,7 +53,7 @@ static __device__ __forceinline__ spot spot_of(const lenet_call &c) {
 
 /* Value e of the block's pictures with their borders; samples that are not there are zero. */
 static __device__ __forceinline__ float picture_value(const spot &s, const float *x, int e) {
-    int b = e / PICTURE, y = e / PADDED % PADDED - 2, x0 = e % PADDED - 2;
+    int b = e / PICTURE, y = e / PITCH % PADDED - 2, x0 = e % PITCH - 2;
     bool is_there = b < s.n_there && (unsigned)y < SIDE && (unsigned)x0 < SIDE;
     return is_there ? __ldg(x + (s.sample + b) * (SIDE * SIDE) + y * SIDE + x0) : 0.0f;
 }

@@ -20,7 +20,7 @@ enum { CUDA_LENET_CONV_1, CUDA_LENET_CONV_2, CUDA_LENET_FC_1, CUDA_LENET_FC_2, C
 /* Tensors are floats [sample][...], maps last. */
 typedef struct cuda_lenet {
     size_t weight[CUDA_LENET_LAYERS], bias[CUDA_LENET_LAYERS]; /* offsets of parameters */
-    size_t packed[CUDA_LENET_LAYERS]; /* linear layers: [input][output]; backward the other way */
+    size_t packed[CUDA_LENET_LAYERS]; /* linear layers forward: [input][output] */
     const float *x;                   /* [28][28] */
     /* What training keeps: maxima [14][14][6] and [5][5][16], which of its window's four pixels each
        one is, or 4 where that is not above zero; values behind the first linear layer */

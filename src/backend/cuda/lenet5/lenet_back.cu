@@ -11,7 +11,7 @@
  * Grid: x over groups of 4 samples, y = job; 1.2 MFLOP a sample. From memory: 12 KB a sample, and
  * weights, 240 KB a block from L2. A block leaves sums of its samples, which a second pass adds up
  * in order. */
-enum { WARPS = 16 };
+enum { WARPS = 16, PITCH = 37 /* the 25 taps of a pixel in different banks */ };
 #include "backend/cuda/lenet5/lenet.cuh"
 
 enum { ONES_2 = MAPS_1 * TAPS, SUMS_2 = MAPS_2 * (ONES_2 + 1) }; /* a map's weights, and its bias */
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void linear_layers(const spot &s, const cuda_l
                                                      float *shared) {
     float4 *parts = (float4 *)(shared + AT_PARTS), *hidden = (float4 *)(shared + AT_HIDDEN);
     const uint8_t *places = (const uint8_t *)(shared + AT_PLACES_2);
-    multiply_linear<FEATURES, HIDDEN>(s, s.packed + v.packed[CUDA_LENET_FC_2],
+    multiply_linear<FEATURES, HIDDEN>(s, s.params + v.weight[CUDA_LENET_FC_2],
                                       (const float4 *)(shared + AT_FEATURES), parts);
     __syncthreads();
     for (int o = (int)threadIdx.x; o < HIDDEN; o += THREADS) {
@@ -76,14 +76,16 @@ static __device__ __forceinline__ void linear_layers(const spot &s, const cuda_l
         hidden[o] = make_float4(d[0], d[1], d[2], d[3]);
     }
     __syncthreads();
-    multiply_linear<HIDDEN, VALUES_2>(s, s.packed + v.packed[CUDA_LENET_FC_1], hidden, parts);
+    multiply_linear<HIDDEN, VALUES_2>(s, s.params + v.weight[CUDA_LENET_FC_1], hidden, parts);
     __syncthreads();
     for (int o = (int)threadIdx.x; o < VALUES_2; o += THREADS) {
         float d[4];
         add_parts<VALUES_2>(parts, o, d);
+        int at =
+            o % WINDOWS_2 * MAPS_2 + o / WINDOWS_2; /* weights have the map before the window */
 #pragma unroll
         for (int b = 0; b < SAMPLES; b++)
-            shared[AT_D2 + b * VALUES_2 + o] = places[b * VALUES_2 + o] < NOWHERE ? d[b] : 0.0f;
+            shared[AT_D2 + b * VALUES_2 + at] = places[b * VALUES_2 + at] < NOWHERE ? d[b] : 0.0f;
     }
     __syncthreads();
 }
@@ -162,18 +164,18 @@ static __device__ __forceinline__ void first_weights(const spot &s, const float 
                                                      const float *d, int other,
                                                      const uint8_t *places, float *sums) {
     constexpr int QUARTER = WINDOWS_1 / 4;
-    int tap = min(s.lane, TAPS - 1), offset = tap / K * PADDED + tap % K;
+    int tap = min(s.lane, TAPS - 1), offset = tap / K * PITCH + tap % K;
     float acc[MAPS_1] = {};
     bool is_one = s.lane == TAPS;
 #pragma unroll 2
     for (int k = 0; k < QUARTER; k++) {
         int window = s.warp % 4 * QUARTER + k;
-        const float *x = picture + window / SIDE_1 * 2 * PADDED + window % SIDE_1 * 2 + offset;
+        const float *x = picture + window / SIDE_1 * 2 * PITCH + window % SIDE_1 * 2 + offset;
 #pragma unroll
         for (int o = 0; o < MAPS_1; o++) {
             int at = window * MAPS_1 + o, place = places[at];
             float g = place < NOWHERE ? d[at] + d[at + other] : 0.0f;
-            float in = x[(place >> 1 & 1) * PADDED + (place & 1)];
+            float in = x[(place >> 1 & 1) * PITCH + (place & 1)];
             acc[o] = fmaf(g, is_one ? 1.0f : in, acc[o]);
         }
     }
