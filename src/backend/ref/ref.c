@@ -110,7 +110,7 @@ static void load_job(ref_plan *plan, const ct_work *work, const ct_job *job) {
     for (size_t k = 0; k < g->n_weights; k++) plan->params[k] = (double)row[k];
     size_t size = ct_shape_size(g->nodes[0].shape);
     for (int b = 0; b < batch->n; b++) {
-        ct_host_sample(work->source, batch, b, 1, plan->sample);
+        ct_host_sample(work->source, batch, b, plan->sample);
         for (size_t k = 0; k < size; k++)
             plan->value[0][(size_t)b * size + k] = (double)plan->sample[k];
     }
