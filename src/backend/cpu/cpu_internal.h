@@ -22,6 +22,7 @@ typedef struct cpu_backend {
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
     float *coefs;
     size_t n_terms;
+    size_t temps_room, terms_room, coefs_room;
 } cpu_backend;
 
 /* One or several nodes run as one: conv or linear + relu, 5x5 conv + relu + pooling, norm + add. */
