@@ -229,7 +229,7 @@ static void padded_crops_and_flips_equal_a_plain_computation(void) {
         ct_batch batch = ct_order_batch(order, (int)(iteration % 2), iteration);
         for (int b = 0; b < batch.n; b++) {
             const uint8_t *plane = pixels + batch.index[b] * SIDE * SIDE;
-            ct_host_sample(source, &batch, b, 1, out);
+            ct_host_sample(source, &batch, b, out);
             n_flipped += batch.crop[b].flip;
             n_moved += batch.crop[b].dy != 0 || batch.crop[b].dx != 0;
             CHECK(abs(batch.crop[b].dy) <= PAD && abs(batch.crop[b].dx) <= PAD);

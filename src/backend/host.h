@@ -59,11 +59,10 @@ void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_hos
 void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
                         const ct_bank *features, ct_bank *class_sums);
 
-/* One sample of a batch of values, which are neither cropped nor flipped, `step` floats apart. */
-void ct_host_values(const ct_host_source *source, const ct_batch *batch, int b, size_t step,
-                    float *out);
-/* One sample of a batch, cropped, flipped and normalised: out[(c * h + y) * w + x] * at `step`
- * floats apart. */
-void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step, float *out);
+/* Sample b of a batch, cropped and flipped (values are neither), normalised: out[(c * h + y) * w + x]. */
+void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, float *out);
+/* Row y of its channel c: out[x * step]. */
+void ct_host_sample_row(const ct_host_source *source, const ct_batch *batch, int b, int c, int y,
+                        size_t step, float *out);
 
 #endif

@@ -46,6 +46,9 @@ typedef struct ct_pair_format {
     ct_status (*images)(const char *path, ct_blob *file, ct_images *out);
     ct_status (*labels)(const char *path, ct_blob *file, ct_images *images);
 } ct_pair_format;
+/* NumPy's arrays (npy.c). */
+ct_status ct_npy_images(const char *path, ct_blob *file, ct_images *out);
+ct_status ct_npy_labels(const char *path, ct_blob *file, ct_images *images);
 /* One part from names[0], the images, and names[1], the labels, which lie among the n_classes of
  * `dataset` unless that is 0. */
 ct_status ct_pair_read(const char *dir, const char *const *names, const char *hint,

@@ -10,10 +10,17 @@
 #include <string.h>
 
 typedef struct folder_kind {
-    int size;      /* pixels a side of the tensors */
-    double margin; /* the shorter side is made margin * size pixels first */
-    bool is_known; /* has ImageNet's mean and deviation; others are measured */
+    const char *name; /* of the set */
+    int size;         /* pixels a side of the tensors */
+    double margin;    /* the shorter side is made margin * size pixels first */
+    bool is_known;    /* has ImageNet's mean and deviation; others are measured */
 } folder_kind;
+
+static const folder_kind kinds[] = {
+    {"folder", 32, 1, false},
+    {"imagenette", 32, 1, true}, /* as the authors' code has it */
+    {"imagenet", 224, 256.0 / 224.0, true},
+};
 
 static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
 static const float imagenet_std[3] = {0.229f, 0.224f, 0.225f};
@@ -140,11 +147,12 @@ static ct_status keep_content(const ct_listing *train, const ct_listing *test, i
     return CT_OK;
 }
 
-static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
-                             ct_dataset *out) {
+ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {
+    const folder_kind *kind = kinds;
     const char *dir;
     CT_SCOPED(ct_listing) train = {0};
     CT_SCOPED(ct_listing) test = {0};
+    while (strcmp(kind->name, out->name) != 0) kind++;
     CT_TRY(ct_data_dir(out, options,
                        "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
                        &dir));
@@ -164,22 +172,6 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
     if (!kind->is_known) return measure(options, dir, hash, out);
     ct_dataset_scale(out, imagenet_mean, imagenet_std);
     return CT_OK;
-}
-
-ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 32, .margin = 1};
-    return open_folder(&kind, options, out);
-}
-
-/* As the authors' code has it: 32 pixels. */
-ct_status ct_dataset_open_imagenette(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 32, .margin = 1, .is_known = true};
-    return open_folder(&kind, options, out);
-}
-
-ct_status ct_dataset_open_imagenet(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 224, .margin = 256.0 / 224.0, .is_known = true};
-    return open_folder(&kind, options, out);
 }
 
 bool ct_dataset_probe_folder(const char *dir) {

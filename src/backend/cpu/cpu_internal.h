@@ -22,9 +22,10 @@ typedef struct cpu_backend {
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
     float *coefs;
     size_t n_terms;
+    size_t temps_room, terms_room, coefs_room;
 } cpu_backend;
 
-/* One or several nodes run as one: conv or linear + relu, conv + relu + pooling, norm + add. */
+/* One or several nodes run as one: conv or linear + relu, 5x5 conv + relu + pooling, norm + add. */
 typedef struct cpu_step {
     ct_op op;
     const ct_node *node; /* whose parameters it uses */
@@ -34,8 +35,8 @@ typedef struct cpu_step {
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     int winograd;        /* 3x3, its gradients by tiles of so many pixels; 0: not */
-    bool winograd5;      /* 5x5 in both directions, always with pool */
-    bool rows5;          /* F(4,5) along rows, with pool, of the pictures */
+    bool winograd5;      /* with pool: 5x5 in both directions */
+    bool rows5;          /* with pool: F(4,5) along rows, of the pictures */
     int remake;   /* step whose output the backward pass computes again before this one; -1: none */
     int norm;     /* step whose output this one makes of that step's input as it reads; -1: none */
     bool is_lazy; /* the output is made by the step that reads it */

@@ -10,13 +10,17 @@
 KERNEL_FN(const ct_winograd *, winograd, (int stride, int tile))
 
 /* --- Winograd for 5x5, forward F(4x4,5x5), gradients F(2x2,5x5); stride 1, no border, even output,
- * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16]; y, index (may be NULL)
- * and conv_unpool as for conv_pool ---
+ * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16], y of the pooled output ---
  */
 KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_conv5_geometry *g)) /* floats */
+/* index (may be NULL), laid out as y, says which of a window's pixels is the first largest, 0 to 3 row
+ * by row, 4 where none is positive. */
 KERNEL_FN(void, winograd5_pool,
           (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
+/* By that index, the gradient dx [c][h_out][w_out][16] at the convolution's output. */
+KERNEL_FN(void, conv_unpool,
+          (const float *dy, const uint8_t *index, int c, int h_out, int w_out, float *dx))
 KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_conv5_geometry *g)) /* floats */
 /* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h-4][w-4][16]. */
 KERNEL_FN(void, winograd5_backward,
@@ -44,14 +48,6 @@ KERNEL_FN(void, conv_pack,
 KERNEL_FN(void, conv,
           (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
            int flags, float *y))
-/* The same with relu and 2x2 max pooling: x padded on all sides, h_out and w_out even, y's steps
- * those of the pooled output. index (may be NULL) says which pixel of a window won, laid out as y,
- * for conv_unpool: the gradient dx [c][h_out][w_out][16] at the convolution's output. */
-KERNEL_FN(void, conv_pool,
-          (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
-           float *y, uint8_t *index))
-KERNEL_FN(void, conv_unpool,
-          (const float *dy, const uint8_t *index, int c, int h_out, int w_out, float *dx))
 /* dw [c_out][c_in][kh][kw] = the sum over the blocks; dy is dense, [c_out][h_out][w_out][16]. */
 KERNEL_FN(void, conv_wgrad,
           (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
@@ -95,8 +91,8 @@ KERNEL_FN(void, transpose,
           (const float *x, size_t channel, int n_channels, int n_pixels, float *out, size_t row))
 
 /* --- planes --- */
-/* Copies c planes into the middle of larger ones: `before` and `after` zero rows (y) or columns
- * (x), taking every step-th pixel. */
+/* Copies c planes into the middle of wider ones, with zero columns before and after, taking every
+ * step-th pixel. */
 KERNEL_FN(void, pad,
           (const float *x, int c, int h, int w, int step, const ct_padding *padding, float *out))
 KERNEL_FN(void, bias_relu, (float *y, int c, size_t n_pixels, const float *bias, bool relu))

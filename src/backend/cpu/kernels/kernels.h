@@ -82,7 +82,7 @@ typedef struct ct_linear_geometry {
 } ct_linear_geometry;
 
 typedef struct ct_padding {
-    int before_y, after_y, before_x, after_x;
+    int before_x, after_x;
 } ct_padding;
 
 typedef struct ct_pool_geometry {

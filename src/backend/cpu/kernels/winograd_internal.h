@@ -17,8 +17,7 @@
 #ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 #define CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 
-#include "backend/cpu/kernels/kernels.h"
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/fetch.h"
 
 #ifndef TILE
 #define TILE 4 /* output pixels of a tile in one direction */
@@ -91,44 +90,17 @@ typedef struct pair {
     vf a, b;
 } pair;
 
-/* The rows of some tiles in all planes of a tensor, to be fetched a few lines at a time by loops
- * that leave the memory idle. */
-typedef struct ct_winograd_rows {
-    const float *at; /* the next line */
-    int n_left;      /* lines of its plane from there on */
-    int n_planes;    /* left, with that one */
-    int n_lines;     /* of a plane */
-    size_t plane;    /* floats from plane to plane */
-    int n_together;  /* lines fetched at a time */
-} ct_winograd_rows;
-
-/* The rows of n tiles from `first` on, all fetched after n_steps steps. */
-INLINE ct_winograd_rows winograd_rows(const ct_winograd_plan *plan, const float *x, int c,
-                                      int first, int n, int n_steps) {
+/* The rows of n tiles from `first` on, in all planes of a tensor; fetched after n_steps steps. */
+INLINE ct_ahead tile_rows(const ct_winograd_plan *plan, const float *x, int c, int first, int n,
+                          int n_steps) {
     const size_t plane = (size_t)plan->h * plan->w * CT_LANES;
     const int n_blocks = n > plan->n_tiles ? n / plan->n_tiles : n > 0;
     const int in_block = n < plan->n_tiles ? n : plan->n_tiles, t = first % plan->n_tiles;
     const int top = t / plan->n_across * TILE;
     int end = ((t + in_block - 1) / plan->n_across + 1) * TILE;
     if (end > plan->h) end = plan->h;
-    ct_winograd_rows rows = {
-        .n_planes = c * n_blocks, .n_lines = (end - top) * plan->w, .plane = plane};
-    rows.at = x + (size_t)(first / plan->n_tiles * c) * plane + (size_t)top * plan->w * CT_LANES;
-    rows.n_left = rows.n_lines;
-    rows.n_together = (rows.n_planes * rows.n_lines + n_steps - 1) / n_steps;
-    return rows;
-}
-
-INLINE void fetch_rows(ct_winograd_rows *r) {
-    if (r->n_planes == 0) return;
-    const int n = r->n_left < r->n_together ? r->n_left : r->n_together;
-    for (int k = 0; k < n; k++) __builtin_prefetch(r->at + k * CT_LANES, 0, 2);
-    r->at += n * CT_LANES;
-    r->n_left -= n;
-    if (r->n_left > 0) return;
-    r->at += r->plane - (size_t)r->n_lines * CT_LANES;
-    r->n_left = r->n_lines;
-    r->n_planes--;
+    x += (size_t)(first / plan->n_tiles * c) * plane + (size_t)top * plan->w * CT_LANES;
+    return ahead_of(x, plane, c * n_blocks, (end - top) * plan->w, n_steps);
 }
 
 #endif
