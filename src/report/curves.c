@@ -1,4 +1,4 @@
-#include "report/curves.h"
+#include "report/report_internal.h"
 
 #include <math.h>
 
