@@ -1,8 +1,6 @@
 /* What stays of a finished run: its options, its summary, and some forty lines of its metrics. So
  * the results of all studies together are small enough to be kept beside the program, and say
  * nothing of the machine that made them. */
-#include "record/light.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

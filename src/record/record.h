@@ -107,4 +107,10 @@ static inline ct_status ct_summary_read(const char *dir, ct_json **out) {
  * the summary (late.c). */
 ct_status ct_summary_add_late(const char *dir, ct_json *summary);
 
+/* Makes a finished run small enough to be kept, and free of this machine's paths (light.c). `name`
+ * is what its files then call its directory. */
+ct_status ct_record_lighten(const char *dir, const char *name);
+/* The same for one that has been made light before, by an older version; others are left alone. */
+ct_status ct_record_lighten_again(const char *dir, const char *name);
+
 #endif

@@ -1,4 +1,4 @@
-#include "report/dots.h"
+#include "report/charts.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -104,26 +104,26 @@ static double row_at(const frame *f, int row) {
     return y;
 }
 
-static void widen(const ct_dot *dot, double *lowest, double *highest) {
+/* The mean with its whisker. */
+static void widen(const ct_dot *dot, ct_range *range) {
     double deviation = isnan(dot->deviation) ? 0 : dot->deviation;
-    if (!isfinite(dot->mean)) return;
-    *lowest = fmin(*lowest, dot->mean - deviation);
-    *highest = fmax(*highest, dot->mean + deviation);
+    ct_range_add(range, dot->mean - deviation);
+    ct_range_add(range, dot->mean + deviation);
 }
 
 static panel make_panel(const frame *f, int column) {
-    double lowest = INFINITY, highest = -INFINITY;
+    ct_range values = CT_NO_RANGE;
     for (int row = 0; row < f->dots->n_rows; row++) {
         const ct_dot_place *place = place_of(f->dots, row, column);
-        widen(&place->ours, &lowest, &highest);
-        widen(&place->theirs, &lowest, &highest);
+        widen(&place->ours, &values);
+        widen(&place->theirs, &values);
     }
     panel p = {.column = column};
     int line = column / f->n_across, across = column % f->n_across;
     p.left = f->left + across * (f->panel_width + GAP);
     p.top = f->top + line * block_height(f) + heading_height(f);
-    ct_axis_fit(lowest, highest, CT_UNIT_NUMBER, false, f->n_across == 1 ? 6 : 4, &p.axis);
-    ct_axis_tighten(&p.axis, lowest, highest);
+    ct_axis_fit(values, CT_UNIT_NUMBER, false, f->n_across == 1 ? 6 : 4, &p.axis);
+    ct_axis_tighten(&p.axis, values);
     return p;
 }
 

@@ -4,12 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/curves.h"
-#include "report/dots.h"
-#include "report/network.h"
 #include "report/raster.h"
 #include "report/report_internal.h"
-#include "report/table_chart.h"
 #include "util/file.h"
 #include "util/memory.h"
 
@@ -240,17 +236,14 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
 }
 
 /* All graphs of a report have the same scale, so that shades can be compared. */
-static void measure_local(const ct_report *r, double *low, double *high) {
-    *low = INFINITY;
-    *high = -INFINITY;
+static ct_range measure_local(const ct_report *r) {
+    ct_range range = CT_NO_RANGE;
     for (int k = 0; k < r->n_groups; k++) {
         const ct_record *run = ct_report_first(r, k);
-        for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++) {
-            if (!isfinite(run->local_accuracy[i])) continue;
-            *low = fmin(*low, run->local_accuracy[i]);
-            *high = fmax(*high, run->local_accuracy[i]);
-        }
+        for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++)
+            ct_range_add(&range, run->local_accuracy[i]);
     }
+    return range;
 }
 
 static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
@@ -274,8 +267,8 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
                     .n_agents = run->n_agents,
                     .edges = (const int(*)[2])run->edges,
                     .n_edges = run->n_edges,
-                    .value = run->local_accuracy};
-    measure_local(r, &g.low, &g.high);
+                    .value = run->local_accuracy,
+                    .scale = measure_local(r)};
     return ct_network_draw(&g, &figure->svg);
 }
 

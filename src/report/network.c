@@ -1,4 +1,4 @@
-#include "report/network.h"
+#include "report/charts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,15 +17,14 @@ typedef struct frame {
     const ct_network *g;
     double *x, *y; /* [n_agents] */
     double radius;
-    double low, high; /* values at the ends of the scale */
+    ct_range scale;
 } frame;
 
 static void fit_scale(frame *f) {
-    f->low = f->g->low;
-    f->high = f->g->high;
-    if (f->low > f->high || f->high - f->low >= SPREAD) return;
-    f->low = fmin(fmax(0, (f->low + f->high - SPREAD) / 2), 1 - SPREAD);
-    f->high = f->low + SPREAD;
+    ct_range *s = &f->scale;
+    if (s->low > s->high || s->high - s->low >= SPREAD) return;
+    s->low = fmin(fmax(0, (s->low + s->high - SPREAD) / 2), 1 - SPREAD);
+    s->high = s->low + SPREAD;
 }
 
 /* Agents that are near each other are drawn small enough not to touch. */
@@ -77,7 +76,7 @@ static void draw_edges(const frame *f, ct_text *out) {
 
 static double shade_of(const frame *f, double value) {
     if (!isfinite(value)) return 0;
-    return 0.06 + 0.94 * (value - f->low) / (f->high - f->low);
+    return 0.06 + 0.94 * (value - f->scale.low) / (f->scale.high - f->scale.low);
 }
 
 /* The agent's number, and where there is room its value, both in the circle. */
@@ -123,13 +122,13 @@ static void draw_agent(const frame *f, int i, ct_text *out) {
 static void draw_all(const frame *f, ct_text *out) {
     double width = SIDE + 2 * MARGIN, key_y = SIDE + 2 * MARGIN - 6;
     char low[16], high[16];
-    bool has_scale = f->g->value != NULL && f->low <= f->high;
+    bool has_scale = f->g->value != NULL && f->scale.low <= f->scale.high;
     ct_svg_open(out, f->g->id, f->g->title, width, key_y + (has_scale ? 34 : 0));
     draw_edges(f, out);
     for (int i = 0; i < f->g->n_agents; i++) draw_agent(f, i, out);
     if (has_scale) {
-        snprintf(low, sizeof low, "%.1f %%", 100 * f->low);
-        snprintf(high, sizeof high, "%.1f %%", 100 * f->high);
+        snprintf(low, sizeof low, "%.1f %%", 100 * f->scale.low);
+        snprintf(high, sizeof high, "%.1f %%", 100 * f->scale.high);
         ct_svg_scale(out, f->g->id, width / 2 - 60, key_y, 120, low, high,
                      "accuracy of the agent's own model");
     }
@@ -140,7 +139,7 @@ ct_status ct_network_draw(const ct_network *network, ct_text *out) {
     size_t n = (size_t)network->n_agents;
     CT_SCOPED_BLOCK(double) place = NULL;
     CT_TRY(ct_make(&place, 2 * n, "a drawing"));
-    frame f = {.g = network, .x = place, .y = place + n};
+    frame f = {.g = network, .scale = network->scale, .x = place, .y = place + n};
     CT_TRY(ct_network_place(network, f.x, f.y));
     for (size_t i = 0; i < n; i++) {
         f.x[i] = MARGIN + SIDE * f.x[i];

@@ -1,4 +1,4 @@
-#include "report/plot.h"
+#include "report/charts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,12 +23,6 @@ typedef struct frame {
     double left, top, width, height; /* the area between the axes */
     double full_height;
 } frame;
-
-static void widen(double value, double *lowest, double *highest) {
-    if (!isfinite(value)) return;
-    *lowest = fmin(*lowest, value);
-    *highest = fmax(*highest, value);
-}
 
 /* A tick at every point, and some room at both ends; where there are too many, as usual. */
 static void fit_to_points(const ct_plot *p, ct_axis *x) {
@@ -57,23 +51,23 @@ static void fit_to_points(const ct_plot *p, ct_axis *x) {
 
 static void fit_axes(frame *f) {
     const ct_plot *p = f->plot;
-    double x[2] = {p->starts_at_0 ? 0 : INFINITY, p->starts_at_0 ? 0 : -INFINITY};
-    double y[2] = {INFINITY, -INFINITY};
+    ct_range x = CT_NO_RANGE, y = CT_NO_RANGE;
+    if (p->starts_at_0) ct_range_add(&x, 0);
     for (int k = 0; k < p->n_curves; k++) {
         const ct_curve *c = &p->curves[k];
         for (int i = 0; i < c->mean.n; i++) {
-            widen(c->mean.x[i], &x[0], &x[1]);
-            widen(c->mean.y[i], &y[0], &y[1]);
+            ct_range_add(&x, c->mean.x[i]);
+            ct_range_add(&y, c->mean.y[i]);
             if (c->low == NULL) continue;
             /* A logarithm has no place for what a deviation takes below 0. */
-            if (!p->may_be_log || c->low[i] > 0) widen(c->low[i], &y[0], &y[1]);
-            widen(c->high[i], &y[0], &y[1]);
+            if (!p->may_be_log || c->low[i] > 0) ct_range_add(&y, c->low[i]);
+            ct_range_add(&y, c->high[i]);
         }
     }
-    ct_axis_fit(x[0], x[1], p->x_unit, false, 6, &f->x);
+    ct_axis_fit(x, p->x_unit, false, 6, &f->x);
     if (p->has_ticks_at_points) fit_to_points(p, &f->x);
-    ct_axis_fit(y[0], y[1], p->y_unit, p->may_be_log, 5, &f->y);
-    if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y[0], y[1]);
+    ct_axis_fit(y, p->y_unit, p->may_be_log, 5, &f->y);
+    if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y);
 }
 
 static bool begins_character(char c) {

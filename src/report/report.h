@@ -21,18 +21,19 @@
 
 /* Runs that differ in nothing but the seed (and in what cannot change results). */
 typedef struct ct_report_group {
-    char *label; /* the method, and what sets it apart from the other groups */
-    char *name;  /* the same inside its facet, whose label tells the setting */
-    int style;   /* of its curve; the same name has the same one in every facet */
-    int *runs;   /* [n_runs] places in ct_report.runs, seeds ascending */
+    char *label;   /* the method, and what sets it apart from the other groups */
+    char *setting; /* what is learnt and where: the label of its facet */
+    char *name;    /* the label inside its facet, which tells the setting */
+    int style;     /* of its curve; the same name has the same one in every facet */
+    int *runs;     /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
     int kin; /* the first group with the same method and setting */
 } ct_report_group;
 
 /* Groups whose curves stand in the same charts: all, or of many groups those of one setting. */
 typedef struct ct_report_facet {
-    char *label; /* "alpha 0.01, agents 16"; "" where there is one facet */
-    int *groups; /* [n_groups] places in ct_report.groups */
+    const char *label; /* its groups' setting: "alpha 0.01, agents 16"; "" where there is one */
+    int *groups;       /* [n_groups] places in ct_report.groups */
     int n_groups;
 } ct_report_facet;
 

@@ -1,4 +1,4 @@
-#include "report/table_chart.h"
+#include "report/charts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -60,14 +60,12 @@ static ct_status add_run(const ct_folder *root, ct_shelf *old, const char *path,
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_record_look_at(root, path, &stamp));
     if (status == CT_NOMEM) return ct_fail_again(&error);
+    out->n++;
     if (!take_old(old, path, &stamp, run)) {
         CT_TRY(ct_make_text(&run->path, path));
-        out->n++;
         run->stamp = stamp;
         if (status != CT_OK) return ct_make_text(&run->complaint, error.text);
         CT_TRY(read_run(root, out, run));
-    } else {
-        out->n++;
     }
     out->n_bytes += run->n_bytes;
     return CT_OK;

@@ -290,8 +290,10 @@ static void handle(void *context, const ct_http_request *request, ct_http_answer
     answer_failed(answer, CT_IO, "there is no such page");
 }
 
-static ct_status open_site(const char *dir, const char *address, int port, ct_site *site) {
+ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
+    CT_SCOPED_BY(ct_site_close, ct_site *) site = NULL;
     CT_SCOPED(ct_text) policy = {0};
+    CT_TRY(ct_make(&site, 1, "the server"));
     ct_report_policy(ct_serve_script,
                      "; img-src data:; connect-src 'self'; form-action 'self'; "
                      "frame-ancestors 'none'",
@@ -303,16 +305,9 @@ static ct_status open_site(const char *dir, const char *address, int port, ct_si
                                .handler = handle,
                                .context = site,
                                .policy = policy.chars};
-    return ct_http_open(&options, &site->http);
-}
-
-ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
-    ct_site *site = ct_new(ct_site, 1);
-    if (site == NULL) return ct_fail(CT_NOMEM, "no memory for the server");
-    ct_status status = open_site(dir, address, port, site);
-    *out = site;
-    if (status != CT_OK) ct_site_close(out);
-    return status;
+    CT_TRY(ct_http_open(&options, &site->http));
+    ct_move(out, &site);
+    return CT_OK;
 }
 
 int ct_site_port(const ct_site *site) {

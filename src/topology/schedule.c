@@ -79,26 +79,17 @@ static ct_status phase_alloc(int n, int n_arrows, ct_phase *out) {
     return CT_OK;
 }
 
-/* Row `row` of the phase from its arrows, which are about agent `row - shift`. */
-static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, size_t n,
-                     double kept) {
+/* Row `row` of the phase from its arrows, which are about agent `row - shift`; weights: [n] */
+static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, int n,
+                     double kept, double *weights) {
     ct_topology *t = &phase->sources;
-    ct_sparse *w = &phase->w;
-    int edge = t->begin[row], at = w->begin[row];
-    bool own_done = false;
-    for (size_t k = 0; k <= n; k++) {
-        if (!own_done && (k == n || arrows[k].from + shift > row)) {
-            w->column[at] = row;
-            w->value[at++] = kept;
-            own_done = true;
-        }
-        if (k == n) break;
-        t->neighbour[edge++] = arrows[k].from + shift;
-        w->column[at] = arrows[k].from + shift;
-        w->value[at++] = arrows[k].weight;
+    int *sources = t->neighbour + t->begin[row];
+    for (int k = 0; k < n; k++) {
+        sources[k] = arrows[k].from + shift;
+        weights[k] = arrows[k].weight;
     }
-    t->begin[row + 1] = edge;
-    w->begin[row + 1] = at;
+    t->begin[row + 1] = t->begin[row] + n;
+    ct_mixing_fill_row(&phase->w, row, sources, weights, n, kept);
 }
 
 /* One step for every seed, from one seed's arrows (by receiver, then sender). */
@@ -107,7 +98,7 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
     int n = n_agents * n_seeds;
     size_t first = 0;
     CT_SCOPED_BLOCK(double) given = NULL;
-    CT_TRY(ct_make(&given, (size_t)n_agents, "a step of a schedule"));
+    CT_TRY(ct_make(&given, 2 * (size_t)n_agents, "a step of a schedule"));
     CT_TRY(phase_alloc(n, (int)n_arrows * n_seeds, out));
     for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
     for (int row = 0; row < n; row++) {
@@ -115,7 +106,7 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
         size_t count = 0;
         if (i == 0) first = 0; /* every seed walks the arrows from the start */
         while (first + count < n_arrows && arrows[first + count].to == i) count++;
-        fill_row(out, row, row - i, arrows + first, count, 1 - given[i]);
+        fill_row(out, row, row - i, arrows + first, (int)count, 1 - given[i], given + n_agents);
         first += count;
     }
     return CT_OK;

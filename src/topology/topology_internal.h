@@ -57,6 +57,10 @@ ct_status ct_topology_connected(ct_status refused, const char *what, const ct_to
 ct_status ct_lines_read(const char *path, void *context,
                         ct_status (*each)(void *context, int line, char *text));
 
+/* Row i of W: n other agents, ascending, with their weights, and the agent itself among them. */
+void ct_mixing_fill_row(ct_sparse *w, int i, const int *others, const double *weights, int n,
+                        double own);
+
 /* CT_INVAL if the request has an argument; or a number of agents other than `n`. */
 ct_status ct_request_no_argument(const ct_topology_request *request);
 ct_status ct_request_exactly(const ct_topology_request *request, int n);

@@ -105,6 +105,12 @@ ct_status ct_split(const char *list, ct_status (*each)(void *context, const char
     return CT_OK;
 }
 
+int ct_count_parts(const char *list, char between) {
+    int n = 1;
+    for (; *list != '\0'; list++) n += *list == between;
+    return n;
+}
+
 char *ct_lines_next(ct_lines *lines) {
     char *line = lines->rest, *end = lines->end;
     if (line == NULL || line == end) return NULL;

@@ -28,6 +28,9 @@ bool ct_parse_bool(const char *text, bool *out);
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context);
 
+/* Parts of a list with this sign between them: "a,b" has 2, "" (what there is without a list) 1. */
+int ct_count_parts(const char *list, char between);
+
 /* The lines of a text in memory, which is changed: their ends (LF or CRLF) become 0, and a 0 within
  * one becomes '?', so that it does not seem to end there. The text has a byte more than its length
  * (as a ct_blob does). */
