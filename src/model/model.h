@@ -49,6 +49,9 @@ typedef struct ct_model_options {
     /* Of files that do not say (older versions', other programs'): facts to go by, in which zero and
      * NULL are unknown. What the file says and this contradicts is refused. NULL: none. */
     const ct_model_facts *known;
+    const char
+        *precision;  /* fp32 (also NULL), tf32, bf16 (of cuda alone), auto: the device's usual */
+    bool exact_conv; /* direct convolutions instead of Winograd's */
 } ct_model_options;
 #define CT_MODEL_OPTIONS ((ct_model_options){.size = sizeof(ct_model_options), .agent = -1})
 
@@ -56,7 +59,7 @@ typedef struct ct_model_options {
  * agent's). options may be NULL. A file that does not describe itself is completed by the options and
  * by the run directory that it lies in.
  * CT_IO: it cannot be read, or is no model. CT_INVAL: something is not known, and which option says
- * it. *out is written on success alone. */
+ * it. CT_DIFFERS: the options contradict the file. *out is written on success alone. */
 ct_status ct_model_open(const char *path, const ct_model_options *options, ct_model **out);
 /* Accepts NULL inside, and leaves it there. */
 void ct_model_free(ct_model **model);
