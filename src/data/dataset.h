@@ -71,6 +71,8 @@ typedef struct ct_dataset_options {
     bool coarse_labels;   /* cifar100: the 20 coarse classes */
     double test_fraction; /* of sets without a test part: this share of every class is held out */
     int image_size;       /* pixels a side of pictures; 0 = the set's own */
+    int resize;           /* the pictures' shorter side before they are cut out; 0 = the set's own */
+    bool only_test;       /* of folders of pictures: no training part, which need not be there */
     bool augment;         /* pictures are cut out at random in training */
     bool strict;          /* a picture that cannot be read is an error, not left out */
     bool list_all;        /* name every picture that cannot be read, not only the first ones */

@@ -181,7 +181,7 @@ void ct_facts_free(ct_facts *facts) {
 
 static ct_status contradicts(const char *path, const char *option, const char *theirs,
                              const char *ours) {
-    return ct_refuse(option, "@%s %s: %s says %s", option, theirs, path, ours);
+    return ct_fail_about(CT_DIFFERS, option, "@%s %s: %s says %s", option, theirs, path, ours);
 }
 
 static ct_status complete_word(const char *path, const char *option, const char *known, char *word,
@@ -218,7 +218,8 @@ static ct_status complete_scale(const char *path, ct_facts *facts, const ct_mode
         bool same = is_same_scale(facts->mean, known->mean, facts->channels) &&
                     is_same_scale(facts->deviation, known->deviation, facts->channels);
         return same ? CT_OK
-                    : ct_refuse("mean", "@mean and @deviation are others than those in %s", path);
+                    : ct_fail_about(CT_DIFFERS, "mean",
+                                    "@mean and @deviation are others than those in %s", path);
     }
     memcpy(facts->mean, known->mean, n);
     memcpy(facts->deviation, known->deviation, n);
