@@ -167,8 +167,8 @@ static ct_status predict_slices(predictor *p, const ct_own *own, float *rows) {
     for (; p->first < n_all; p->first += SLICE) {
         size_t n = n_all - p->first < SLICE ? n_all - p->first : SLICE;
         CT_TRY(ct_model_classify_files(p->model,
-                                      (const char *const *)(p->pictures->paths + p->first), n, rows,
-                                      name_broken, p));
+                                       (const char *const *)(p->pictures->paths + p->first), n,
+                                       rows, name_broken, p));
         if (p->n_broken > 0 && ct_own_is_given(own, "strict"))
             return ct_fail(CT_IO, "%s (without --strict it is left out)", p->broken);
         for (size_t i = 0; i < n; i++) add_row(p, p->first + i, rows + i * n_classes);

@@ -189,11 +189,11 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
 }
 
 ct_status ct_model_classify(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
-                           float *probabilities) {
+                            float *probabilities) {
     return predict(m, images, sizeof *images, order, n, probabilities);
 }
 
 ct_status ct_model_classify_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
-                                  float *probabilities) {
+                                   float *probabilities) {
     return predict(m, (const uint8_t *)images, sizeof *images, order, n, probabilities);
 }
