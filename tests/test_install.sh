@@ -214,7 +214,7 @@ offers_what_is_taken() {
         case $command in
         show | verify) continue ;; # takes no options; hands them to the runs that it starts
         esac
-        "$program" "$command" --epochs=x,y x >"$scratch/words" 2>&1
+        "$program" "$command" --epochs=x,y >"$scratch/words" 2>&1
         takes=$(grep -c "is not a whole number" "$scratch/words")
         offered=$(complete_bash crosstalk "$command" --epochs | grep -c epochs)
         [ "$takes" = "$offered" ] || { echo "$command: taken $takes, offered $offered" && return 1; }
