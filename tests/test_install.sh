@@ -140,20 +140,30 @@ fi
 said uses_cmake
 verdict cmake_finds_both
 
-compiles_examples() {
-    for source in "$root"/examples/c/*.c; do
-        # shellcheck disable=SC2046
-        ${CC:-cc} -Wall -Wextra -Werror -std=c11 "$source" -o "$scratch/$(basename "$source" .c)" \
-            $(pkg-config --cflags --libs crosstalk) -lm || return 1
-    done
+# example NAME ARGUMENT...: compiled against the installed tree alone, and run in an empty folder.
+example() {
+    name=$1
+    shift
+    # shellcheck disable=SC2046
+    ${CC:-cc} -Wall -Wextra -Werror -std=c11 -O2 "$root/examples/c/$name.c" -o "$scratch/$name" \
+        $(pkg-config --cflags --libs crosstalk) -lm &&
+        (cd "$scratch/examples" && LD_LIBRARY_PATH=$libdir "$scratch/$name" "$@")
 }
 
-if [ -d "$root/examples/c" ] && have pkg-config; then
-    said compiles_examples
-    verdict the_examples_compile_against_the_installed_tree
-else
-    skip the_examples "there are none, or no pkg-config"
-fi
+mkdir "$scratch/examples"
+picture=$root/tests/fuzz/corpus/picture/good-palette4.png
+examples=$(find "$root/examples/c" -name '*.c' 2>/dev/null | sort -r) # train before predict, which needs its run
+have pkg-config || examples=
+for source in $examples; do
+    name=$(basename "$source" .c)
+    case $name in
+    train) said example train run ;;
+    predict) said example predict run "$picture" && grep -q 'class [0-9]' "$scratch/said" ;;
+    *) said example "$name" ;;
+    esac
+    verdict "example_${name}_runs"
+done
+[ -n "$examples" ] || skip the_examples "there are none, or no pkg-config"
 
 # ---- pages and completions ----
 
