@@ -76,6 +76,10 @@ look() {
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
         have openssl || optional="$optional openssl"
+        have man || optional="$optional man-db"
+        have zsh || optional="$optional zsh"
+        have fish || optional="$optional fish"
+        have dpkg-shlibdeps && have file || optional="$optional dpkg-dev file"
     fi
 }
 

@@ -180,8 +180,24 @@ run_check() {
         skip_one tools/check "python3 is not installed"
     fi
     for script in tests/test_*.sh; do
-        [ -f "$script" ] || continue
-        run_program "$script" "$root" sh "$script"
+        if [ -f "$script" ] && ! needs_build "$script"; then
+            run_program "$script" "$root" sh "$script"
+        fi
+    done
+}
+
+needs_build() { # a script that looks at what was built in build/
+    case $1 in
+    */test_install.sh | */test_python.sh) true ;;
+    *) false ;;
+    esac
+}
+
+run_built() {
+    for script in tests/test_*.sh; do
+        if [ -f "$script" ] && needs_build "$script"; then
+            run_program "$script" "$root" sh "$script"
+        fi
     done
 }
 
@@ -226,6 +242,7 @@ fi
 run_check
 if build release; then
     run_programs release build
+    run_built
     run_browser
     [ $quick -eq 1 ] || run_valgrind
 fi
