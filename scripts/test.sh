@@ -139,8 +139,14 @@ build() {
     return 1
 }
 
-# programs PRESET: names of the tests/test_*.c that run in it.
+# programs PRESET: names of the tests/test_*.c that run in it; of "script": the tests/test_*.sh.
 programs() {
+    if [ "$1" = script ]; then
+        for source in tests/test_*.sh; do
+            [ ! -f "$source" ] || basename "$source"
+        done
+        return
+    fi
     for source in tests/test_*.c; do
         [ -f "$source" ] || continue
         name=$(basename "$source" .c)
@@ -178,10 +184,7 @@ run_check() {
     else
         skip_one tools/check "python3 is not installed"
     fi
-    for script in tests/test_*.sh; do
-        [ -f "$script" ] || continue
-        run_program "$script" "$root" sh "$script"
-    done
+    run_programs script .
 }
 
 run_browser() {
