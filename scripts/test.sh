@@ -140,8 +140,21 @@ build() {
     return 1
 }
 
-# programs PRESET: names of the tests/test_*.c that run in it.
+# programs PRESET: names of the tests/test_*.c that run in it; of "script": the tests/test_*.sh, but
+# for those that look at what was built in build/, which are "built".
 programs() {
+    case $1 in
+    script | built)
+        for source in tests/test_*.sh; do
+            kind=script
+            case $source in
+            */test_install.sh | */test_python.sh) kind=built ;;
+            esac
+            [ ! -f "$source" ] || [ "$1" != $kind ] || basename "$source"
+        done
+        return
+        ;;
+    esac
     for source in tests/test_*.c; do
         [ -f "$source" ] || continue
         name=$(basename "$source" .c)
@@ -179,26 +192,7 @@ run_check() {
     else
         skip_one tools/check "python3 is not installed"
     fi
-    for script in tests/test_*.sh; do
-        if [ -f "$script" ] && ! needs_build "$script"; then
-            run_program "$script" "$root" sh "$script"
-        fi
-    done
-}
-
-needs_build() { # a script that looks at what was built in build/
-    case $1 in
-    */test_install.sh | */test_python.sh) true ;;
-    *) false ;;
-    esac
-}
-
-run_built() {
-    for script in tests/test_*.sh; do
-        if [ -f "$script" ] && needs_build "$script"; then
-            run_program "$script" "$root" sh "$script"
-        fi
-    done
+    run_programs script .
 }
 
 run_browser() {
@@ -242,7 +236,7 @@ fi
 run_check
 if build release; then
     run_programs release build
-    run_built
+    run_programs built .
     run_browser
     [ $quick -eq 1 ] || run_valgrind
 fi

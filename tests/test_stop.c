@@ -4,13 +4,23 @@
 
 #include <time.h>
 
+/* Sanitizers take ten times as long for the same. */
+#if CT_SANITIZED
+#define MANY_SAMPLES "400"
+#define MANY_EPOCHS  "30"
+#else
+#define MANY_SAMPLES "4000"
+#define MANY_EPOCHS  "300"
+#endif
+
 /* An evaluation takes some tenths of a second, an epoch much less. */
 #define SLOW_TEST                                                                                  \
-    "--quiet --dataset noise --model lenet5 --train-samples 64 --test-samples 4000 --batch-size "  \
-    "8 --agents 4 --partition iid --epochs 1 --eval-every 9 --threads 1 --checkpoint-every end "
+    "--quiet --dataset noise --model lenet5 --train-samples 64 --test-samples " MANY_SAMPLES       \
+    " --batch-size 8 --agents 4 --partition iid --epochs 1 --eval-every 9 --threads 1 "            \
+    "--checkpoint-every end "
 #define SLOW_TRAINING                                                                              \
     "--quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 --batch-size "  \
-    "8 --agents 4 --seeds 1,2 --epochs 500 --eval-every 500 --threads 1 "
+    "8 --agents 4 --seeds 1,2 --epochs " MANY_EPOCHS " --eval-every 500 --threads 1 "
 
 /* Starts the program, sends it a signal as soon as the file is there, and waits for its end. */
 static void run_until(const char *words, const char *path, int number) {
@@ -117,8 +127,7 @@ static int train_unheard(const char *words, bool is_closed) {
 }
 
 static void a_run_outlives_the_reader_of_its_output(void) {
-#define TALK                                                                                       \
-    "train --dataset shapes --model mlp:4 --train-samples 400 --agents 4 --epochs 30 --out "
+#define TALK "train --dataset shapes --model mlp:4 --train-samples 400 --agents 4 --epochs 5 --out "
     succeeds(TALK "heard");
     CHECK(train_unheard(TALK "unheard", false) == 0);
     CHECK(train_unheard(TALK "closed", true) == 0);

@@ -95,6 +95,12 @@ class Browser:
         self.call("Page.navigate", url=url)
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
 
+    def leave(self):
+        """The page is gone, and with it what it would still ask for and complain of."""
+        self.call("Page.navigate", url="about:blank")
+        self.wait_for("location.href === 'about:blank'")
+        self.complaints.clear()
+
     def value(self, expression):
         """Of a JavaScript expression; promises are waited for."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

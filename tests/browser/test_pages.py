@@ -138,7 +138,7 @@ def an_open_page_follows_a_run_that_trains(browser):
         server.send_signal(signal.SIGTERM)
         server.wait(30)
         browser.wait_for("document.getElementById('live').textContent.includes('does not answer')")
-    browser.complaints.clear()
+    browser.leave()
 
 
 def what_is_unfolded_stays_so(browser):
