@@ -35,6 +35,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 passed=0 failed=0 skipped=0
+export CT_DEVELOPER=1 # warnings are errors here (scripts/build.sh)
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 
 have() { command -v "$1" >/dev/null 2>&1; }

@@ -14,7 +14,7 @@ typedef struct trained {
 } trained;
 
 static void set(ct_config *c, const char *name, const char *value) {
-    CHECK_OK(ct_config_set(c, name, value));
+    CHECK_OK(ct_config_put(c, name, value));
 }
 
 static void train(const ct_config *config, const char *name, const char *precision, int n_steps,
@@ -24,12 +24,12 @@ static void train(const ct_config *config, const char *name, const char *precisi
     set(&c, "device", name);
     set(&c, "precision", precision);
     memset(out, 0, sizeof *out);
-    REQUIRE_OK(ct_run_create(&c, &run));
+    REQUIRE_OK(ct_run_build(&c, &run));
     out->n = run.agents.x.n * (size_t)run.agents.n;
     out->start = read_bank(&run.agents.x);
-    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_step(&run, k));
+    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_iterate(&run, k));
     out->end = read_bank(&run.agents.x);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void free_trained(trained *t) {

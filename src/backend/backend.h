@@ -188,13 +188,17 @@ struct ct_backend {
     ct_precision precision;   /* what it computes in, never auto */
     const char *instructions; /* vector instructions, the GPU's generation; "": plain C */
     int n_threads;
+    int device;     /* its number, where memory is a device's */
     int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
+/* Plans and sources are their backend's, or the caller's own (external.h). */
 struct ct_source {
     ct_backend *backend;
+    const ct_backend_ops *ops;
 };
 struct ct_plan {
     ct_backend *backend;
+    const ct_backend_ops *ops;
     const ct_graph *graph;
     int max_batch;
     size_t workspace_bytes;

@@ -25,13 +25,13 @@ static ct_status read_run(ct_config *config, const char *path) {
     ct_path room;
     const char *dir = ct_cli_run_of(path, &room);
     /* a directory without a run has no model either: opening it says so */
-    return dir != NULL ? ct_config_read(config, ct_record_path(dir, CT_FILE_CONFIG).text) : CT_OK;
+    return dir != NULL ? ct_config_load(config, ct_record_path(dir, CT_FILE_CONFIG).text) : CT_OK;
 }
 
 /* The data set that the options name; without one, the kind that the model was trained on. */
 static ct_status open_test(ct_config *config, const ct_model_facts *facts, ct_dataset *out) {
     if (!config->given[CT_OPT_dataset] && facts->dataset[0] != '\0')
-        CT_TRY(ct_config_set_id(config, CT_OPT_dataset, facts->dataset));
+        CT_TRY(ct_config_put_id(config, CT_OPT_dataset, facts->dataset));
     if (config->named[CT_OPT_image_size] && config->image_size != facts->height)
         return ct_fail_about(CT_DIFFERS, "image-size",
                              "@image-size %lld: the model was trained on images of %d pixels",
@@ -53,7 +53,7 @@ static ct_status open_old(const char *path, ct_config *config, ct_model_options 
     known.network = config->model;
     known.norm = config->norm;
     options->known = &known;
-    ct_status status = ct_model_open(path, options, model);
+    ct_status status = ct_model_load(path, options, model);
     options->known = NULL;
     return status;
 }
@@ -70,7 +70,7 @@ static ct_status open_both(const char *path, ct_config *config, ct_dataset *data
     ct_model_facts known = {.network = config->named[CT_OPT_model] ? config->model : NULL,
                             .norm = config->named[CT_OPT_norm] ? config->norm : NULL};
     options.known = &known;
-    ct_status status = CT_CATCH(&error, ct_model_open(path, &options, model));
+    ct_status status = CT_CATCH(&error, ct_model_load(path, &options, model));
     if (status == CT_OK) return open_test(config, ct_model_facts_of(*model), data);
     if (status != CT_INVAL || error.about[0] != '\0') return ct_fail_again(&error);
     return open_old(path, config, &options, data, model);

@@ -32,14 +32,14 @@ static ct_status open_with_data(const char *path, const char *dir, ct_model_opti
     CT_SCOPED_BLOCK(const char *) names = NULL;
     ct_config config;
     ct_config_init(&config);
-    CT_TRY(ct_config_read(&config, ct_record_path(dir, CT_FILE_CONFIG).text));
+    CT_TRY(ct_config_load(&config, ct_record_path(dir, CT_FILE_CONFIG).text));
     CT_TRY(ct_run_open_data(&config, 0, &data));
     if (data.class_names != NULL) CT_TRY(ct_make(&names, (size_t)data.n_classes, "the classes"));
     ct_model_facts known = ct_cli_facts_of(&data, names);
     if (options->known->network != NULL) known.network = options->known->network;
     if (options->known->norm != NULL) known.norm = options->known->norm;
     options->known = &known;
-    CT_TRY(ct_model_open(path, options, out));
+    CT_TRY(ct_model_load(path, options, out));
     ct_note("%s does not describe itself; size and normalisation of images are those of %s", path,
             data.source);
     return CT_OK;
@@ -90,7 +90,7 @@ ct_status ct_cli_open_model(const char *path, const ct_own *own, ct_model **out)
     options.n_threads = (int)ct_own_whole(own, "threads");
     if (ct_own_is_given(own, "agent")) options.agent = (int)ct_own_whole(own, "agent");
     options.known = &known;
-    ct_status status = CT_CATCH(&error, ct_model_open(path, &options, out));
+    ct_status status = CT_CATCH(&error, ct_model_load(path, &options, out));
     const char *dir = ct_cli_run_of(path, &room);
     /* what is missing, if nothing was named wrongly, the data may tell */
     if (status == CT_INVAL && error.about[0] == '\0' && dir != NULL &&

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHUNK (1 << 18)
+#define CHUNK (1 << 16)
 
 #if CT_WITH_ARCHIVE
 
@@ -58,6 +58,7 @@ static la_ssize_t feed(struct archive *archive, void *context, const void **byte
 /* What libarchive says, unless a reason of ours came first. */
 static ct_status damaged(const ct_tar *tar) {
     const char *words = archive_error_string(tar->archive);
+    if (archive_errno(tar->archive) == ENOMEM) return ct_no_memory(tar->path.text);
     return ct_fail(CT_IO, "%s: not a tar archive, or a damaged one (%s)", tar->path.text,
                    words != NULL ? words : "unreadable");
 }

@@ -16,6 +16,7 @@
 #include "model/proto.h"
 #include "util/file.h"
 #include "util/memory.h"
+#include "util/version.h"
 
 enum { IR_VERSION = 7, OPSET = 13 };
 enum {

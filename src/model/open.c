@@ -50,9 +50,9 @@ static ct_status take_names(const ct_record *run, ct_facts *facts) {
 
 /* A model that does not describe itself is what the options of its run say. */
 static ct_status ask_run(const char *dir, ct_facts *facts) {
-    CT_SCOPED(ct_record) run = {0};
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
     if (facts->version[0] != '\0' || !ct_record_has(dir, CT_FILE_CONFIG)) return CT_OK;
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS | CT_READ_SETTING, &run));
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS | CT_READ_SETTING, &run));
     take_option(&run, "model", facts->network, sizeof facts->network);
     take_option(&run, "norm", facts->norm, sizeof facts->norm);
     take_option(&run, "algorithm", facts->algorithm, sizeof facts->algorithm);
@@ -147,7 +147,7 @@ static ct_status set_device(ct_model *m, const ct_model_options *options) {
     return ct_precision_parse(precision, &m->compute.precision);
 }
 
-ct_status ct_model_open(const char *path, const ct_model_options *given, ct_model **out) {
+ct_status ct_model_load(const char *path, const ct_model_options *given, ct_model **out) {
     CT_SCOPED(ct_tensors) tensors = {0};
     CT_SCOPED(ct_facts) facts = {0};
     CT_SCOPED_HANDLE(ct_model) model = NULL;
@@ -167,8 +167,8 @@ ct_status ct_model_open(const char *path, const ct_model_options *given, ct_mode
 }
 
 void ct_model_free(ct_model **model) {
+    if (model == NULL || *model == NULL) return;
     ct_model *m = *model;
-    if (m == NULL) return;
     ct_engine_close(m);
     ct_free(m->numbers);
     ct_free(m->running);
@@ -184,13 +184,13 @@ const ct_model_facts *ct_model_facts_of(const ct_model *model) {
     return &model->view;
 }
 
-const char *ct_model_class_name(const ct_model *m, int label) {
+const char *ct_model_class(const ct_model *m, int label) {
     if (label < 0 || label >= m->facts.n_classes) return "";
     return m->facts.class_names != NULL ? m->facts.class_names[label] : m->numbers[label];
 }
 
 int ct_model_find_class(const ct_model *m, const char *name) {
     for (int c = 0; c < m->facts.n_classes; c++)
-        if (strcmp(ct_model_class_name(m, c), name) == 0) return c;
+        if (strcmp(ct_model_class(m, c), name) == 0) return c;
     return -1;
 }

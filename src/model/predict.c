@@ -55,7 +55,7 @@ static ct_status open_images(ct_model *m, size_t n, bool as_floats) {
     const ct_facts *f = &m->facts;
     size_t n_batches = n / (size_t)e->plan->max_batch;
     CT_TRY(ct_images_create(n, f->channels, f->height, f->width, &e->images));
-    if (as_floats) CT_TRY(ct_make(&e->images.values, n * ct_image_bytes(&e->images), what));
+    if (as_floats) CT_TRY(ct_make(&e->images.values, n * ct_image_values(&e->images), what));
     CT_TRY(ct_make(&e->logits, n * (size_t)f->n_classes, what));
     CT_TRY(ct_make(&e->scores, n_batches, what));
     CT_TRY(ct_make(&e->batches, n_batches, what));
@@ -63,7 +63,12 @@ static ct_status open_images(ct_model *m, size_t n, bool as_floats) {
     CT_TRY(ct_make(&e->index, n, what));
     for (size_t i = 0; i < n; i++) e->index[i] = (uint32_t)i;
     for (size_t b = 0; b < n_batches; b++) e->jobs[b] = (ct_job){.batch = (int)b, .out = (int)b};
-    return ct_source_create(e->backend, &e->images, f->mean, f->deviation, &e->source);
+    /* floats are normalised already */
+    static const float none[CT_MAX_CHANNELS];
+    float one[CT_MAX_CHANNELS];
+    for (int c = 0; c < CT_MAX_CHANNELS; c++) one[c] = 1;
+    return ct_source_create(e->backend, &e->images, as_floats ? none : f->mean,
+                            as_floats ? one : f->deviation, &e->source);
 }
 
 ct_status ct_engine_open(ct_model *m, size_t n, bool as_floats) {
@@ -173,7 +178,7 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
     if (n == 0) return CT_OK;
     CT_TRY(ct_engine_open(m, n, as_floats));
     const ct_images *room = &m->engine.images;
-    size_t bytes = ct_image_bytes(room) * size;
+    size_t bytes = ct_image_values(room) * size;
     for (size_t first = 0; first < n; first += room->n, images += room->n * bytes) {
         size_t now = n - first < room->n ? n - first : room->n;
         uint8_t *to = as_floats ? (uint8_t *)room->values : room->pixels;
@@ -187,12 +192,12 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
     return CT_OK;
 }
 
-ct_status ct_model_predict(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
-                           float *probabilities) {
+ct_status ct_model_run_bytes(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
+                             float *probabilities) {
     return predict(m, images, sizeof *images, order, n, probabilities);
 }
 
-ct_status ct_model_predict_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
-                                  float *probabilities) {
+ct_status ct_model_run_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
+                              float *probabilities) {
     return predict(m, (const uint8_t *)images, sizeof *images, order, n, probabilities);
 }

@@ -30,6 +30,15 @@ ct_status ct_metric_find(const char *name, const ct_metric **out) {
     return status;
 }
 
+bool ct_metric_by_key(const char *key, ct_metric_id *out) {
+    for (int m = 0; m < CT_N_METRICS; m++) {
+        if (key == NULL || strcmp(ct_metrics[m].key, key) != 0) continue;
+        *out = (ct_metric_id)m;
+        return true;
+    }
+    return false;
+}
+
 bool ct_metric_rises(const ct_metric *metric) {
     return strstr(metric->key, "accuracy") != NULL;
 }

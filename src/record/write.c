@@ -80,6 +80,24 @@ static void add_epoch(ct_text *text, const ct_epoch *e) {
                    fields[k].part == SCORE && !e->is_evaluated ? NAN : *field(e, k));
 }
 
+double ct_epoch_number(const ct_epoch *e, const char *key) {
+    const struct {
+        const char *name;
+        double value;
+    } others[] = {{"epoch", (double)e->epoch},
+                  {"iteration", (double)e->iteration},
+                  {"bytes_sent_per_agent", e->bytes_sent_per_agent},
+                  {"link_seconds", e->link_seconds},
+                  {"seconds", e->seconds}};
+    for (int k = 0; k < N_FIELDS; k++) {
+        bool is_known = fields[k].part == SCORE ? e->is_evaluated : e->epoch > 0;
+        if (strcmp(fields[k].name, key) == 0) return is_known ? *field(e, k) : NAN;
+    }
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (strcmp(others[k].name, key) == 0) return e->epoch > 0 ? others[k].value : NAN;
+    return NAN;
+}
+
 static bool has_link(const ct_config *config) {
     return config->link_latency > 0 || config->link_bandwidth > 0;
 }

@@ -114,7 +114,7 @@ static int set_legend(const frame *f, double top, ct_text *out) {
         }
         if (out != NULL) {
             double y = top + LEGEND_LINE * line;
-            ct_text_add(out, "<g class=\"entry\" data-group=\"%d\">\n", p->curves[k].style);
+            ct_markup_add(out, "<g class='entry' data-group='%d'>\n", p->curves[k].style);
             ct_style_sample(out, p->curves[k].style, x, y - 4.5);
             ct_svg_label(out, x + SAMPLE, y, "start", "ink", CT_FONT_SIZE, text);
             ct_text_add(out, "</g>\n");
@@ -177,34 +177,33 @@ static void draw_axes(const frame *f, ct_text *out) {
 
 static void add_values(ct_text *out, const char *name, const double *values, int n) {
     ct_text_add(out, " data-%s=\"", name);
-    for (int i = 0; i < n; i++) {
-        if (i > 0) ct_text_add(out, " ");
-        ct_markup_number(out, values[i]);
-    }
+    for (int i = 0; i < n; i++) ct_markup_add(out, i > 0 ? " %e" : "%e", values[i]);
     ct_text_add(out, "\"");
 }
 
-static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out,
-                "<path class=\"band fill-%d\" data-group=\"%d\" fill=\"%s\" fill-opacity=\"0.16\" "
-                "d=\"",
-                c->style % CT_N_COLOURS, c->style, ct_style_colour(c->style));
+/* From point to point, at these heights. */
+static void add_path(const frame *f, const ct_curve *c, const double *y, ct_text *out) {
     for (int i = 0; i < c->mean.n; i++)
-        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
-                    y_at(f, c->high[i]));
+        ct_text_add(out, i == 0 ? "M%.2f,%.2f" : "L%.2f,%.2f", x_at(f, c->mean.x[i]),
+                    y_at(f, y[i]));
+}
+
+static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
+    ct_markup_add(out,
+                  "<path class='band fill-%d' data-group='%d' fill='%s' fill-opacity='0.16' d='",
+                  c->style % CT_N_COLOURS, c->style, ct_style_colour(c->style));
+    add_path(f, c, c->high, out);
     for (int i = c->mean.n - 1; i >= 0; i--)
-        ct_text_add(out, "L" CT_AT "," CT_AT, x_at(f, c->mean.x[i]), y_at(f, c->low[i]));
+        ct_text_add(out, "L%.2f,%.2f", x_at(f, c->mean.x[i]), y_at(f, c->low[i]));
     ct_text_add(out, "z\"/>\n");
 }
 
 static void draw_path(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out,
-                "<path class=\"line stroke-%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
-                "stroke-dasharray=\"%s\" stroke-linejoin=\"round\" d=\"",
-                c->style % CT_N_COLOURS, ct_style_colour(c->style), ct_style_dash(c->style));
-    for (int i = 0; i < c->mean.n; i++)
-        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
-                    y_at(f, c->mean.y[i]));
+    ct_markup_add(out,
+                  "<path class='line stroke-%d' fill='none' stroke='%s' stroke-width='2' "
+                  "stroke-dasharray='%s' stroke-linejoin='round' d='",
+                  c->style % CT_N_COLOURS, ct_style_colour(c->style), ct_style_dash(c->style));
+    add_path(f, c, c->mean.y, out);
     ct_text_add(out, "\"/>\n");
 }
 
@@ -222,9 +221,7 @@ static void draw_markers(const frame *f, const ct_curve *c, ct_text *out) {
 }
 
 static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out, "<g class=\"curve\" data-group=\"%d\" data-label=\"", c->style);
-    ct_markup_text(out, c->label);
-    ct_text_add(out, "\"");
+    ct_markup_add(out, "<g class='curve' data-group='%d' data-label='%s'", c->style, c->label);
     add_values(out, "x", c->mean.x, c->mean.n);
     add_values(out, "y", c->mean.y, c->mean.n);
     if (c->low != NULL) {
@@ -233,7 +230,7 @@ static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
     }
     ct_text_add(out, ">\n");
     for (int k = 0; k < c->n_strands; k++) {
-        ct_text_add(out, "<g class=\"seed\" data-seed=\"%" PRIu64 "\"", c->strands[k].seed);
+        ct_markup_add(out, "<g class='seed' data-seed='%" PRIu64 "'", c->strands[k].seed);
         add_values(out, "x", c->strands[k].points.x, c->strands[k].points.n);
         add_values(out, "y", c->strands[k].points.y, c->strands[k].points.n);
         ct_text_add(out, "/>\n");
@@ -245,18 +242,14 @@ static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
 
 /* What a program needs to find a value from a place and back. */
 static void add_facts(const frame *f, ct_text *out) {
-    ct_text_add(out,
-                "<g class=\"facts\" data-box=\"" CT_AT " " CT_AT " " CT_AT " " CT_AT
-                "\" data-x-log=\"%d\" data-y-log=\"%d\" data-x-unit=\"%s\" data-y-unit=\"%s\"",
-                f->left, f->top, f->width, f->height, f->x.is_log, f->y.is_log, f->x.label,
-                f->y.label);
-    add_values(out, "x-from", &f->x.from, 1);
-    add_values(out, "x-to", &f->x.to, 1);
-    add_values(out, "y-from", &f->y.from, 1);
-    add_values(out, "y-to", &f->y.to, 1);
-    add_values(out, "x-divisor", &f->x.divisor, 1);
-    add_values(out, "y-divisor", &f->y.divisor, 1);
-    ct_markup_wrap(out, " data-x-name=\"", f->plot->x_name, "\"/>\n");
+    ct_markup_add(out,
+                  "<g class='facts' data-box='%.2f %.2f %.2f %.2f' data-x-log='%d' "
+                  "data-y-log='%d' data-x-unit='%s' data-y-unit='%s' data-x-from='%e' "
+                  "data-x-to='%e' data-y-from='%e' data-y-to='%e' data-x-divisor='%e' "
+                  "data-y-divisor='%e' data-x-name='%s'/>\n",
+                  f->left, f->top, f->width, f->height, f->x.is_log, f->y.is_log, f->x.label,
+                  f->y.label, f->x.from, f->x.to, f->y.from, f->y.to, f->x.divisor, f->y.divisor,
+                  f->plot->x_name);
 }
 
 void ct_plot_draw(const ct_plot *plot, ct_text *out) {

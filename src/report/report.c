@@ -18,9 +18,9 @@ static ct_status load(const ct_name_list *paths, ct_report *out) {
     CT_TRY(ct_make(&out->runs, (size_t)paths->n, "the runs"));
     for (int k = 0; k < paths->n; k++) {
         ct_record *run = &out->runs[out->n_runs];
-        CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, run));
+        CT_TRY(ct_record_load(paths->name[k], CT_READ_ALL, run));
         if (is_known(out, run))
-            ct_record_free(run);
+            ct_record_unload(run);
         else
             out->n_runs++;
     }
@@ -50,7 +50,7 @@ ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) 
 }
 
 void ct_report_free(ct_report *r) {
-    for (int k = 0; k < r->n_runs && !r->is_lent; k++) ct_record_free(&r->runs[k]);
+    for (int k = 0; k < r->n_runs && !r->is_lent; k++) ct_record_unload(&r->runs[k]);
     for (int k = 0; k < r->n_groups; k++) {
         ct_free(r->groups[k].label);
         ct_free(r->groups[k].name);

@@ -93,9 +93,9 @@ void ct_report_policy(const char *script, const char *more, ct_text *out);
 typedef struct ct_figure {
     char id[64];
     char title[160];
-    char *caption; /* a sentence or two; plain text */
-    bool is_wide;  /* wants the width of the page */
-    int facet;     /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
+    ct_text caption; /* a sentence or two; plain text */
+    bool is_wide;    /* wants the width of the page */
+    int facet;       /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
     ct_text svg;
 } ct_figure;
 

@@ -37,12 +37,13 @@ ct_status ct_run_init_params(ct_run *run) {
     CT_TRY(ct_make(&running, run->graph.n_buffer_values, "the start values"));
     if (run->config.init[0] != '\0') return load_agents(run, run->config.init, row, running);
     ct_init_buffers(&run->graph, running);
+    const float *given = run->external != NULL ? run->external->start : NULL;
     for (int i = 0; i < run->agents.n; i++) {
         /* all agents of a world start from the same values */
         int at = run->agents.first + i;
         if (i == 0 || at % run->agents.n_agents == 0)
             ct_init_params(&run->graph, run->seeds[at / run->agents.n_agents], row);
-        CT_TRY(put_row(run, i, row, running));
+        CT_TRY(put_row(run, i, given != NULL ? given : row, running));
     }
     return CT_OK;
 }
@@ -53,7 +54,8 @@ static ct_status note_facts(const ct_run *run, ct_fact_notes *out) {
     CT_SCOPED_BLOCK(const char *) names = NULL;
     CT_TRY(ct_make(&names, (size_t)d->n_classes, "the names of classes"));
     for (int c = 0; c < d->n_classes; c++) names[c] = ct_dataset_class_name(d, c);
-    ct_model_facts facts = {.network = run->config.model,
+    ct_model_facts facts = {.network =
+                                run->external != NULL ? CT_NETWORK_EXTERNAL : run->config.model,
                             .norm = run->config.norm,
                             .channels = d->train.channels,
                             .height = d->train.height,
@@ -101,6 +103,10 @@ static ct_status save(const ct_run *run, const ct_bank *x, const ct_bank *runnin
 
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
     return save(run, &run->consensus, &run->consensus_running, world, 1, false, path);
+}
+
+ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path) {
+    return save(run, &run->agents.x, &run->agents.running, own_row, 1, false, path);
 }
 
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path) {

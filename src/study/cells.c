@@ -73,7 +73,7 @@ static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
 /* A list of one seed is that seed. */
 static ct_status simplify_seeds(ct_config *config) {
     if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
-    CT_TRY(ct_config_set(config, "seed", config->seeds));
+    CT_TRY(ct_config_put(config, "seed", config->seeds));
     ct_config_unset(config, CT_OPT_seeds);
     return CT_OK;
 }
@@ -137,7 +137,7 @@ static ct_status fail_about(const ct_study *study, const ct_cell *cell, const so
 static ct_status apply_one(const ct_study *study, const ct_setting *s, ct_cell *cell) {
     char value[CT_CONFIG_TEXT];
     CT_TRY(entry_of(study, s, cell->column, value));
-    return ct_config_set(&cell->config, s->name, value);
+    return ct_config_put(&cell->config, s->name, value);
 }
 
 /* The settings of a section. */
@@ -200,8 +200,8 @@ static ct_status resolve(const ct_study *study, ct_cell *cell, const sources *fr
     int64_t n = r->quick_epochs > 0 ? r->quick_epochs : all / QUICK_PART;
     if (!r->is_quick || n >= all) return CT_OK;
     snprintf(text, sizeof text, "%lld", (long long)(n > 1 ? n : 1));
-    CT_TRY(ct_config_set(&cell->config, "epochs", text));
-    return ct_config_set(&cell->resolved, "epochs", text);
+    CT_TRY(ct_config_put(&cell->config, "epochs", text));
+    return ct_config_put(&cell->resolved, "epochs", text);
 }
 
 static ct_status configure(const ct_study *study, const ct_config *given, ct_cell *cell) {

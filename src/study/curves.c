@@ -28,8 +28,8 @@ static ct_status add_epoch(const reader *r, const ct_record_row *row) {
 }
 
 static ct_status read_seed(void *context, const char *dir) {
-    CT_SCOPED(ct_record) run = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_METRICS, &run));
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_METRICS, &run));
     for (int e = 0; e < run.n_epochs; e++) CT_TRY(add_epoch(context, &run.epochs[e]));
     return CT_OK;
 }

@@ -68,7 +68,7 @@ static ct_status check_begun(const ct_cell *cell) {
     CT_SCOPED_HANDLE(ct_json) options = NULL;
     ct_config saved;
     ct_config_init(&saved);
-    CT_TRY(ct_config_read(&saved, ct_record_path(cell->config.out, CT_FILE_CONFIG).text));
+    CT_TRY(ct_config_load(&saved, ct_record_path(cell->config.out, CT_FILE_CONFIG).text));
     CT_TRY(ct_config_to_json(&saved, &options));
     return check_run(cell, options, NULL);
 }

@@ -90,7 +90,7 @@ static ct_status look(launch *l, bool *is_one) {
     ct_path path = ct_record_path(l->dir, CT_FILE_CONFIG);
     ct_config_init(&l->config);
     ct_status status =
-        ct_file_exists(path.text) ? CT_CATCH(NULL, ct_config_read(&l->config, path.text)) : CT_IO;
+        ct_file_exists(path.text) ? CT_CATCH(NULL, ct_config_load(&l->config, path.text)) : CT_IO;
     if (status == CT_NOMEM) return ct_no_memory(path.text);
     *is_one = status == CT_OK && l->config.lambdas[0] != '\0';
     l->n = l->n_finished = l->n_waiting = 0;

@@ -65,12 +65,13 @@ static int compare_arrows(const void *x, const void *y) {
 
 /* ---- phases ---- */
 
-void ct_phase_free(ct_phase *phase) {
+static void ct_phase_free(ct_phase *phase) {
     ct_topology_free(&phase->sources);
     ct_sparse_free(&phase->w);
 }
 
-ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out) {
+/* Room for n rows and n_arrows arrows. */
+static ct_status phase_alloc(int n, int n_arrows, ct_phase *out) {
     CT_SCOPED(ct_phase) phase = {0};
     CT_TRY(ct_topology_alloc(n, n_arrows, &phase.sources));
     CT_TRY(ct_sparse_create(n, n, n + n_arrows, &phase.w));
@@ -107,7 +108,7 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
     size_t first = 0;
     CT_SCOPED_BLOCK(double) given = NULL;
     CT_TRY(ct_make(&given, (size_t)n_agents, "a step of a schedule"));
-    CT_TRY(ct_phase_alloc(n, (int)n_arrows * n_seeds, out));
+    CT_TRY(phase_alloc(n, (int)n_arrows * n_seeds, out));
     for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
     for (int row = 0; row < n; row++) {
         int i = row % n_agents;
@@ -200,7 +201,7 @@ static ct_status build(ct_schedule *s, const entry *found, const char *argument,
     CT_TRY(ct_make(&s->phases, (size_t)(s->period > 0 ? s->period : 1), "a schedule's steps"));
     if (s->period == 0) {
         s->is_balanced = true;
-        CT_TRY(ct_phase_alloc(s->n, s->n, &s->phases[0]));
+        CT_TRY(phase_alloc(s->n, s->n, &s->phases[0]));
     } else {
         CT_TRY(create_phases(s, arrows));
     }

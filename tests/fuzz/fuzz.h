@@ -71,21 +71,28 @@ static inline bool fuzz_next_part(const uint8_t *data, size_t n, size_t *at, cha
     memcpy(name, line, (size_t)(stop - line));
     name[stop - line] = '\0';
     *begin = (size_t)(stop - data) + 1;
-    for (*end = *begin; *end < n; ++*end)
-        if (n - *end > 4 && data[*end] == '\n' && memcmp(data + *end + 1, mark, 4) == 0) break;
+    do { /* this line's end, until a mark stands behind it */
+        stop = memchr(stop + 1, '\n', n - (size_t)(stop + 1 - data));
+    } while (stop != NULL && (data + n - stop <= 4 || memcmp(stop + 1, mark, 4) != 0));
+    *end = stop != NULL ? (size_t)(stop - data) : n;
     *at = *end < n ? *end + 1 : n;
     return true;
 }
 
-/* Writes the files of these names, and removes the others. */
+/* Writes the files of these names, at most 32 of them, and removes the others. */
 static inline void fuzz_folder(const char *const *names, int n_names, const uint8_t *data,
                                size_t n) {
     char name[64];
     size_t at = 0, begin, end;
-    for (int k = 0; k < n_names; k++) unlink(fuzz_path(names[k]));
+    uint32_t written = 0;
     while (at < n && fuzz_next_part(data, n, &at, name, &begin, &end))
-        for (int k = 0; k < n_names; k++)
-            if (strcmp(name, names[k]) == 0) fuzz_file(name, data + begin, end - begin);
+        for (int k = 0; k < n_names; k++) {
+            if (strcmp(name, names[k]) != 0) continue;
+            fuzz_file(name, data + begin, end - begin);
+            written |= UINT32_C(1) << k;
+        }
+    for (int k = 0; k < n_names; k++)
+        if ((written >> k & 1) == 0) unlink(fuzz_path(names[k]));
 }
 
 #endif

@@ -2,9 +2,11 @@
  *   CT_STARVE_AT=k      the k-th (from 1) fails; unset or 0: none
  *   CT_STARVE_ON=1      and so do all after it
  *   CT_STARVE_LIST=f    a line for each in the file f: which call stack it comes from
+ *   CT_STARVE_ORDERS=i,o  runs as often as it is told to: see starve.h
  * What counts are the program's own requests: its blocks (aligned_alloc, util/memory.c), the calls of
- * libc that take memory for it, and what the decoders of files allocate. Libraries that end the
- * process when they lack memory (MPI, glib) are left alone, and so are processes it starts. */
+ * libc that take memory for it, and what the decoders of files and downloads allocate. Libraries that
+ * end the process when they lack memory (MPI, glib, libarchive) are left alone, and so are processes
+ * it starts. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -21,7 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "starve.h"
 
 /* The next definitions, without dlsym, which itself allocates: AddressSanitizer's, or libc's. */
 #define ALLOCATOR(name, result, parameters)                                                        \
@@ -46,7 +51,7 @@ static bool fails_on, is_ready;
 static int list_fd = -1;
 
 static int find_ranges(struct dl_phdr_info *info, size_t size, void *context) {
-    static const char *const names[] = {"libz.so", "libpng16.so", "libjpeg.so", "libarchive.so"};
+    static const char *const names[] = {"libz.so", "libpng16.so", "libjpeg.so", "libcurl.so"};
     range all = {.begin = UINTPTR_MAX};
     (void)size, (void)context;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -63,9 +68,33 @@ static int find_ranges(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
+/* Starts the program once for every order, from here: what the loader does, most of a short run, is
+ * done once. Returns in those processes only. */
+static void take_orders(const char *fds) {
+    char *end;
+    int in = (int)strtol(fds, &end, 10), out = (int)strtol(end + 1, NULL, 10);
+    starve_order order;
+    while (read(in, &order, sizeof order) == (ssize_t)sizeof order) {
+        int status = -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(in);
+            close(out);
+            fails_at = order.at;
+            fails_on = order.goes_on;
+            for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+                if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0) _exit(96);
+            alarm(order.limit_s);
+            return;
+        }
+        if (waitpid(pid, &status, 0) != pid || write(out, &status, sizeof status) < 0) break;
+    }
+    _exit(0);
+}
+
 __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("CT_STARVE_AT"), *on = getenv("CT_STARVE_ON");
-    const char *path = getenv("CT_STARVE_LIST");
+    const char *path = getenv("CT_STARVE_LIST"), *orders = getenv("CT_STARVE_ORDERS");
     void *here[1];
     fails_at = at != NULL ? strtoul(at, NULL, 10) : 0;
     fails_on = on != NULL && on[0] == '1';
@@ -73,6 +102,7 @@ __attribute__((constructor)) static void begin(void) {
     unsetenv("LD_PRELOAD");
     (void)backtrace(here, 1); /* loads a library when first called */
     list_fd = path != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    if (orders != NULL) take_orders(orders);
     is_ready = true;
 }
 

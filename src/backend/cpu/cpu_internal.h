@@ -90,13 +90,6 @@ typedef struct cpu_call {
     float *dparams, *buffers;
 } cpu_call;
 
-/* Some pixels of some channels of a tensor's block. */
-typedef struct cpu_part {
-    size_t block;
-    int channel, n_channels;
-    int pixel, n_pixels;
-} cpu_part;
-
 static inline size_t cpu_tensor_floats(ct_shape s) {
     return ct_shape_size(s) * CT_LANES;
 }
@@ -169,13 +162,12 @@ void ct_cpu_pointwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_pointwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
 void ct_cpu_depthwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_depthwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
+/* norm.c */
+ct_norm_args ct_cpu_norm(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_again(const cpu_call *call, const cpu_step *step);
-/* Statistics of one group of an idle norm, all blocks. */
-void ct_cpu_norm_group(const cpu_call *call, const cpu_step *step, int group);
-/* Part of a lazy norm's output, channels `row` floats apart. */
-void ct_cpu_norm_pixels(const cpu_call *call, const cpu_step *step, const cpu_part *part,
-                        float *out, size_t row);
+/* Statistics of one group of an idle norm. */
+void ct_cpu_norm_stats(const cpu_call *call, const cpu_step *step, int group);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
 /* input.c: the pictures of a batch in lanes */
 void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float *x);

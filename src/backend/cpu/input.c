@@ -34,7 +34,7 @@ static void fetch_block(const ct_images *images, const ct_batch *batch, int firs
 
 /* Of images that are values; lanes without a sample are zeros. */
 static void load_values(const ct_host_source *source, const ct_batch *batch, int first, float *x) {
-    const size_t size = ct_image_bytes(source->images);
+    const size_t size = ct_image_values(source->images);
     for (int lane = 0; lane < CT_LANES; lane++) {
         if (first + lane < batch->n)
             ct_host_values(source, batch, first + lane, CT_LANES, x + lane);

@@ -18,7 +18,7 @@ ct_status ct_cuda_fail(cudaError_t error, const char *what) {
 }
 
 /* Bytes in use before this process had taken any. */
-static size_t used_by_others = SIZE_MAX;
+static _Atomic size_t used_by_others = SIZE_MAX;
 
 /* The device as it is, or as if there were CROSSTALK_CUDA_MEMORY MiB for this process: to see what
  * a smaller one does. */
@@ -156,6 +156,7 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
              properties.minor);
     backend->base = (ct_backend){
         .ops = &cuda_ops, .instructions = backend->generation, .n_threads = 1, .poll_every = 64};
+    cudaGetDevice(&backend->base.device);
     backend->shared_limit = properties.sharedMemPerBlockOptin;
     backend->is_hopper = properties.major == 9 && properties.minor == 0;
     backend->base.precision =
