@@ -57,7 +57,10 @@ static ct_status read_numbers(const reader *r, int n, double lowest, double high
     snprintf(wanted, sizeof wanted, "%s from %.6g to %.6g, with commas",
              n == 1 ? "a number" : "numbers", lowest, highest);
     *out = (number_list){.n = 0};
-    if (CT_CATCH(NULL, ct_split(r->value, add_number, out)) != CT_OK) return wrong(r, wanted);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_split(r->value, add_number, out));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
+    if (status != CT_OK) return wrong(r, wanted);
     bool is_right = out->n > 0 && (n == 0 || out->n == n);
     for (int k = 0; k < out->n; k++)
         is_right = is_right && out->values[k] >= lowest && out->values[k] <= highest;
