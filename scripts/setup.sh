@@ -5,6 +5,7 @@
 # CT_NO_INSTALL=1 looks and says, but installs nothing.
 set -u
 purpose=${1:-test}
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 fashion_mnist=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 case $purpose in
 build | test | demo) ;;
@@ -80,6 +81,8 @@ look() {
         have zsh || optional="$optional zsh"
         have fish || optional="$optional fish"
         have dpkg-shlibdeps && have file || optional="$optional dpkg-dev file"
+        have npm || optional="$optional npm"
+        /usr/bin/python3 -c 'import onnx' 2>/dev/null || optional="$optional python3-onnx"
     fi
 }
 
@@ -126,6 +129,14 @@ if [ -n "$required$optional" ]; then
 fi
 if [ -n "$optional" ] && [ -z "$required" ]; then
     echo "setup: note: going on without, but it would help to apt-get install$optional" >&2
+fi
+# A real runtime for the ONNX files that are exported; without it that test is skipped and counted.
+if [ "$purpose" = test ] && have npm && [ ! -d "$root/.local/node_modules/onnxruntime-web" ] &&
+    [ "${CT_NO_INSTALL:-0}" != 1 ]; then
+    echo "setup: installing onnxruntime-web" >&2
+    npm install --prefix "$root/.local" --no-audit --no-fund --no-save --silent \
+        onnxruntime-web@1.17.3 >>"$scratch/log" 2>&1 ||
+        echo "setup: note: npm cannot install onnxruntime-web; going on without" >&2
 fi
 if [ -n "$required" ]; then
     echo "setup: missing: $words; install it first (Debian, Ubuntu: apt-get install$required)" >&2

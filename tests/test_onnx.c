@@ -57,7 +57,7 @@ static void write_case(const onnx_case *c) {
     options.preprocess = c->preprocess;
     options.logits = c->logits;
     CHECK_OK(ct_model_export_onnx(m, onnx, &options));
-    CHECK_OK(ct_model_classify(m, pixels, CT_PIXELS_PLANES, N, expected));
+    CHECK_OK(ct_model_run_bytes(m, pixels, CT_PIXELS_PLANES, N, expected));
     put_input(onnx, c, pixels);
     put_raw(onnx, ".out", expected, sizeof expected);
     int dims[3] = {c->channels, c->side, c->side};

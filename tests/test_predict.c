@@ -71,7 +71,7 @@ static void pictures_get_a_class_and_a_probability(void) {
     CHECK(strstr(said.err, "15 pictures in folders named after a class") != NULL);
     REQUIRE_OK(ct_model_load("run", NULL, &m));
     REQUIRE_OK(
-        ct_model_classify_files(m, &(const char *){"pictures/val/sky/104.png"}, 1, p, NULL, NULL));
+        ct_model_run_files(m, &(const char *){"pictures/val/sky/104.png"}, 1, p, NULL, NULL));
     int best = p[1] > p[0] ? (p[2] > p[1] ? 2 : 1) : p[2] > p[0] ? 2 : 0;
     char line[128];
     snprintf(line, sizeof line, "\npictures/val/sky/104.png,%s,%.7g\n", class_names[best],

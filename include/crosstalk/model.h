@@ -17,24 +17,23 @@ CT_API ct_status ct_model_open(const char *path, const char *device, ct_model **
 CT_API void ct_model_free(ct_model **model);
 
 CT_API int ct_model_n_classes(const ct_model *model);
-/* Its number where classes have no names. Lent as long as the model lives. */
-CT_API const char *ct_model_class_name(const ct_model *model, int k);
+CT_API const char *ct_model_class_name(const ct_model *model, int k); /* "": it has none */
 CT_API void ct_model_shape(const ct_model *model, int *channels, int *height, int *width);
 /* Mean and deviation of a channel: a tensor's value is (pixel / 255 - mean) / std. */
 CT_API void ct_model_normalisation(const ct_model *model, int channel, double *mean, double *std);
-/* What else the file says of it, by key: "network", "norm", "algorithm", "loss",
- * "dataset", "data-fingerprint", "version"; NULL: it does not say. */
+/* What else the file says of it, by key: "network", "norm", "algorithm", "data-fingerprint",
+ * "version"; NULL: it does not say. */
 CT_API const char *ct_model_fact(const ct_model *model, const char *key);
 
 /* Probabilities [n][n_classes] of n pictures in memory: [n][channels][height][width] as they were
  * stored for training, 0 .. 255. */
 CT_API ct_status ct_model_predict(ct_model *model, const uint8_t *pixels, size_t n,
                                   float *probabilities, ct_error *error);
-/* The same of values 0 .. 1. */
+/* The same of tensors that are normalised already. */
 CT_API ct_status ct_model_predict_floats(ct_model *model, const float *values, size_t n,
                                          float *probabilities, ct_error *error);
 /* Of picture files (JPEG, PNG, ...), prepared as in training. readable[k] (may be NULL): false where
- * file k could not be read; its probabilities are NaN. Without `readable` such a file is CT_IO. */
+ * file k could not be read; its probabilities are NaN. Without `readable` such a file is an error. */
 CT_API ct_status ct_model_predict_files(ct_model *model, const char *const *paths, size_t n,
                                         float *probabilities, bool *readable, ct_error *error);
 

@@ -110,7 +110,7 @@ class Model:
         """Probabilities [n, n_classes].
 
         uint8 arrays    [n, channels, height, width] (or one picture) as they were for training
-        float32 arrays  the same, values 0 .. 1
+        float32 arrays  the same, normalised already (see ``normalisation``)
         paths, PIL      one or a list; prepared as in training. ``unreadable="nan"``: a file that
                         cannot be read has NaN instead of raising
         layout          NHWC arrays are copied
@@ -133,7 +133,7 @@ class Model:
         functions = {np.dtype(np.uint8): "ct_model_predict", np.dtype(np.float32): "ct_model_predict_floats"}
         if array.dtype not in functions:
             raise errors.InvalidTypeError(
-                f"inputs are {array.dtype}; uint8 pixels or float32 values 0 .. 1 are taken", about="inputs"
+                f"inputs are {array.dtype}; uint8 pixels or normalised float32 are taken", about="inputs"
             )
         batch = self._as_batch(array, layout)
         out = np.empty((len(batch), self.n_classes), np.float32)

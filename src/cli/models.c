@@ -65,7 +65,9 @@ static ct_status read_floats(const ct_own *own, const char *name, floats *out) {
     const char *text = ct_own_text(own, name);
     if (text == NULL) return CT_OK;
     int64_t n = ct_own_whole(own, "channels");
-    ct_status status = CT_CATCH(NULL, ct_split(text, add_float, out));
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_split(text, add_float, out));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
     if (status == CT_OK && out->n == n && (strcmp(name, "mean") == 0 || out->values[0] > 0))
         return CT_OK;
     return ct_refuse(name, "@%s %s: it takes a number from 0 to 1 for each of @channels", name,
@@ -93,8 +95,10 @@ ct_status ct_cli_open_model(const char *path, const ct_own *own, ct_model **out)
     ct_status status = CT_CATCH(&error, ct_model_load(path, &options, out));
     const char *dir = ct_cli_run_of(path, &room);
     /* what is missing, if nothing was named wrongly, the data may tell */
-    if (status == CT_INVAL && error.about[0] == '\0' && dir != NULL &&
-        CT_CATCH(NULL, open_with_data(path, dir, &options, out)) == CT_OK)
-        return CT_OK;
+    if (status == CT_INVAL && error.about[0] == '\0' && dir != NULL) {
+        ct_error other;
+        status = CT_CATCH(&other, open_with_data(path, dir, &options, out));
+        if (status == CT_NOMEM) return ct_fail_again(&other);
+    }
     return status == CT_OK ? CT_OK : ct_fail_again(&error);
 }

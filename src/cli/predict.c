@@ -120,7 +120,7 @@ static void add_csv(predictor *p, const char *path, const float *row) {
     ct_csv_add(&p->out, path);
     for (int k = 0; k < p->n_top; k++) {
         ct_text_add(&p->out, ",");
-        ct_csv_add(&p->out, ct_model_class_name(p->model, p->order[k]));
+        ct_csv_add(&p->out, ct_model_class(p->model, p->order[k]));
         ct_text_add(&p->out, ",%.7g", (double)row[p->order[k]]);
     }
     ct_text_add(&p->out, "\n");
@@ -128,7 +128,7 @@ static void add_csv(predictor *p, const char *path, const float *row) {
 
 static void add_json_class(predictor *p, int label, const float *row) {
     ct_text_add(&p->out, "{\"class\": ");
-    ct_json_add_string(&p->out, ct_model_class_name(p->model, label));
+    ct_json_add_string(&p->out, ct_model_class(p->model, label));
     ct_text_add(&p->out, ", \"label\": %d, \"probability\": %.7g}", label, (double)row[label]);
 }
 
@@ -166,9 +166,8 @@ static ct_status predict_slices(predictor *p, const ct_own *own, float *rows) {
     size_t n_classes = (size_t)ct_model_facts_of(p->model)->n_classes, n_all = p->pictures->n;
     for (; p->first < n_all; p->first += SLICE) {
         size_t n = n_all - p->first < SLICE ? n_all - p->first : SLICE;
-        CT_TRY(ct_model_classify_files(p->model,
-                                       (const char *const *)(p->pictures->paths + p->first), n,
-                                       rows, name_broken, p));
+        CT_TRY(ct_model_run_files(p->model, (const char *const *)(p->pictures->paths + p->first), n,
+                                  rows, name_broken, p));
         if (p->n_broken > 0 && ct_own_is_given(own, "strict"))
             return ct_fail(CT_IO, "%s (without --strict it is left out)", p->broken);
         for (size_t i = 0; i < n; i++) add_row(p, p->first + i, rows + i * n_classes);

@@ -8,7 +8,9 @@
 #include "util/memory.h"
 #include "util/version.h"
 
-#define MAX_SIDE 4096 /* as @image-size */
+/* Images are pictures, or whatever rows of numbers a program trained on. */
+#define MAX_SIDE   (1 << 24)
+#define MAX_VALUES (1 << 28)
 
 static const char *const fact_names[] = {
 #define FACT(field, name) name,
@@ -55,7 +57,10 @@ static ct_status read_numbers(const reader *r, int n, double lowest, double high
     snprintf(wanted, sizeof wanted, "%s from %.6g to %.6g, with commas",
              n == 1 ? "a number" : "numbers", lowest, highest);
     *out = (number_list){.n = 0};
-    if (CT_CATCH(NULL, ct_split(r->value, add_number, out)) != CT_OK) return wrong(r, wanted);
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_split(r->value, add_number, out));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
+    if (status != CT_OK) return wrong(r, wanted);
     bool is_right = out->n > 0 && (n == 0 || out->n == n);
     for (int k = 0; k < out->n; k++)
         is_right = is_right && out->values[k] >= lowest && out->values[k] <= highest;
@@ -75,8 +80,9 @@ static ct_status read_image(const reader *r, ct_facts *out) {
     out->channels = (int)list.values[0];
     out->height = (int)list.values[1];
     out->width = (int)list.values[2];
-    if (out->channels <= CT_MAX_CHANNELS) return CT_OK;
-    return wrong(r, "at most 16 channels, height and width");
+    double n = list.values[0] * list.values[1] * list.values[2];
+    if (out->channels <= CT_MAX_CHANNELS && n <= MAX_VALUES) return CT_OK;
+    return wrong(r, "at most 16 channels, height and width, not too large");
 }
 
 /* One value a channel; the image stands before it in the file's list and in ours. */
@@ -122,9 +128,9 @@ static ct_status read_fact(const reader *r, ct_facts *out) {
     case CT_FACT_resize: return read_whole(r, 0, CT_MAX_PACK_SIDE, &out->resize);
     case CT_FACT_classes: return read_whole(r, 1, CT_MAX_CLASSES, &out->n_classes);
     case CT_FACT_class_names: return read_names(r, out);
-    case CT_FACT_mean: return read_scale(r, out, 0, 1, out->mean);
+    case CT_FACT_mean: return read_scale(r, out, -1e9, 1e9, out->mean);
     case CT_FACT_deviation:
-        CT_TRY(read_scale(r, out, 1e-9, 1, out->deviation));
+        CT_TRY(read_scale(r, out, 1e-9, 1e9, out->deviation));
         out->has_scale = true;
         return CT_OK;
     case CT_N_FACTS: break;
@@ -259,6 +265,9 @@ ct_status ct_facts_check(const char *path, const ct_facts *facts) {
                  {facts->channels > 0, "channels"},
                  {facts->height > 0 && facts->width > 0, "image-size"},
                  {facts->has_scale, "mean, @deviation"}};
+    if (strcmp(facts->network, CT_NETWORK_EXTERNAL) == 0)
+        return ct_fail(CT_INVAL, "%s: its network is known to the program alone that trained it",
+                       path);
     for (size_t k = 0; k < sizeof needs / sizeof *needs; k++)
         if (!needs[k].is_known)
             ct_text_add(&missing, "%s@%s", missing.n > 0 ? ", " : "", needs[k].option);

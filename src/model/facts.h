@@ -7,6 +7,9 @@
 #include "util/safetensors.h"
 #include "util/text.h"
 
+/* The network of a model that is the caller's own: it can be saved, but not used here. */
+#define CT_NETWORK_EXTERNAL "external"
+
 typedef enum ct_fact_id {
 #define FACT(field, name) CT_FACT_##field,
 #include "model/fact_list.h"

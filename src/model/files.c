@@ -105,8 +105,8 @@ static ct_status predict_pieces(piece *p, const char *const *paths, size_t n, fl
     return CT_OK;
 }
 
-ct_status ct_model_classify_files(ct_model *m, const char *const *paths, size_t n,
-                                  float *probabilities, ct_unreadable *unreadable, void *context) {
+ct_status ct_model_run_files(ct_model *m, const char *const *paths, size_t n, float *probabilities,
+                             ct_unreadable *unreadable, void *context) {
     CT_SCOPED_BLOCK(uint8_t) colours = NULL;
     CT_SCOPED_BLOCK(char *) reasons = NULL;
     if (n == 0) return CT_OK;

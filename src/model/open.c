@@ -167,8 +167,8 @@ ct_status ct_model_load(const char *path, const ct_model_options *given, ct_mode
 }
 
 void ct_model_free(ct_model **model) {
+    if (model == NULL || *model == NULL) return;
     ct_model *m = *model;
-    if (m == NULL) return;
     ct_engine_close(m);
     ct_free(m->numbers);
     ct_free(m->running);
@@ -184,13 +184,13 @@ const ct_model_facts *ct_model_facts_of(const ct_model *model) {
     return &model->view;
 }
 
-const char *ct_model_class_name(const ct_model *m, int label) {
+const char *ct_model_class(const ct_model *m, int label) {
     if (label < 0 || label >= m->facts.n_classes) return "";
     return m->facts.class_names != NULL ? m->facts.class_names[label] : m->numbers[label];
 }
 
 int ct_model_find_class(const ct_model *m, const char *name) {
     for (int c = 0; c < m->facts.n_classes; c++)
-        if (strcmp(ct_model_class_name(m, c), name) == 0) return c;
+        if (strcmp(ct_model_class(m, c), name) == 0) return c;
     return -1;
 }

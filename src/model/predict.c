@@ -63,7 +63,12 @@ static ct_status open_images(ct_model *m, size_t n, bool as_floats) {
     CT_TRY(ct_make(&e->index, n, what));
     for (size_t i = 0; i < n; i++) e->index[i] = (uint32_t)i;
     for (size_t b = 0; b < n_batches; b++) e->jobs[b] = (ct_job){.batch = (int)b, .out = (int)b};
-    return ct_source_create(e->backend, &e->images, f->mean, f->deviation, &e->source);
+    /* floats are normalised already */
+    static const float none[CT_MAX_CHANNELS];
+    float one[CT_MAX_CHANNELS];
+    for (int c = 0; c < CT_MAX_CHANNELS; c++) one[c] = 1;
+    return ct_source_create(e->backend, &e->images, as_floats ? none : f->mean,
+                            as_floats ? one : f->deviation, &e->source);
 }
 
 ct_status ct_engine_open(ct_model *m, size_t n, bool as_floats) {
@@ -100,9 +105,8 @@ void ct_engine_close(ct_model *m) {
 }
 
 static void softmax(const float *logits, int n_classes, float *out) {
-    float most = logits[0]; /* as a double, gcc 12 for ARM cannot compile its loop */
-    for (int c = 1; c < n_classes; c++) most = fmaxf(most, logits[c]);
-    double largest = (double)most, sum = 0;
+    double largest = (double)logits[0], sum = 0;
+    for (int c = 1; c < n_classes; c++) largest = fmax(largest, (double)logits[c]);
     for (int c = 0; c < n_classes; c++) sum += exp((double)logits[c] - largest);
     for (int c = 0; c < n_classes; c++) out[c] = (float)(exp((double)logits[c] - largest) / sum);
 }
@@ -188,12 +192,12 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
     return CT_OK;
 }
 
-ct_status ct_model_classify(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
-                            float *probabilities) {
+ct_status ct_model_run_bytes(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
+                             float *probabilities) {
     return predict(m, images, sizeof *images, order, n, probabilities);
 }
 
-ct_status ct_model_classify_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
-                                   float *probabilities) {
+ct_status ct_model_run_floats(ct_model *m, const float *images, ct_pixels order, size_t n,
+                              float *probabilities) {
     return predict(m, (const uint8_t *)images, sizeof *images, order, n, probabilities);
 }
