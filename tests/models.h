@@ -73,7 +73,7 @@ static inline ct_status model_open_on(const char *path, const char *device, int 
     ct_model_options options = CT_MODEL_OPTIONS;
     options.device = device;
     options.n_threads = n_threads;
-    return ct_model_open(path, &options, out);
+    return ct_model_load(path, &options, out);
 }
 
 static inline void random_pixels(uint8_t *pixels, size_t n, unsigned seed) {

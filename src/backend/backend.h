@@ -205,8 +205,9 @@ struct ct_plan {
 };
 
 typedef struct ct_backend_options {
-    int n_threads;   /* 0 = as many as the process may use */
-    bool exact_conv; /* direct convolutions instead of Winograd's */
+    int n_threads;     /* 0 = as many as the process may use */
+    bool exact_conv;   /* direct convolutions instead of Winograd's */
+    bool only_forward; /* there will be no ct_gradient: cpu keeps no room for what it needs */
     ct_precision precision;
     const char *instructions; /* of cpu, if the processor has them: NULL or "" = its best */
 } ct_backend_options;

@@ -71,12 +71,14 @@ typedef struct ct_dataset_options {
     bool coarse_labels;   /* cifar100: the 20 coarse classes */
     double test_fraction; /* of sets without a test part: this share of every class is held out */
     int image_size;       /* pixels a side of pictures; 0 = the set's own */
-    bool augment;         /* pictures are cut out at random in training */
-    bool strict;          /* a picture that cannot be read is an error, not left out */
-    bool list_all;        /* name every picture that cannot be read, not only the first ones */
-    int n_workers;        /* threads that decode; 0 = one per processor */
-    size_t memory_bytes;  /* pictures that need more are streamed; 0 = 1 GiB */
-    const char *cache;    /* directory for decoded pictures; NULL: none */
+    int resize;          /* the pictures' shorter side before they are cut out; 0 = the set's own */
+    bool only_test;      /* of folders of pictures: no training part, which need not be there */
+    bool augment;        /* pictures are cut out at random in training */
+    bool strict;         /* a picture that cannot be read is an error, not left out */
+    bool list_all;       /* name every picture that cannot be read, not only the first ones */
+    int n_workers;       /* threads that decode; 0 = one per processor */
+    size_t memory_bytes; /* pictures that need more are streamed; 0 = 1 GiB */
+    const char *cache;   /* directory for decoded pictures; NULL: none */
 } ct_dataset_options;
 
 /* Lying in `options->dir`, as far as names and the first bytes tell; CT_IO if nothing known does.

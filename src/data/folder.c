@@ -43,6 +43,24 @@ static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, 
     return ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
 }
 
+/* The part to test on alone: val/ or test/; without these all that is there, or what training holds
+ * out of it. */
+static ct_status list_test(const char *dir, const ct_dataset_options *options, ct_listing *test) {
+    CT_SCOPED(ct_listing) train = {0};
+    if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
+    const char *name = test_name(dir);
+    bool has_train = ct_data_has(dir, "train");
+    bool is_part =
+        name != NULL && (has_train || ct_listing_looks_right(ct_path_in(dir, name).text));
+    if (is_part || (!has_train && options->test_fraction == 0)) {
+        CT_TRY(list_part(dir, is_part ? name : ".", NULL, test));
+    } else {
+        CT_TRY(list_part(dir, has_train ? "train" : ".", NULL, &train));
+        CT_TRY(hold_out(options, &train, test));
+    }
+    return ct_listing_shorten(test, options->n_test);
+}
+
 static ct_status list_parts(const char *dir, const ct_dataset_options *options, ct_listing *train,
                             ct_listing *test) {
     if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
@@ -140,6 +158,19 @@ static ct_status keep_content(const ct_listing *train, const ct_listing *test, i
     return CT_OK;
 }
 
+/* No training part: classes are those of the pictures, and nothing is measured. */
+static ct_status open_test(const char *dir, const ct_dataset_options *options,
+                           const ct_pictures_spec *spec, ct_dataset *out) {
+    CT_SCOPED(ct_listing) test = {0};
+    CT_TRY(list_test(dir, options, &test));
+    CT_TRY(ct_listing_content(&test, options->n_workers, &out->content));
+    out->n_classes = test.n_classes;
+    out->class_names = ct_take(&test.class_names);
+    CT_TRY(open_part(spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
+    out->train = (ct_images){.channels = 3, .height = spec->size, .width = spec->size};
+    return CT_OK;
+}
+
 static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
                              ct_dataset *out) {
     const char *dir;
@@ -149,15 +180,20 @@ static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *
                        "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
                        &dir));
     int size = options->image_size > 0 ? options->image_size : kind->size;
-    ct_pictures_spec spec = ct_pictures_spec_for(options, (int)(kind->margin * size + 0.5), size);
+    int side = options->resize > 0 ? options->resize : (int)(kind->margin * size + 0.5);
+    ct_pictures_spec spec = ct_pictures_spec_for(options, side, size);
     spec.cache = options->cache;
+    out->resize = spec.side;
+    snprintf(out->source, sizeof out->source, "%s", dir);
+    if (options->only_test) {
+        spec.random = false;
+        return open_test(dir, options, &spec, out);
+    }
     CT_TRY(list_parts(dir, options, &train, &test));
     uint64_t hash = ct_listing_hash(&train);
     CT_TRY(keep_content(&train, &test, options->n_workers, &out->content));
     out->n_classes = train.n_classes;
     out->class_names = ct_take(&train.class_names);
-    out->resize = spec.side;
-    snprintf(out->source, sizeof out->source, "%s", dir);
     CT_TRY(open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out));
     spec.random = false;
     CT_TRY(open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out));

@@ -8,7 +8,9 @@
 #include "util/memory.h"
 #include "util/version.h"
 
-#define MAX_SIDE 4096 /* as @image-size */
+/* Images are pictures, or whatever rows of numbers a program trained on. */
+#define MAX_SIDE   (1 << 24)
+#define MAX_VALUES (1 << 28)
 
 static const char *const fact_names[] = {
 #define FACT(field, name) name,
@@ -75,8 +77,9 @@ static ct_status read_image(const reader *r, ct_facts *out) {
     out->channels = (int)list.values[0];
     out->height = (int)list.values[1];
     out->width = (int)list.values[2];
-    if (out->channels <= CT_MAX_CHANNELS) return CT_OK;
-    return wrong(r, "at most 16 channels, height and width");
+    double n = list.values[0] * list.values[1] * list.values[2];
+    if (out->channels <= CT_MAX_CHANNELS && n <= MAX_VALUES) return CT_OK;
+    return wrong(r, "at most 16 channels, height and width, not too large");
 }
 
 /* One value a channel; the image stands before it in the file's list and in ours. */
@@ -122,9 +125,9 @@ static ct_status read_fact(const reader *r, ct_facts *out) {
     case CT_FACT_resize: return read_whole(r, 0, CT_MAX_PACK_SIDE, &out->resize);
     case CT_FACT_classes: return read_whole(r, 1, CT_MAX_CLASSES, &out->n_classes);
     case CT_FACT_class_names: return read_names(r, out);
-    case CT_FACT_mean: return read_scale(r, out, 0, 1, out->mean);
+    case CT_FACT_mean: return read_scale(r, out, -1e9, 1e9, out->mean);
     case CT_FACT_deviation:
-        CT_TRY(read_scale(r, out, 1e-9, 1, out->deviation));
+        CT_TRY(read_scale(r, out, 1e-9, 1e9, out->deviation));
         out->has_scale = true;
         return CT_OK;
     case CT_N_FACTS: break;
@@ -181,7 +184,7 @@ void ct_facts_free(ct_facts *facts) {
 
 static ct_status contradicts(const char *path, const char *option, const char *theirs,
                              const char *ours) {
-    return ct_refuse(option, "@%s %s: %s says %s", option, theirs, path, ours);
+    return ct_fail_about(CT_DIFFERS, option, "@%s %s: %s says %s", option, theirs, path, ours);
 }
 
 static ct_status complete_word(const char *path, const char *option, const char *known, char *word,
@@ -218,7 +221,8 @@ static ct_status complete_scale(const char *path, ct_facts *facts, const ct_mode
         bool same = is_same_scale(facts->mean, known->mean, facts->channels) &&
                     is_same_scale(facts->deviation, known->deviation, facts->channels);
         return same ? CT_OK
-                    : ct_refuse("mean", "@mean and @deviation are others than those in %s", path);
+                    : ct_fail_about(CT_DIFFERS, "mean",
+                                    "@mean and @deviation are others than those in %s", path);
     }
     memcpy(facts->mean, known->mean, n);
     memcpy(facts->deviation, known->deviation, n);
@@ -258,6 +262,9 @@ ct_status ct_facts_check(const char *path, const ct_facts *facts) {
                  {facts->channels > 0, "channels"},
                  {facts->height > 0 && facts->width > 0, "image-size"},
                  {facts->has_scale, "mean, @deviation"}};
+    if (strcmp(facts->network, CT_NETWORK_EXTERNAL) == 0)
+        return ct_fail(CT_INVAL, "%s: its network is known to the program alone that trained it",
+                       path);
     for (size_t k = 0; k < sizeof needs / sizeof *needs; k++)
         if (!needs[k].is_known)
             ct_text_add(&missing, "%s@%s", missing.n > 0 ? ", " : "", needs[k].option);

@@ -7,6 +7,9 @@
 #include "util/safetensors.h"
 #include "util/text.h"
 
+/* The network of a model that is the caller's own: it can be saved, but not used here. */
+#define CT_NETWORK_EXTERNAL "external"
+
 typedef enum ct_fact_id {
 #define FACT(field, name) CT_FACT_##field,
 #include "model/fact_list.h"
@@ -32,7 +35,7 @@ void ct_facts_free(ct_facts *facts);
 ct_status ct_facts_name_classes(ct_facts *facts, char *taken_names, int n);
 
 /* What is not known in *facts and is in `known` is taken over; what is known in both must be the
- * same (CT_INVAL). `known` may be NULL. */
+ * same (CT_DIFFERS). `known` may be NULL. */
 ct_status ct_facts_complete(const char *path, ct_facts *facts, const ct_model_facts *known);
 /* CT_INVAL unless all that a model needs is known: what is missing, and which option says it. */
 ct_status ct_facts_check(const char *path, const ct_facts *facts);

@@ -53,12 +53,12 @@ static void decode_task(void *context, int i, int worker) {
     if (status != CT_OK) atomic_store(&p->status, (int)status);
 }
 
-static ct_status open_decoders(ct_model *m) {
+ct_status ct_engine_open_decoders(ct_model *m) {
     static const char what[] = "decoders of pictures";
     ct_model_engine *e = &m->engine;
     if (e->pool != NULL) return CT_OK;
     CT_SCOPED_HANDLE(ct_pool) pool = NULL;
-    CT_TRY(ct_pool_create(m->n_threads, &pool));
+    CT_TRY(ct_pool_create(m->compute.n_threads, &pool));
     size_t n = (size_t)ct_pool_size(pool);
     CT_TRY(ct_make(&e->decoders, n, what));
     CT_TRY(ct_make(&e->cutters, n, what));
@@ -105,14 +105,14 @@ static ct_status predict_pieces(piece *p, const char *const *paths, size_t n, fl
     return CT_OK;
 }
 
-ct_status ct_model_predict_files(ct_model *m, const char *const *paths, size_t n,
-                                 float *probabilities, ct_unreadable *unreadable, void *context) {
+ct_status ct_model_run_files(ct_model *m, const char *const *paths, size_t n, float *probabilities,
+                             ct_unreadable *unreadable, void *context) {
     CT_SCOPED_BLOCK(uint8_t) colours = NULL;
     CT_SCOPED_BLOCK(char *) reasons = NULL;
     if (n == 0) return CT_OK;
     CT_TRY(check_shape(m));
     CT_TRY(ct_engine_open(m, n, false));
-    CT_TRY(open_decoders(m));
+    CT_TRY(ct_engine_open_decoders(m));
     size_t plane = (size_t)m->facts.height * (size_t)m->facts.width;
     CT_TRY(ct_make(&colours, (size_t)ct_pool_size(m->engine.pool) * 3 * plane, "the pictures"));
     CT_TRY(ct_make(&reasons, m->engine.images.n, "the pictures"));

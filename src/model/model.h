@@ -1,10 +1,12 @@
 /* A trained model that can be used: what a run has left (weights), and all that it takes to use
  * them (network, norm, size and normalisation of its images, names of the classes).
  *
+ * include/crosstalk/model.h has the same for other programs; here are options and facts besides.
+ *
  *     ct_model *model = NULL;
- *     CT_TRY(ct_model_open("runs/ccl", NULL, &model));
+ *     CT_TRY(ct_model_load("runs/ccl", NULL, &model));
  *     const ct_model_facts *facts = ct_model_facts_of(model);
- *     ... ct_model_predict(model, pixels, CT_PIXELS_INTERLEAVED, n, probabilities) ...
+ *     ... ct_model_run_bytes(model, pixels, CT_PIXELS_INTERLEAVED, n, probabilities) ...
  *     ct_model_free(&model);
  *
  * A handle is for one thread at a time; two threads take two handles. The same images give the same
@@ -16,9 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util/status.h"
-
-typedef struct ct_model ct_model;
+#include <crosstalk/model.h> /* ct_model and ct_model_free, the calls of programs */
 
 /* What a model says about itself. Texts that are not known are "". What is here stays as it is:
  * later versions only add members at the end. */
@@ -49,6 +49,9 @@ typedef struct ct_model_options {
     /* Of files that do not say (older versions', other programs'): facts to go by, in which zero and
      * NULL are unknown. What the file says and this contradicts is refused. NULL: none. */
     const ct_model_facts *known;
+    const char
+        *precision;  /* fp32 (also NULL), tf32, bf16 (of cuda alone), auto: the device's usual */
+    bool exact_conv; /* direct convolutions instead of Winograd's */
 } ct_model_options;
 #define CT_MODEL_OPTIONS ((ct_model_options){.size = sizeof(ct_model_options), .agent = -1})
 
@@ -56,15 +59,12 @@ typedef struct ct_model_options {
  * agent's). options may be NULL. A file that does not describe itself is completed by the options and
  * by the run directory that it lies in.
  * CT_IO: it cannot be read, or is no model. CT_INVAL: something is not known, and which option says
- * it. *out is written on success alone. */
-ct_status ct_model_open(const char *path, const ct_model_options *options, ct_model **out);
-/* Accepts NULL inside, and leaves it there. */
-void ct_model_free(ct_model **model);
-
+ * it. CT_DIFFERS: the options contradict the file. *out is written on success alone. */
+ct_status ct_model_load(const char *path, const ct_model_options *options, ct_model **out);
 /* Lent, as long as the model lives. */
 const ct_model_facts *ct_model_facts_of(const ct_model *model);
 /* The name of a class, or its number where classes have no names. Lent likewise. */
-const char *ct_model_class_name(const ct_model *model, int label);
+const char *ct_model_class(const ct_model *model, int label);
 /* The class of this name; -1: there is none. */
 int ct_model_find_class(const ct_model *model, const char *name);
 
@@ -76,19 +76,19 @@ typedef enum ct_pixels {
 
 /* images [n] of the model's channels, height and width, one after the other, 0 .. 255;
  * probabilities [n][n_classes]. The hooks' `progress` counts images; if it stops: CT_STOPPED. */
-ct_status ct_model_predict(ct_model *model, const uint8_t *images, ct_pixels order, size_t n,
-                           float *probabilities);
-/* The same of values 0 .. 1. */
-ct_status ct_model_predict_floats(ct_model *model, const float *images, ct_pixels order, size_t n,
-                                  float *probabilities);
+ct_status ct_model_run_bytes(ct_model *model, const uint8_t *images, ct_pixels order, size_t n,
+                             float *probabilities);
+/* The same of tensors that are normalised already: (v - mean) / deviation. */
+ct_status ct_model_run_floats(ct_model *model, const float *images, ct_pixels order, size_t n,
+                              float *probabilities);
 
 /* A picture that cannot be read, and why in a few words. */
 typedef void ct_unreadable(void *context, size_t picture, const char *reason);
 /* The same of picture files (JPEG, PNG): resized, cut and normalised as those were that the model
  * was tested on. The row of one that cannot be read is NaN, and `unreadable` (may be NULL) hears of
  * it: in order, on the caller's thread. */
-ct_status ct_model_predict_files(ct_model *model, const char *const *paths, size_t n,
-                                 float *probabilities, ct_unreadable *unreadable, void *context);
+ct_status ct_model_run_files(ct_model *model, const char *const *paths, size_t n,
+                             float *probabilities, ct_unreadable *unreadable, void *context);
 
 /* What is written into an ONNX file. Begin with CT_ONNX_OPTIONS. */
 typedef struct ct_onnx_options {

@@ -14,7 +14,8 @@ typedef struct ct_model_engine {
     ct_bank params, running;
     ct_images images; /* room for a piece of what is to be predicted */
     ct_source *source;
-    float *logits; /* [images.n rounded up to whole batches][n_classes] */
+    float *logits;    /* [images.n rounded up to whole batches][n_classes] */
+    ct_score *scores; /* [batches] */
     ct_batch *batches;
     ct_job *jobs;
     uint32_t *index; /* [images.n] 0, 1, 2, ... */
@@ -32,7 +33,7 @@ struct ct_model {
     float *row;     /* [graph.n_weights] */
     float *running; /* [graph.n_buffer_values] */
     char device[16];
-    int n_threads;
+    ct_backend_options compute;
     char (*numbers)[12]; /* [n_classes] what classes without names are called */
     ct_model_engine engine;
 };
@@ -44,6 +45,10 @@ ct_status ct_model_create(const char *path, ct_facts *facts, const ct_tensors *t
 /* Room for n images (fewer where there is not so much use), and all that computes. */
 ct_status ct_engine_open(ct_model *model, size_t n, bool as_floats);
 void ct_engine_close(ct_model *model);
+/* A pool with a decoder and a cutter for each worker. */
+ct_status ct_engine_open_decoders(ct_model *model);
+/* Adds the scores of the first n images that lie in the engine's, with their labels. */
+ct_status ct_engine_score(ct_model *model, size_t n, ct_score *sum);
 /* Probabilities of the first n images that lie in the engine's, [n][n_classes]. */
 ct_status ct_engine_run(ct_model *model, size_t n, float *probabilities);
 /* So many of all are done: the hooks hear of it. CT_STOPPED if they say so. */

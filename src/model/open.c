@@ -31,12 +31,7 @@ static ct_status find_file(const char *path, int agent, ct_path *file, ct_path *
                                   : "it is no run, or is not finished, or has a run for each seed");
     }
     *file = ct_path_in("", path);
-    *dir = *file;
-    char *slash = strrchr(dir->text, '/');
-    if (slash == NULL)
-        *dir = ct_path_in("", ".");
-    else
-        slash[slash == dir->text] = '\0';
+    *dir = ct_path_dir(path);
     return CT_OK;
 }
 
@@ -141,13 +136,24 @@ static ct_status choose_agent(const char *path, const ct_tensors *tensors, int a
     return CT_OK;
 }
 
-ct_status ct_model_open(const char *path, const ct_model_options *given, ct_model **out) {
+/* Where and how it computes: in fp32 unless told otherwise, so that devices differ little. */
+static ct_status set_device(ct_model *m, const ct_model_options *options) {
+    const char *device = options->device != NULL ? options->device : "auto";
+    const char *precision = options->precision != NULL ? options->precision : "fp32";
+    snprintf(m->device, sizeof m->device, "%s", device);
+    m->compute.only_forward = true;
+    m->compute.n_threads = options->n_threads;
+    m->compute.exact_conv = options->exact_conv;
+    return ct_precision_parse(precision, &m->compute.precision);
+}
+
+ct_status ct_model_load(const char *path, const ct_model_options *given, ct_model **out) {
     CT_SCOPED(ct_tensors) tensors = {0};
     CT_SCOPED(ct_facts) facts = {0};
+    CT_SCOPED_HANDLE(ct_model) model = NULL;
     ct_model_options options = options_of(given);
     ct_path file, dir;
     ct_weights_prefix prefix;
-    ct_model *model = NULL;
     CT_TRY(find_file(path, options.agent, &file, &dir));
     CT_TRY(ct_tensors_read(file.text, &tensors));
     CT_TRY(choose_agent(file.text, &tensors, options.agent, &prefix));
@@ -155,16 +161,14 @@ ct_status ct_model_open(const char *path, const ct_model_options *given, ct_mode
     CT_TRY(ask_run(dir.text, &facts));
     CT_TRY(ct_facts_complete(file.text, &facts, options.known));
     CT_TRY(ct_model_create(file.text, &facts, &tensors, prefix.text, &model));
-    snprintf(model->device, sizeof model->device, "%s",
-             options.device != NULL ? options.device : "auto");
-    model->n_threads = options.n_threads;
-    *out = model;
+    CT_TRY(set_device(model, &options));
+    ct_move(out, &model);
     return CT_OK;
 }
 
 void ct_model_free(ct_model **model) {
+    if (model == NULL || *model == NULL) return;
     ct_model *m = *model;
-    if (m == NULL) return;
     ct_engine_close(m);
     ct_free(m->numbers);
     ct_free(m->running);
@@ -180,13 +184,13 @@ const ct_model_facts *ct_model_facts_of(const ct_model *model) {
     return &model->view;
 }
 
-const char *ct_model_class_name(const ct_model *m, int label) {
+const char *ct_model_class(const ct_model *m, int label) {
     if (label < 0 || label >= m->facts.n_classes) return "";
     return m->facts.class_names != NULL ? m->facts.class_names[label] : m->numbers[label];
 }
 
 int ct_model_find_class(const ct_model *m, const char *name) {
     for (int c = 0; c < m->facts.n_classes; c++)
-        if (strcmp(ct_model_class_name(m, c), name) == 0) return c;
+        if (strcmp(ct_model_class(m, c), name) == 0) return c;
     return -1;
 }

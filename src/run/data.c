@@ -74,16 +74,28 @@ static ct_status lend_data(const ct_config *c, const ct_inputs *inputs, ct_datas
     return CT_OK;
 }
 
+/* As the options say, in a rank's directory. */
+static ct_status open_data_of(const ct_config *c, int rank, ct_dataset_options *options,
+                              ct_dataset *out) {
+    CT_SCOPED(ct_text) dir = {0};
+    CT_TRY(name_dir(c->data_dir, rank, &dir));
+    if (options->dir != NULL) options->dir = dir.chars;
+    return ct_run_open_data_as(c, options, out);
+}
+
 ct_status ct_run_open_data(const ct_config *c, int rank, ct_dataset *out) {
     const ct_inputs *inputs = ct_config_inputs(c);
     if (inputs->data != NULL) return lend_data(c, inputs, out);
     ct_dataset_options options = ct_run_data_options(c);
-    ct_text dir = {0};
-    ct_status status = name_dir(c->data_dir, rank, &dir);
-    if (options.dir != NULL) options.dir = dir.chars;
-    if (status == CT_OK) status = ct_run_open_data_as(c, &options, out);
-    ct_text_free(&dir);
-    return status;
+    return open_data_of(c, rank, &options, out);
+}
+
+ct_status ct_run_open_test(const ct_config *c, int image_size, int resize, ct_dataset *out) {
+    ct_dataset_options options = ct_run_data_options(c);
+    options.image_size = image_size;
+    options.resize = resize;
+    options.only_test = true;
+    return open_data_of(c, 0, &options, out);
 }
 
 static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, ct_span agents,

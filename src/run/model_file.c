@@ -54,7 +54,8 @@ static ct_status note_facts(const ct_run *run, ct_fact_notes *out) {
     CT_SCOPED_BLOCK(const char *) names = NULL;
     CT_TRY(ct_make(&names, (size_t)d->n_classes, "the names of classes"));
     for (int c = 0; c < d->n_classes; c++) names[c] = ct_dataset_class_name(d, c);
-    ct_model_facts facts = {.network = run->config.model,
+    ct_model_facts facts = {.network =
+                                run->external != NULL ? CT_NETWORK_EXTERNAL : run->config.model,
                             .norm = run->config.norm,
                             .channels = d->train.channels,
                             .height = d->train.height,

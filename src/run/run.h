@@ -98,6 +98,9 @@ ct_dataset_options ct_run_data_options(const ct_config *config);
 /* The data set that the options name, cut to --train-samples and --test-samples; %r in --data-dir
  * stands for the rank. */
 ct_status ct_run_open_data(const ct_config *config, int rank, ct_dataset *out);
+/* The same for a model that is only tested: pictures of its size, and no training part where there
+ * need be none. */
+ct_status ct_run_open_test(const ct_config *config, int image_size, int resize, ct_dataset *out);
 /* The same with other options than the config's about how it is read. */
 ct_status ct_run_open_data_as(const ct_config *config, const ct_dataset_options *options,
                               ct_dataset *out);

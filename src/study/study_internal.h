@@ -105,7 +105,4 @@ void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation,
 ct_status ct_study_add_html(const ct_study *study, ct_text *out);
 /* `text` to --out/name. */
 ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
-/* A field of a CSV line, quoted where it must be. */
-void ct_csv_add(ct_text *out, const char *field);
-
 #endif

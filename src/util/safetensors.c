@@ -292,25 +292,6 @@ static ct_status make_header(const char *path, const ct_tensor *items, size_t n,
     return ct_json_parse(out->chars, out->n, path, &again);
 }
 
-static void store_u32(uint32_t value, uint8_t *b) {
-    for (int i = 0; i < 4; i++) b[i] = (uint8_t)(value >> (8 * i));
-}
-
-static ct_status write_values(ct_writer *writer, const float *values, size_t n) {
-    uint8_t chunk[4096];
-    const size_t n_chunk = sizeof chunk / sizeof *values;
-    for (size_t i = 0; i < n; i += n_chunk) {
-        size_t n_now = n - i < n_chunk ? n - i : n_chunk;
-        for (size_t k = 0; k < n_now; k++) {
-            uint32_t bits;
-            memcpy(&bits, &values[i + k], sizeof bits);
-            store_u32(bits, chunk + 4 * k);
-        }
-        CT_TRY(ct_writer_add(writer, chunk, n_now * sizeof *values));
-    }
-    return CT_OK;
-}
-
 ct_status ct_tensors_write(const char *path, const ct_tensor *items, size_t n) {
     return ct_tensors_write_noted(path, items, n, NULL, 0);
 }
@@ -319,13 +300,13 @@ ct_status ct_tensors_write_noted(const char *path, const ct_tensor *items, size_
                                  const ct_tensors_note *notes, size_t n_notes) {
     CT_SCOPED(ct_text) header = {0};
     CT_SCOPED_BY(ct_writer_abandon, ct_writer *) writer = NULL;
-    uint8_t length[8];
     CT_TRY(make_header(path, items, n, notes, n_notes, &header));
     CT_TRY(ct_writer_open(path, &writer));
-    store_u32((uint32_t)header.n, length);
-    store_u32((uint32_t)((uint64_t)header.n >> 32), length + 4);
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)header.n >> (8 * i));
     CT_TRY(ct_writer_add(writer, length, sizeof length));
     CT_TRY(ct_writer_add(writer, header.chars, header.n));
-    for (size_t i = 0; i < n; i++) CT_TRY(write_values(writer, items[i].values, items[i].count));
+    for (size_t i = 0; i < n; i++)
+        CT_TRY(ct_writer_add_floats(writer, items[i].values, items[i].count));
     return ct_writer_commit(&writer);
 }

@@ -53,6 +53,16 @@ void ct_text_free(ct_text *text) {
     *text = (ct_text){0};
 }
 
+void ct_csv_add(ct_text *out, const char *field) {
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        ct_text_add(out, "%s", field);
+        return;
+    }
+    ct_text_add(out, "\"");
+    for (; *field != '\0'; field++) ct_text_add(out, *field == '"' ? "\"\"" : "%c", *field);
+    ct_text_add(out, "\"");
+}
+
 static const char *skip_blanks(const char *at) {
     while (isspace((unsigned char)*at)) at++;
     return at;

@@ -15,6 +15,8 @@ void ct_text_add(ct_text *text, const char *format, ...) CT_PRINTF(2, 3);
 /* CT_OK, or CT_NOMEM if some ct_text_add could not be done. */
 ct_status ct_text_status(const ct_text *text);
 void ct_text_free(ct_text *text);
+/* Adds a field of a CSV line, quoted where it must be. */
+void ct_csv_add(ct_text *out, const char *field);
 
 /* The whole string is one number of that kind; otherwise false and *out is left alone.
  * Numbers may have blanks around them; nan, inf and hexadecimal are refused. */

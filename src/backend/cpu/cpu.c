@@ -129,6 +129,7 @@ ct_status ct_backend_cpu_create(const ct_backend_options *options, ct_backend **
                                  .poll_every = 1};
     backend->kernels = kernels;
     backend->exact_conv = options->exact_conv;
+    backend->only_forward = options->only_forward;
     *out = &backend->base;
     return CT_OK;
 }

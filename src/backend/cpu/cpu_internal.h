@@ -16,7 +16,7 @@ typedef struct cpu_backend {
     ct_backend base;
     const ct_kernels *kernels;
     ct_pool *pool;
-    bool exact_conv;
+    bool exact_conv, only_forward;
     float *temps;        /* [n_threads][CT_MAX_TEMPS][n_temp_rows][CPU_UPDATE_COLUMNS] */
     int n_temp_rows;     /* as many as the tallest bank has */
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */

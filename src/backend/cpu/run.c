@@ -189,7 +189,7 @@ static void finish_gradient(const task *t, const ct_job *job, const float *other
 static void gradient_job(const task *t, int k, int worker) {
     const ct_job *job = &t->work->jobs[k];
     const int n_passes = cpu_n_passes(t->plan, t->work->batches[job->batch].n);
-    assert(n_passes > 0);
+    assert(n_passes > 0 && !backend_of(t->plan)->only_forward);
     float *g = ct_host_row(t->out, job->out), *other = t->plan->workers[worker].dparams;
     for (int pass = 0; pass < n_passes; pass++) forward_pass(t, job, worker, pass);
     compute_losses(t, k, worker);
