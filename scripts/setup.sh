@@ -55,6 +55,19 @@ need() { # need WORDS PACKAGE...: something without which nothing works
     required="$required $*"
 }
 
+# What the Python package's tests use, of Debian's interpreter. PyTorch is 180 MB; without it the
+# tests of crosstalk.torch are skipped.
+look_for_python() {
+    for module in numpy setuptools wheel torch ensurepip; do
+        /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$module'))" \
+            2>/dev/null && continue
+        case $module in
+        ensurepip) optional="$optional python3-venv" ;;
+        *) optional="$optional python3-$module" ;;
+        esac
+    done
+}
+
 # look: sets required and optional to the Debian names of what is missing, words to what it is.
 look() {
     required='' optional='' words=''
@@ -73,6 +86,7 @@ look() {
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then
         have python3 || optional="$optional python3"
+        look_for_python
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"

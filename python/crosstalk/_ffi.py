@@ -236,6 +236,19 @@ def _candidates() -> List[str]:
     return ([beside] if os.path.exists(beside) else []) + ["libcrosstalk.so.0"]
 
 
+def _declare(library: ctypes.CDLL, name: str, path: str) -> None:
+    """Types of a function. One that an older library lacks says so when it is called."""
+
+    def missing(*_arguments: Any) -> Any:
+        raise errors.NotBuiltError(f"{path} has no {name}: it is older than this package")
+
+    try:
+        function = getattr(library, name)
+        function.restype, function.argtypes = FUNCTIONS[name]
+    except AttributeError:
+        setattr(library, name, missing)
+
+
 def _load() -> ctypes.CDLL:
     paths = _candidates()
     for path in paths:
@@ -244,12 +257,8 @@ def _load() -> ctypes.CDLL:
         except OSError as error:
             failure = error
             continue
-        for name, (result, arguments) in FUNCTIONS.items():
-            try:
-                function = getattr(library, name)
-            except AttributeError:
-                raise ImportError(f"{path} has no {name}: it is another version of the library") from None
-            function.restype, function.argtypes = result, arguments
+        for name in FUNCTIONS:
+            _declare(library, name, path)
         return library
     raise ImportError(
         f"the crosstalk library cannot be loaded: {failure}; "
