@@ -215,7 +215,9 @@ const char *ct_metric_key(int k) {
 
 double ct_run_metric(const ct_run *run, int world, const char *key) {
     if (world < 0 || world >= run->n_worlds || key == NULL) return NAN;
-    return ct_epoch_number(ct_training_epoch(run, world), key);
+    ct_epoch epoch = *ct_training_epoch(run, world);
+    epoch.is_evaluated = epoch.is_evaluated && ct_run_leads(run); /* nobody else has the scores */
+    return ct_epoch_number(&epoch, key);
 }
 
 static ct_status evaluate(ct_run *run) {
