@@ -121,7 +121,7 @@ static ct_status set_qgm(ct_config *config, const char *value) {
 static ct_status set_option(ct_config *config, int n_args, char **args, int *at) {
     char name[64];
     const ct_option *o;
-    const char *value;
+    const char *value = NULL;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(args[*at] + 2, "="), args[*at] + 2);
     CT_TRY(ct_schema_look_up(name, &o));
     CT_TRY(take_value(o, n_args, args, at, &value));
