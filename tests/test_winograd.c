@@ -77,17 +77,25 @@ static void direct_wgrad(const float *x, const float *dy, ct_winograd_geometry g
 enum { Y, Y_TURNED, DX, DW, N_KINDS };
 
 /* The data of every shape, and the direct sums, made once for all kernels. */
-static float *input_of(size_t shape) {
-    return random_floats(floats(shapes[shape].c_in, shapes[shape]), 1);
-}
-static float *gradient_of(size_t shape) {
-    return random_floats(floats(shapes[shape].c_out, shapes[shape]), 20);
-}
 static size_t n_weights(size_t shape) {
     return 9 * (size_t)(shapes[shape].c_in * shapes[shape].c_out);
 }
-static float *weights_of(size_t shape) {
-    return random_floats(n_weights(shape) + 1, 2);
+static const float *made_once(float **at, size_t n, uint32_t index) {
+    if (*at == NULL) *at = random_floats(n, index);
+    return *at;
+}
+static const float *input_of(size_t shape) {
+    static float *made[N_SHAPES];
+    return made_once(&made[shape], floats(shapes[shape].c_in, shapes[shape]), 1);
+}
+static const float *gradient_of(size_t shape) {
+    static float *made[N_SHAPES];
+    return made_once(&made[shape], floats(shapes[shape].c_out, shapes[shape]), 20);
+}
+/* Behind one more: parameters lie at any address. */
+static const float *weights_of(size_t shape) {
+    static float *made[N_SHAPES];
+    return made_once(&made[shape], n_weights(shape) + 1, 2) + 1;
 }
 
 static const double *direct(size_t shape, int kind) {
@@ -95,17 +103,14 @@ static const double *direct(size_t shape, int kind) {
     const ct_winograd_geometry g = shapes[shape];
     double **at = &sums[shape][kind];
     if (*at != NULL) return *at;
-    float *x = input_of(shape), *dy = gradient_of(shape), *w = weights_of(shape);
+    const float *x = input_of(shape), *dy = gradient_of(shape), *w = weights_of(shape);
     *at = ct_new(double, kind == DW ? n_weights(shape) : floats(kind == DX ? g.c_in : g.c_out, g));
     if (kind == DW)
         direct_wgrad(x, dy, g, *at);
     else if (kind == DX)
-        direct_conv(dy, w + 1, turned(g), true, *at);
+        direct_conv(dy, w, turned(g), true, *at);
     else
-        direct_conv(x, w + 1, g, kind == Y_TURNED, *at);
-    ct_free(w);
-    ct_free(dy);
-    ct_free(x);
+        direct_conv(x, w, g, kind == Y_TURNED, *at);
     return *at;
 }
 
@@ -122,12 +127,10 @@ static void conv(const float *x, const float *w, ct_winograd_geometry g, bool fl
 /* The error of one convolution against the direct one; NAN if it wrote past the end of y. */
 static double conv_error(size_t shape, ct_winograd_geometry g, bool flip) {
     const size_t n = floats(g.c_out, g);
-    float *x = input_of(shape), *w = weights_of(shape), *y = poisoned(n);
-    conv(x, w + 1, g, flip, y); /* + 1: parameters lie at any address */
+    float *y = poisoned(n);
+    conv(input_of(shape), weights_of(shape), g, flip, y);
     double error = error_of(y, direct(shape, flip ? Y_TURNED : Y), n);
     ct_free(y);
-    ct_free(w);
-    ct_free(x);
     return error;
 }
 
@@ -167,7 +170,8 @@ static double data_error(size_t shape, ct_winograd_geometry g, const float *x, c
                          const float *w, float *dw) {
     const size_t n = floats(g.c_in, g);
     const double *expected = direct(shape, DX);
-    float *dx = poisoned(n), *before = random_floats(n, 40), *sum = random_floats(n, 40);
+    float *dx = poisoned(n), *before = random_floats(n, 40), *sum = guarded(n);
+    memcpy(sum, before, n * sizeof *sum);
     backward(x, dy, w, g, dx, false, dw);
     backward(x, dy, w, g, sum, true, dw);
     const double error = error_of(dx, expected, n);
@@ -184,18 +188,15 @@ static double data_error(size_t shape, ct_winograd_geometry g, const float *x, c
 /* The error of the weight gradient and, if it is wanted too, that of the data's if it is larger. */
 static double backward_error(size_t shape, ct_winograd_geometry g, bool wants_data) {
     const size_t n = n_weights(shape);
-    float *x = input_of(shape), *dy = gradient_of(shape), *w = weights_of(shape);
+    const float *x = input_of(shape), *dy = gradient_of(shape);
     float *dw = poisoned(n + 1);
     double of_data = 0;
     if (wants_data)
-        of_data = data_error(shape, g, x, dy, w + 1, dw + 1);
+        of_data = data_error(shape, g, x, dy, weights_of(shape), dw + 1);
     else
         backward(x, dy, NULL, g, NULL, false, dw + 1);
     double error = error_of(dw + 1, direct(shape, DW), n);
     ct_free(dw);
-    ct_free(w);
-    ct_free(dy);
-    ct_free(x);
     return of_data <= error ? error : of_data;
 }
 
