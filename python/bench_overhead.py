@@ -1,6 +1,6 @@
 """What the library itself costs beside PyTorch, in one run.
 
-    python3 python/bench_overhead.py [resnet|lenet|attention] [ccl|gt|dsgdm] [ITERATIONS]
+    python3 python/bench_overhead.py [resnet|lenet] [ccl|gt|dsgdm] [ITERATIONS]
 
 An iteration with the library is compared with the same work in PyTorch alone: every agent's forward
 and backward pass (and with ccl the neighbours' features), without mixing, momentum or losses between
@@ -65,21 +65,7 @@ class ResNet20(nn.Module):
         return self.head(z), z
 
 
-class Attention(nn.Module):
-    def __init__(self, width=64):
-        super().__init__()
-        self.embed = nn.Linear(16, width)
-        layer = nn.TransformerEncoderLayer(width, 4, 128, dropout=0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2)
-        self.head = nn.Linear(width, N_CLASSES)
-
-    def forward(self, x):
-        patches = x.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)
-        z = self.encoder(self.embed(patches)).mean(1)
-        return self.head(z), z
-
-
-NETWORKS = {"lenet": LeNet, "resnet": ResNet20, "attention": Attention}
+NETWORKS = {"lenet": LeNet, "resnet": ResNet20}
 
 
 class Timed(crosstalk.torch.Module):
