@@ -42,7 +42,7 @@ typedef struct work {
     layer l;
     int h_out, w_out;
     ct_conv_geometry g;
-    ct_norm_geometry norm;
+    ct_norm_args norm;
     float *x, *y, *w, *packed, *dw, *stats;
 } work;
 
@@ -102,11 +102,10 @@ static void run_linear_weights(work *b) {
                 b->packed, row, false, b->dw, n);
 }
 static void run_evonorm(work *b) {
-    b->k->evonorm(b->x, &b->norm, b->w, b->w, NULL, NULL, b->stats, b->y);
+    b->k->norm(&b->norm, b->x, NULL, false, b->stats, b->y);
 }
 static void run_evonorm_back(work *b) {
-    b->k->evonorm_backward(b->x, b->y, &b->norm, b->w, NULL, b->stats, b->packed, b->dw, b->dw,
-                           NULL);
+    b->k->norm_backward(&b->norm, b->x, b->y, b->stats, b->packed);
 }
 
 /* Best time of one call within `seconds`. */
@@ -162,7 +161,16 @@ static void bench_linear(work *b, double seconds) {
 }
 
 static void bench_norm(work *b, int c, int hw, double seconds) {
-    b->norm = (ct_norm_geometry){c, 8, (size_t)hw, 1e-5f};
+    b->norm = (ct_norm_args){.kind = CT_EVONORM_HARD,
+                             .n = CT_LANES,
+                             .c = c,
+                             .groups = 8,
+                             .n_pixels = (size_t)hw,
+                             .epsilon = 1e-5f,
+                             .w = b->w,
+                             .b = b->w,
+                             .dw = b->dw,
+                             .db = b->dw};
     double bytes = 4.0 * c * hw * CT_LANES;
     double forward = best_s(run_evonorm, b, seconds), back = best_s(run_evonorm_back, b, seconds);
     printf("evonorm %3d x %-4d %6.1f GB/s forward (2 tensors) %6.1f backward (3 tensors)\n", c, hw,

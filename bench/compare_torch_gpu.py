@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The same training iterations on one GPU in PyTorch and in crosstalk, and the ratio.
+"""The same training iterations on one GPU in PyTorch and in crosstalk: one table, one run.
 
 One iteration: n agents on a ring, 32 samples each, QG-DSGDm-N or CCL with the mean squared
 distance, written over rows [n, P] of parameters as the equations have it. PyTorch runs the agents
-in a loop, with vmap, and with vmap recorded as a CUDA graph, all with TF32 convolutions; then
-`crosstalk bench` runs in the same process order on the same machine.
+with vmap or in a loop (with pictures and weights in channels_last), either one recorded as a CUDA
+graph, with TF32 or under bf16 autocast; --eager adds both without a graph. Then `crosstalk bench`
+runs on the same card: with --before, an older build too. The last column is PyTorch's best time
+by crosstalk's.
 """
 
 import argparse
@@ -13,7 +15,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
@@ -25,9 +29,13 @@ import networks  # noqa: E402
 
 BATCH, N_CLASSES = 32, 10
 LR, BETA, WEIGHT_DECAY, LAMBDA = 0.01, 0.9, 1e-4, 0.01
+# The network, a picture, agents, and crosstalk's data; ResNet-18 gets pictures of random bytes.
 MODELS = {
-    "lenet5": (networks.LeNet5, (1, 28, 28), "shapes"),
-    "resnet20": (lambda: networks.ResNetSmall(20, "evonorm"), (3, 32, 32), "noise"),
+    "resnet18": (lambda: networks.ResNet18("evonorm"), (3, 224, 224), 4, "npy"),
+    "mobilenetv2": (lambda: networks.MobileNetV2("evonorm"), (3, 32, 32), 16, "noise"),
+    "vgg11": (lambda: networks.Vgg11("evonorm"), (3, 32, 32), 16, "noise"),
+    "resnet20": (lambda: networks.ResNetSmall(20, "evonorm"), (3, 32, 32), 16, "noise"),
+    "lenet5": (networks.LeNet5, (1, 28, 28), 16, "shapes"),
 }
 
 
@@ -42,8 +50,10 @@ def evonorm(self, x):
 class Iteration:
     """State and one step of all agents."""
 
-    def __init__(self, model, n, ccl):
-        make, shape, _ = MODELS[model]
+    def __init__(self, model, ccl, precision, channels_last):
+        make, shape, n, _ = MODELS[model]
+        self.precision = precision
+        self.layout = torch.channels_last if channels_last else torch.contiguous_format
         torch.manual_seed(1)
         modules = [make().float().cuda() for _ in range(n)]
         for module in modules[1:]:
@@ -53,10 +63,17 @@ class Iteration:
         self.x = {k: v.detach().clone() for k, v in params.items()}
         self.m = {k: torch.zeros_like(v) for k, v in self.x.items()}
         self.images = torch.randn(n, BATCH, *shape, device="cuda")
+        if channels_last:
+            self.images = self.images.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
         self.labels = torch.randint(0, N_CLASSES, (n, BATCH), device="cuda")
 
     def network(self, params, images):
-        return functional_call(self.base, params, (images,))
+        if self.layout == torch.channels_last:
+            params = {k: v.contiguous(memory_format=self.layout) if v.dim() == 4 else v
+                      for k, v in params.items()}
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.precision == "bf16"):
+            features, logits = functional_call(self.base, params, (images,))
+        return features.float(), logits.float()
 
     def features(self, params, images):
         return self.network(params, images)[0]
@@ -128,53 +145,92 @@ def time_ms(function, n_warmup, n_repeat):
     return statistics.median(times)
 
 
-def graphed(iteration):
+def graphed(step):
+    """The step as a CUDA graph, after a few on a stream of its own."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
-            iteration.step(iteration.rows)
+            step()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        iteration.step(iteration.rows)
+        step()
     return graph.replay
 
 
-def crosstalk_ms(program, model, n, algorithm, precision):
+def torch_ms(model, algorithm, precision, eager):
+    """ms per iteration by way of running it."""
+    times = {}
+    for way, channels_last in (("vmap", False), ("loop", True)):
+        it = Iteration(model, algorithm == "ccl", precision, channels_last)
+        each = it.rows if way == "vmap" else it.looped
+        if eager:
+            times[way] = time_ms(lambda: it.step(each), 2, 5)
+        times[way + "+graph"] = time_ms(graphed(lambda: it.step(each)), 3, 10)
+        del it
+        torch.cuda.empty_cache()
+    return times
+
+
+def write_pictures(folder, shape):
+    """Random bytes as the NumPy arrays that `--dataset npy` reads."""
+    for name, n in (("train", 1024), ("test", 64)):
+        bytes_of = numpy.random.default_rng(1).integers(0, 256, (n, *shape), dtype=numpy.uint8)
+        numpy.save(os.path.join(folder, name + "_images.npy"), bytes_of)
+        numpy.save(os.path.join(folder, name + "_labels.npy"), numpy.arange(n) % N_CLASSES)
+
+
+def crosstalk_ms(program, model, algorithm, precision, folder):
+    _, shape, n, dataset = MODELS[model]
     command = [program, "bench", "--json", "--device", "cuda", "--precision", precision, "--model",
-               model, "--dataset", MODELS[model][2], "--agents", str(n), "--algorithm", algorithm,
-               "--lambda-m", str(LAMBDA), "--lambda-d", str(LAMBDA), "--warmup", "20", "--repeat",
-               "50"]
-    if algorithm != "ccl":
-        del command[command.index("--lambda-m"):command.index("--warmup")]
+               model, "--dataset", dataset, "--agents", str(n), "--algorithm", algorithm,
+               "--partition", "iid", "--warmup", "10", "--repeat", "30"]
+    if dataset == "npy":
+        if not os.path.exists(os.path.join(folder, "train_images.npy")):
+            write_pictures(folder, shape)
+        command += ["--data-dir", folder]
+    if algorithm == "ccl":
+        command += ["--lambda-m", str(LAMBDA), "--lambda-d", str(LAMBDA)]
     said = subprocess.run(command, capture_output=True, text=True)
     if said.returncode != 0:
         sys.exit("crosstalk: " + said.stderr.strip())
     return json.loads(said.stdout)["ms_per_iteration"]
 
 
+def print_rows(options, programs, folder, model):
+    for algorithm in options.algorithms.split(","):
+        for precision in options.precisions.split(","):
+            theirs = torch_ms(model, algorithm, precision, options.eager)
+            own = [crosstalk_ms(p, model, algorithm, precision, folder) for p in programs]
+            cells = [f"{model}, {MODELS[model][2]} agents, {algorithm}", precision]
+            cells += [f"{ms:.2f}" for ms in theirs.values()] + [f"{ms:.3f}" for ms in own]
+            cells.append(f"{min(theirs.values()) / own[-1]:.1f}")
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default=os.path.join(ROOT, "build", "crosstalk"))
-    parser.add_argument("--agents", type=int, default=16)
-    parser.add_argument("--models", default="resnet20,lenet5")
-    parser.add_argument("--precision", default="tf32")
+    parser.add_argument("--before", help="an older build, to be timed in the same run")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--algorithms", default="ccl")
+    parser.add_argument("--precisions", default="tf32,bf16")
+    parser.add_argument("--eager", action="store_true")
     options = parser.parse_args()
-    torch.backends.cudnn.allow_tf32 = True
+    programs = [options.before, options.program] if options.before else [options.program]
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     networks.EvoNorm.forward = evonorm
-    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}, ms per iteration (median)")
-    print(f"{'':24}{'loop':>9}{'vmap':>9}{'graph':>9}{'crosstalk':>11}{'graph / crosstalk':>19}")
-    for model in options.models.split(","):
-        for algorithm in ("ccl", "qg-dsgdm"):
-            it = Iteration(model, options.agents, algorithm == "ccl")
-            loop = time_ms(lambda: it.step(it.looped), 2, 5)
-            rows = time_ms(lambda: it.step(it.rows), 3, 10)
-            graph = time_ms(graphed(it), 3, 20)
-            own = crosstalk_ms(options.program, model, options.agents, algorithm, options.precision)
-            print(f"{model + ' ' + algorithm:24}{loop:9.2f}{rows:9.2f}{graph:9.2f}{own:11.3f}"
-                  f"{graph / own:19.1f}", flush=True)
+    heads = ["ms per iteration, median", ""]
+    for way in ("vmap", "loop, channels_last"):
+        heads += ([way] if options.eager else []) + [way + ", graph"]
+    heads += (["crosstalk before"] if options.before else []) + ["crosstalk", "ratio"]
+    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}\n")
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for model in options.models.split(","):
+            print_rows(options, programs, folder, model)
 
 
 if __name__ == "__main__":

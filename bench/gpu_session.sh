@@ -32,7 +32,7 @@ fi
 # sanitize TOOL MODEL DATASET: an iteration and an evaluation; 5 samples leave parts of blocks empty
 sanitize() {
     timeout "${SANITIZE_LIMIT_S:-300}" compute-sanitizer --tool "$1" --error-exitcode 9 \
-        "$build/crosstalk" train --device cuda --dataset "$3" --model "$2" --agents 3 --alpha 1 \
+        "$build/crosstalk" train --device cuda --dataset "$3" --model "$2" --agents 3 --partition dirichlet --alpha 1 \
         --batch-size 5 --algorithm ccl --epochs 1 --train-samples 15 --test-samples 8 \
         --out "$out/sanitize-run-$1-$2" >"$out/sanitize-$1-$2.log" 2>&1
     echo "compute-sanitizer $1 $2: exit $?, $(tail -1 "$out/sanitize-$1-$2.log")"
@@ -60,7 +60,7 @@ time_one() {
     shift 5
     printf '%-12s %-9s %-5s %3d agents %s: ' "$model" "$algorithm" "$precision" "$agents" "$*"
     timeout 60 "$build/crosstalk" bench --device cuda --precision "$precision" --dataset "$dataset" \
-        --model "$model" --algorithm "$algorithm" --agents "$agents" --alpha 1 --warmup 20 \
+        --model "$model" --algorithm "$algorithm" --agents "$agents" --partition dirichlet --alpha 1 --warmup 20 \
         --repeat 50 "$@" 2>>"$out/bench.log" | tee -a "$out/bench.log" | grep -iE "ms|iteration" |
         head -1
 }
@@ -79,7 +79,7 @@ fi
 # scale_one TOPOLOGY AGENTS: ms an iteration, us an agent's iteration, MiB of device memory at most
 scale_one() {
     timeout 60 "$build/crosstalk" bench --device cuda --json --dataset noise --model resnet20 \
-        --algorithm ccl --topology "$1" --agents "$2" --alpha 1 --train-samples 20000 --warmup 5 \
+        --algorithm ccl --topology "$1" --agents "$2" --partition dirichlet --alpha 1 --train-samples 20000 --warmup 5 \
         --repeat 20 >"$out/scaling.json" 2>>"$out/bench.log" &
     job=$! most=0
     while kill -0 $job 2>/dev/null; do
@@ -101,7 +101,7 @@ if wants profile; then # one line a kernel and metric of a CCL iteration, for be
     CROSSTALK_CUDA_GRAPHS=off timeout 120 ncu --clock-control none --csv --metrics \
         gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum \
         "$build/crosstalk" bench --device cuda --dataset noise --model resnet20 --algorithm ccl \
-        --agents 16 --alpha 1 --warmup 1 --repeat 1 >"$out/profile.csv" 2>>"$out/bench.log"
+        --agents 16 --partition dirichlet --alpha 1 --warmup 1 --repeat 1 >"$out/profile.csv" 2>>"$out/bench.log"
     python3 bench/gpu_roofline.py "$out/profile.csv"
 fi
 if wants torch; then python3 bench/compare_torch_gpu.py --program "$build/crosstalk"; fi

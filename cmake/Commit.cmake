@@ -12,10 +12,10 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-set(CT_COMMIT_FILE ${CMAKE_CURRENT_BINARY_DIR}/generated/ct_commit.c)
+set(CT_COMMIT_FILE ${CT_GENERATED}/ct_commit.c)
 add_custom_target(ct_commit BYPRODUCTS ${CT_COMMIT_FILE}
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${CT_COMMIT_FILE}
           -P ${CMAKE_CURRENT_LIST_FILE})
 set_source_files_properties(${CT_COMMIT_FILE} PROPERTIES GENERATED TRUE)
-target_sources(crosstalk_core PRIVATE ${CT_COMMIT_FILE})
-add_dependencies(crosstalk_core ct_commit)
+target_sources(ct_objects PRIVATE ${CT_COMMIT_FILE})
+add_dependencies(ct_objects ct_commit)

@@ -5,15 +5,9 @@ include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)
 
-# Libraries are found where they lay when the program was linked, in the build folder and installed
-# alike. CMake would otherwise pad the build folder's list with empty elements, which mean the
-# working directory.
-set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-
 set(CT_HARDENING "")
 set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of what another processor has
-foreach(flag -fPIE -fstack-protector-strong -fstack-clash-protection
+foreach(flag -fstack-protector-strong -fstack-clash-protection
              -fcf-protection -mbranch-protection=standard) # x86, arm
   string(MAKE_C_IDENTIFIER "CT_HAS${flag}" has)
   check_c_compiler_flag(${flag} ${has})
@@ -35,10 +29,13 @@ if(NOT CT_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSiz
 endif()
 target_compile_options(ct_flags INTERFACE ${CT_HARDENING})
 
-foreach(flag -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+foreach(flag -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed)
   string(MAKE_C_IDENTIFIER "CT_LINKS${flag}" has)
   check_linker_flag(C ${flag} ${has})
   if(${has})
+    if(flag STREQUAL "-pie") # CMAKE_POSITION_INDEPENDENT_CODE compiles for it
+      set(flag $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie>)
+    endif()
     target_link_options(ct_flags INTERFACE ${flag})
   endif()
 endforeach()

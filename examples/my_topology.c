@@ -2,14 +2,12 @@
  * docs/ADDING.md. */
 #include "topology/topology_internal.h"
 
-ct_status ct_topology_make_wheel(const ct_topology_request *request, ct_topology *out) {
-    CT_TRY(ct_request_no_argument(request));
+ct_status ct_topology_make_wheel(const ct_topology_request *request, ct_edge_list *out) {
     if (request->n < 4)
         return ct_fail(CT_INVAL, "topology 'wheel' needs at least 4 agents, not %d", request->n);
-    ct_edges edges = {.n = request->n};
-    for (int i = 1; i < edges.n; i++) {
-        ct_edges_add(&edges, 0, i);
-        ct_edges_add(&edges, i, i + 1 < edges.n ? i + 1 : 1);
+    for (int i = 1; i < request->n; i++) {
+        ct_edge_list_add(out, 0, i);
+        ct_edge_list_add(out, i, i + 1 < request->n ? i + 1 : 1);
     }
-    return ct_edges_finish(&edges, out);
+    return CT_OK;
 }

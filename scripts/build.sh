@@ -2,6 +2,7 @@
 # scripts/build.sh [release|debug|thread]: configures and builds a preset, in build/, build-debug/ or
 # build-thread/.
 # Quiet; what the tools said is shown when they fail. Configures afresh where the tree was moved.
+# CT_DEVELOPER=1: a warning fails the build.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 preset=${1:-release}
@@ -20,9 +21,9 @@ log=$build/build.log
 
 configure() { # the generator can be chosen for a fresh folder only
     if [ -f "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null 2>&1; then
-        cmake --preset "$preset"
+        cmake --preset "$preset" ${CT_DEVELOPER:+-DCT_DEVELOPER=ON}
     else
-        cmake --preset "$preset" -G Ninja
+        cmake --preset "$preset" -G Ninja ${CT_DEVELOPER:+-DCT_DEVELOPER=ON}
     fi
 }
 

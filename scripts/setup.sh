@@ -5,6 +5,7 @@
 # CT_NO_INSTALL=1 looks and says, but installs nothing.
 set -u
 purpose=${1:-test}
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 fashion_mnist=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 case $purpose in
 build | test | demo) ;;
@@ -54,6 +55,19 @@ need() { # need WORDS PACKAGE...: something without which nothing works
     required="$required $*"
 }
 
+# What the Python package's tests use, of Debian's interpreter. PyTorch is 180 MB; without it the
+# tests of crosstalk.torch are skipped.
+look_for_python() {
+    for module in numpy setuptools wheel torch ensurepip; do
+        /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$module'))" \
+            2>/dev/null && continue
+        case $module in
+        ensurepip) optional="$optional python3-venv" ;;
+        *) optional="$optional python3-$module" ;;
+        esac
+    done
+}
+
 # look: sets required and optional to the Debian names of what is missing, words to what it is.
 look() {
     required='' optional='' words=''
@@ -72,10 +86,17 @@ look() {
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then
         have python3 || optional="$optional python3"
+        look_for_python
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
         have openssl || optional="$optional openssl"
+        have man || optional="$optional man-db"
+        have zsh || optional="$optional zsh"
+        have fish || optional="$optional fish"
+        have dpkg-shlibdeps && have file || optional="$optional dpkg-dev file"
+        have npm || optional="$optional npm"
+        /usr/bin/python3 -c 'import onnx' 2>/dev/null || optional="$optional python3-onnx"
     fi
 }
 
@@ -122,6 +143,14 @@ if [ -n "$required$optional" ]; then
 fi
 if [ -n "$optional" ] && [ -z "$required" ]; then
     echo "setup: note: going on without, but it would help to apt-get install$optional" >&2
+fi
+# A real runtime for the ONNX files that are exported; without it that test is skipped and counted.
+if [ "$purpose" = test ] && have npm && [ ! -d "$root/.local/node_modules/onnxruntime-web" ] &&
+    [ "${CT_NO_INSTALL:-0}" != 1 ]; then
+    echo "setup: installing onnxruntime-web" >&2
+    npm install --prefix "$root/.local" --no-audit --no-fund --no-save --silent \
+        onnxruntime-web@1.17.3 >>"$scratch/log" 2>&1 ||
+        echo "setup: note: npm cannot install onnxruntime-web; going on without" >&2
 fi
 if [ -n "$required" ]; then
     echo "setup: missing: $words; install it first (Debian, Ubuntu: apt-get install$required)" >&2

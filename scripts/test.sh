@@ -16,7 +16,7 @@ jobs=${CT_TEST_JOBS:-$((cores < 4 ? cores : 4))} # more of them would want much 
 quick=0 long=0
 # Programs of one process that start threads: pool, backend, loader, downloads, server. Those that
 # start ranks are left out: races inside Open MPI are not told apart from ours yet.
-threaded="test_algorithms test_compare test_data_cache test_data_get test_http test_image_folder
+threaded="test_algorithms test_api test_compare test_data_cache test_data_get test_http test_image_folder
     test_loader test_report_groups test_training_options test_util"
 case $*:$# in
 :0) ;;
@@ -35,6 +35,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 passed=0 failed=0 skipped=0
+export CT_DEVELOPER=1 # warnings are errors here (scripts/build.sh)
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -139,14 +140,21 @@ build() {
     return 1
 }
 
-# programs PRESET: names of the tests/test_*.c that run in it; of "script": the tests/test_*.sh.
+# programs PRESET: names of the tests/test_*.c that run in it; of "script": the tests/test_*.sh, but
+# for those that look at what was built in build/, which are "built".
 programs() {
-    if [ "$1" = script ]; then
+    case $1 in
+    script | built)
         for source in tests/test_*.sh; do
-            [ ! -f "$source" ] || basename "$source"
+            kind=script
+            case $source in
+            */test_install.sh | */test_python.sh) kind=built ;;
+            esac
+            [ ! -f "$source" ] || [ "$1" != $kind ] || basename "$source"
         done
         return
-    fi
+        ;;
+    esac
     for source in tests/test_*.c; do
         [ -f "$source" ] || continue
         name=$(basename "$source" .c)
@@ -228,6 +236,7 @@ fi
 run_check
 if build release; then
     run_programs release build
+    run_programs built .
     run_browser
     [ $quick -eq 1 ] || run_valgrind
 fi

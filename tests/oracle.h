@@ -111,7 +111,7 @@ static inline void check_case(const char *device, const fixture *f, double toler
     static const int fields[] = {CT_LOSS_CE, CT_LOSS_MV, CT_LOSS_DV};
     for (int k = 0; k < 3; k++)
         CHECK_NEAR(mean_loss(&run, fields[k]), f->losses[k], tolerance * fabs(f->losses[k]) + 1e-7);
-    ct_run_free(&run);
+    ct_run_clear(&run);
     ct_tensors_free(&expected);
     if (test_failed) printf("    in case %s on %s\n", f->name, device);
     test_failed = test_failed || failed_before;

@@ -53,7 +53,7 @@ static inline ct_status configure(const char *words, ct_config *config) {
     for (char *w = strtok_r(text, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
         char *equals = strchr(w, '=');
         *equals = '\0';
-        CT_TRY(ct_config_set(config, w, equals + 1));
+        CT_TRY(ct_config_put(config, w, equals + 1));
     }
     return CT_OK;
 }

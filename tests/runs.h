@@ -16,7 +16,7 @@ static inline ct_status run_options(ct_config *config, const char *options) {
     for (char *name = strtok_r(text, " ", &save); name != NULL; name = strtok_r(NULL, " ", &save)) {
         char *value = strtok_r(NULL, " ", &save);
         if (value == NULL) return ct_fail(CT_INVAL, "%s has no value", name);
-        CT_TRY(ct_config_set(config, name + 2, value));
+        CT_TRY(ct_config_put(config, name + 2, value));
     }
     return CT_OK;
 }
@@ -27,10 +27,10 @@ static inline ct_status run_create(const char *device, const char *base, const c
     ct_config config;
     ct_config_init(&config);
     CT_TRY(run_options(&config, "--dataset idx --data-dir data --augment off"));
-    CT_TRY(ct_config_set(&config, "device", device));
+    CT_TRY(ct_config_put(&config, "device", device));
     CT_TRY(run_options(&config, base));
     CT_TRY(run_options(&config, options));
-    return ct_run_create(&config, out);
+    return ct_run_build(&config, out);
 }
 
 /* The oracle's setting: five agents with the samples of partition.csv. */
@@ -40,7 +40,7 @@ static inline ct_status run_create(const char *device, const char *base, const c
 
 /* Steps first .. first + n - 1. */
 static inline void run_steps(ct_run *run, long first, long n) {
-    for (long k = first; k < first + n; k++) CHECK_OK(ct_run_step(run, k));
+    for (long k = first; k < first + n; k++) CHECK_OK(ct_run_iterate(run, k));
 }
 
 /* Column k of a bank: mean over the rows. */

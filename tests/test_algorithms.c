@@ -74,7 +74,7 @@ static void a_single_agent_trains_like_plain_sgd(void) {
     size_t n = run.graph.n_weights;
     REQUIRE(n <= 1024);
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, x));
-    CHECK_OK(ct_run_step(&run, 0));
+    CHECK_OK(ct_run_iterate(&run, 0));
     CHECK_OK(ct_bank_read(&run.agents.g, 0, 0, n, g));
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, after));
     double moved = 0;
@@ -84,7 +84,7 @@ static void a_single_agent_trains_like_plain_sgd(void) {
     }
     CHECK(moved > 0);
     CHECK(ct_transport_sent(run.transport, 0, CT_TRAFFIC_PARAMETERS) == 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void all_agents_start_from_the_same_values_of_the_seed(void) {
@@ -97,11 +97,11 @@ static void all_agents_start_from_the_same_values_of_the_seed(void) {
         CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, other));
         CHECK(memcmp(first, other, n * sizeof *first) == 0);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
     REQUIRE_OK(run_create("cpu", PLAIN, "--agents 5 --batch-size 8 --seed 5", &run));
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, other));
     CHECK(memcmp(first, other, n * sizeof *first) != 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* ---- relaysgd ---- */
@@ -128,13 +128,13 @@ static double relay(const char *topology, const char *fill, int n_steps) {
     }
     for (long t = 0; t < n_steps; t++) {
         for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_write(&run.agents.x, i, 0, n, start[i]));
-        CHECK_OK(ct_run_step(&run, t));
+        CHECK_OK(ct_run_iterate(&run, t));
     }
     for (int i = 0; i < 5; i++) {
         CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
         for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs((double)got[k] - mean[k]));
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
     return worst;
 }
 
@@ -252,12 +252,12 @@ static void check_allocations(const char *device, const char *model, const char 
         "--model %s --norm %s --algorithm %s --loss %s --threads 2 --batch-size 8 --shuffle on",
         model, norm, algorithm, loss);
     REQUIRE_OK(run_create(device, RUN_ORACLE, options, &run));
-    CHECK_OK(ct_run_step(&run, 0));
+    CHECK_OK(ct_run_iterate(&run, 0));
     uint64_t before = ct_alloc_count();
-    for (long k = 1; k < 6; k++) CHECK_OK(ct_run_step(&run, k)); /* into the second epoch */
+    for (long k = 1; k < 6; k++) CHECK_OK(ct_run_iterate(&run, k)); /* into the second epoch */
     if (ct_alloc_count() != before) printf("    with %s on %s\n", options, device);
     CHECK(ct_alloc_count() == before);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void check_algorithm(void *context, const char *name, const char *text) {
@@ -297,13 +297,13 @@ static void count_bytes(const char *options, int agent, double *parameters, doub
                            "4 --partition iid --batch-size 2 --model lenet5 --device cpu "
                            "--topology ring"));
     REQUIRE_OK(run_options(&config, options));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     CHECK(run.graph.n_weights == LENET5_PARAMETERS);
     CHECK(ct_graph_n_features(&run.graph) == LENET5_FEATURES);
-    for (long k = 0; k < 3; k++) CHECK_OK(ct_run_step(&run, k));
+    for (long k = 0; k < 3; k++) CHECK_OK(ct_run_iterate(&run, k));
     *parameters = (double)ct_transport_sent(run.transport, agent, CT_TRAFFIC_PARAMETERS) / 3;
     *class_sums = (double)ct_transport_sent(run.transport, agent, CT_TRAFFIC_CLASS_SUMS) / 3;
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void check_bytes(const char *options, double n_models, double n_sums) {

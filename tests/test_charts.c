@@ -4,9 +4,7 @@
 #include "markup.h"
 #include "report/axis.h"
 #include "report/markup.h"
-#include "report/network.h"
-#include "report/plot.h"
-#include "report/table_chart.h"
+#include "report/charts.h"
 #include "util/memory.h"
 
 static void ticks_are_round_and_cover_the_values(void) {
@@ -19,7 +17,7 @@ static void ticks_are_round_and_cover_the_values(void) {
                  {0, 7e6, CT_UNIT_BYTES, 0, 2 << 20}, {0, 500, CT_UNIT_SECONDS, 0, 120}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ct_axis a;
-        ct_axis_fit(cases[k].low, cases[k].high, cases[k].unit, true, 5, &a);
+        ct_axis_fit((ct_range){cases[k].low, cases[k].high}, cases[k].unit, true, 5, &a);
         CHECK(a.from <= cases[k].low && a.to >= cases[k].high && !a.is_log);
         CHECK_NEAR(a.tick[0], cases[k].first, 1e-9 * cases[k].step);
         CHECK_NEAR(a.tick[1] - a.tick[0], cases[k].step, 1e-9 * cases[k].step);
@@ -30,29 +28,29 @@ static void ticks_are_round_and_cover_the_values(void) {
 static void a_wide_range_gets_a_logarithmic_axis(void) {
     ct_axis a;
     char text[32];
-    ct_axis_fit(3e-7, 2.0, CT_UNIT_NUMBER, true, 5, &a);
+    ct_axis_fit((ct_range){3e-7, 2.0}, CT_UNIT_NUMBER, true, 5, &a);
     CHECK(a.is_log && a.from <= 3e-7 && a.to >= 2 && a.n_ticks <= 6);
     CHECK_NEAR(ct_axis_place(&a, sqrt(a.from * a.to)), 0.5, 1e-12);
     ct_axis_letter(&a, 1e-5, text, sizeof text);
     CHECK(strcmp(text, "10\xE2\x81\xBB\xE2\x81\xB5") == 0);
-    ct_axis_fit(0, 2.0, CT_UNIT_NUMBER, true, 5, &a); /* a 0 has no place on one */
+    ct_axis_fit((ct_range){0, 2.0}, CT_UNIT_NUMBER, true, 5, &a); /* a 0 has no place on one */
     CHECK(!a.is_log);
 }
 
 /* Ends move to the values, ticks beyond them go; where less than two would stay, nothing moves. */
 static void a_tight_axis_ends_at_its_values(void) {
     ct_axis a;
-    ct_axis_fit(0.0008, 0.05, CT_UNIT_NUMBER, true, 5, &a);
+    ct_axis_fit((ct_range){0.0008, 0.05}, CT_UNIT_NUMBER, true, 5, &a);
     CHECK(a.is_log && a.from <= 1.01e-4);
-    ct_axis_tighten(&a, 0.0008, 0.05);
+    ct_axis_tighten(&a, (ct_range){0.0008, 0.05});
     CHECK(a.n_ticks == 2 && a.from > 0.0006 && a.from < 0.0008 && a.to > 0.05 && a.to < 0.07);
     CHECK_NEAR(a.tick[0], 1e-3, 1e-12);
-    ct_axis_fit(71, 88, CT_UNIT_NUMBER, false, 4, &a);
-    ct_axis_tighten(&a, 71, 88);
+    ct_axis_fit((ct_range){71, 88}, CT_UNIT_NUMBER, false, 4, &a);
+    ct_axis_tighten(&a, (ct_range){71, 88});
     CHECK(a.n_ticks >= 2 && a.from >= 70 && a.from < 71 && a.to > 88 && a.to <= 90);
-    ct_axis_fit(0.002, 0.07, CT_UNIT_NUMBER, true, 5, &a);
+    ct_axis_fit((ct_range){0.002, 0.07}, CT_UNIT_NUMBER, true, 5, &a);
     double from = a.from;
-    ct_axis_tighten(&a, 0.002, 0.07); /* 0.01 alone would be left */
+    ct_axis_tighten(&a, (ct_range){0.002, 0.07}); /* 0.01 alone would be left */
     CHECK(a.from == from && a.n_ticks == 3);
 }
 
@@ -61,10 +59,10 @@ static void one_value_and_none_still_make_an_axis(void) {
     ct_axis a;
     for (size_t k = 0; k < sizeof values / sizeof *values; k++)
         for (int unit = CT_UNIT_NUMBER; unit <= CT_UNIT_SECONDS; unit++) {
-            ct_axis_fit(values[k], values[k], (ct_unit)unit, true, 5, &a);
+            ct_axis_fit((ct_range){values[k], values[k]}, (ct_unit)unit, true, 5, &a);
             CHECK(a.from < a.to && a.from <= values[k] && a.to >= values[k] && a.n_ticks >= 2);
         }
-    ct_axis_fit(INFINITY, -INFINITY, CT_UNIT_SHARE, false, 5, &a);
+    ct_axis_fit((ct_range){INFINITY, -INFINITY}, CT_UNIT_SHARE, false, 5, &a);
     CHECK(a.from < a.to && a.n_ticks >= 2);
 }
 
@@ -77,8 +75,8 @@ static void check_axis(double low, double high, ct_unit unit, bool may_be_log) {
     const double places[] = {low, high, 0, 1.7e308, -1.7e308, 5e-324, NAN, INFINITY, -INFINITY};
     ct_axis a;
     char text[32];
-    ct_axis_fit(low, high, unit, may_be_log, 5, &a);
-    if (isfinite(low) && isfinite(high)) ct_axis_tighten(&a, low, high);
+    ct_axis_fit((ct_range){low, high}, unit, may_be_log, 5, &a);
+    if (isfinite(low) && isfinite(high)) ct_axis_tighten(&a, (ct_range){low, high});
     bool ok = isfinite(a.from) && isfinite(a.to) && a.from < a.to && isfinite(a.to - a.from) &&
               a.n_ticks >= 2 && a.n_ticks <= CT_MAX_TICKS;
     for (int k = 0; k < a.n_ticks && ok; k++) {

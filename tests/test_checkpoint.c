@@ -280,11 +280,11 @@ static void a_full_disk_leaves_the_one_before(void) {
     ct_tally tally = {.samples = 1};
     ct_position at = {.iteration = 1, .tallies = &tally};
     REQUIRE_OK(configure(SMALL "out=run", &config));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     signal(SIGXFSZ, SIG_IGN);
-    CHECK_OK(ct_run_step(&run, 0));
+    CHECK_OK(ct_run_iterate(&run, 0));
     CHECK_OK(ct_checkpoint_write(&run, &at));
-    CHECK_OK(ct_run_step(&run, 1));
+    CHECK_OK(ct_run_iterate(&run, 1));
     at.iteration = 2;
     for (rlim_t n = 0; n < 26000; n += 3200) {
         limit_file_size(n);
@@ -298,7 +298,7 @@ static void a_full_disk_leaves_the_one_before(void) {
         ct_checkpoint_free(&newest);
     }
     CHECK_OK(ct_checkpoint_write(&run, &at));
-    ct_run_free(&run);
+    ct_run_clear(&run);
     remove_tree("run");
 }
 

@@ -122,7 +122,7 @@ static void check_set(const char *name, const char *value) {
     ct_config_init(&config);
     snprintf(option, sizeof option, "--%s", name);
     ct_clear_message();
-    bool ok = ct_config_set(&config, name, value) == CT_INVAL;
+    bool ok = ct_config_put(&config, name, value) == CT_INVAL;
     ok = ok && strstr(ct_message(), option) != NULL &&
          strstr(ct_message(), value[0] == '\0' ? "''" : value) != NULL;
     if (!ok) printf("    %s %s: %s\n", option, value, ct_message());

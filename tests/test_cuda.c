@@ -14,7 +14,7 @@ typedef struct trained {
 } trained;
 
 static void set(ct_config *c, const char *name, const char *value) {
-    CHECK_OK(ct_config_set(c, name, value));
+    CHECK_OK(ct_config_put(c, name, value));
 }
 
 static void train(const ct_config *config, const char *name, const char *precision, int n_steps,
@@ -24,12 +24,12 @@ static void train(const ct_config *config, const char *name, const char *precisi
     set(&c, "device", name);
     set(&c, "precision", precision);
     memset(out, 0, sizeof *out);
-    REQUIRE_OK(ct_run_create(&c, &run));
+    REQUIRE_OK(ct_run_build(&c, &run));
     out->n = run.agents.x.n * (size_t)run.agents.n;
     out->start = read_bank(&run.agents.x);
-    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_step(&run, k));
+    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_iterate(&run, k));
     out->end = read_bank(&run.agents.x);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void free_trained(trained *t) {
@@ -50,7 +50,8 @@ static double drift(const trained *a, const trained *b) {
 static ct_config small_run(const char *model) {
     ct_config c;
     ct_config_init(&c);
-    set(&c, "dataset", strcmp(model, "resnet20") == 0 ? "noise" : "shapes");
+    bool has_colours = strcmp(model, "resnet20") == 0 || strcmp(model, "vgg11") == 0;
+    set(&c, "dataset", has_colours ? "noise" : "shapes");
     set(&c, "model", model);
     set(&c, "agents", "4");
     set(&c, "batch-size", "8");
@@ -149,17 +150,17 @@ static bool same_bits(const trained *a, const trained *b) {
            memcmp(a->end, b->end, a->n * sizeof *a->end) == 0;
 }
 
-static void check_lambdas(const char *model) {
+static void check_lambdas(const char *model, const char *precision) {
     static const char *const m[] = {"0.1", "0.03"}, *const d[] = {"0", "0.7"};
     trained all, one;
     ct_config base = small_run(model), c;
     set(&base, "algorithm", "ccl"), set(&base, "seeds", "1,2"), c = base;
     set(&c, "lambdas", "0.1:0,0.03:0.7");
-    train(&c, "cuda", "auto", 5, &all);
+    train(&c, "cuda", precision, 5, &all);
     for (size_t k = 0; k < 2; k++) {
         c = base;
         set(&c, "lambda-m", m[k]), set(&c, "lambda-d", d[k]);
-        train(&c, "cuda", "auto", 5, &one);
+        train(&c, "cuda", precision, 5, &one);
         bool is_whole = all.end != NULL && one.end != NULL && all.n == 2 * one.n;
         CHECK(is_whole && memcmp(all.end + k * one.n, one.end, one.n * sizeof *one.end) == 0);
         free_trained(&one);
@@ -169,16 +170,18 @@ static void check_lambdas(const char *model) {
 
 static void worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit(void) {
     NEED_GPU();
-    check_lambdas("mlp:16");
-    check_lambdas("resnet20");
+    check_lambdas("mlp:16", "auto");
+    check_lambdas("resnet20", "auto");
+    check_lambdas("lenet5", "tf32");
+    check_lambdas("vgg11", "bf16");
 }
 
 static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
     NEED_GPU();
     static const struct {
         const char *model, *precision;
-    } cases[] = {{"lenet5", "tf32"}, {"resnet20", "tf32"}, {"resnet20", "bf16"}};
-    for (int k = 0; k < 3; k++) {
+    } cases[] = {{"lenet5", "tf32"}, {"resnet20", "tf32"}, {"resnet20", "bf16"}, {"vgg11", "bf16"}};
+    for (int k = 0; k < 4; k++) {
         ct_config c = small_run(cases[k].model);
         trained a, b, plain;
         train(&c, "cuda", cases[k].precision, 15, &a);

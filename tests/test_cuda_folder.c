@@ -35,7 +35,7 @@ static ct_config folder_run(const char *where, const char *precision, const char
         {"lr", "0.02"},           {"memory", "1"},         {"workers", workers},
         {"device", where},        {"precision", precision}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
-        CHECK_OK(ct_config_set(&c, pairs[k][0], pairs[k][1]));
+        CHECK_OK(ct_config_put(&c, pairs[k][0], pairs[k][1]));
     return c;
 }
 
@@ -49,14 +49,14 @@ typedef struct outcome {
 static void train(const ct_config *c, long n_steps, outcome *out) {
     static ct_run run;
     memset(out, 0, sizeof *out);
-    REQUIRE_OK(ct_run_create(c, &run));
+    REQUIRE_OK(ct_run_build(c, &run));
     CHECK(run.train_loader != NULL);
-    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_step(&run, k));
-    CHECK_OK(ct_run_evaluate(&run, &out->scores));
+    for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_iterate(&run, k));
+    CHECK_OK(ct_run_score_all(&run, &out->scores));
     out->n = run.agents.x.n;
     out->row = ct_new(float, out->n);
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, out->n, out->row));
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static double distance(const outcome *a, const outcome *b) {
@@ -115,13 +115,13 @@ static void a_small_device_is_told_what_would_fit(void) {
                                     {"train-samples", "4096"}, {"test-samples", "100"},
                                     {"device", "cuda"},        {"alpha", "1"}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
-        CHECK_OK(ct_config_set(&c, pairs[k][0], pairs[k][1]));
+        CHECK_OK(ct_config_put(&c, pairs[k][0], pairs[k][1]));
     setenv("CROSSTALK_CUDA_MEMORY", "1800", 1);
-    REQUIRE_OK(ct_run_create(&c, &run));
-    CHECK_FAILS(ct_run_step(&run, 0), CT_NOMEM, "a batch size of");
-    ct_run_free(&run);
+    REQUIRE_OK(ct_run_build(&c, &run));
+    CHECK_FAILS(ct_run_iterate(&run, 0), CT_NOMEM, "a batch size of");
+    ct_run_clear(&run);
     setenv("CROSSTALK_CUDA_MEMORY", "lots", 1);
-    CHECK_FAILS(ct_run_create(&c, &run), CT_INVAL, "number of MiB");
+    CHECK_FAILS(ct_run_build(&c, &run), CT_INVAL, "number of MiB");
     unsetenv("CROSSTALK_CUDA_MEMORY");
 }
 

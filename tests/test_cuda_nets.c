@@ -467,7 +467,20 @@ static void large_models_in_bf16_are_near_for_odd_batch_sizes(void) {
     check_model("resnet18", (ct_shape){3, 64, 64}, "evonorm", 3, CPU, CUDA16, 2 * BF16_ERROR);
     /* a chain between the stem's pooling and convolutions that are none */
     check_model("resnet18", (ct_shape){3, 32, 32}, "evonorm", 2, CPU, CUDA16, 2 * BF16_ERROR);
-    check_model("vgg11", (ct_shape){3, 32, 32}, "evonorm", 5, CPU, CUDA16, 2 * BF16_ERROR);
+}
+
+/* All of its levels are one unit of 4 samples a block; other pictures and norms have none. Where
+ * rounding makes another pixel of a window the largest, its gradient goes astray: rows were off by
+ * up to .16 on an H200 (PyTorch with the same roundings: .07 to .10), features by less than .025. */
+static void vgg11_in_bf16_is_near_for_every_batch_size(void) {
+    NEED_GPU();
+    static const int sizes[] = {1, 4, 6, 31, 33};
+    for (int i = 0; i < 5; i++)
+        check_model("vgg11", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA16,
+                    4 * BF16_ERROR);
+    check_model("vgg11", (ct_shape){1, 32, 32}, "evonorm", 3, CPU, CUDA16, 4 * BF16_ERROR);
+    check_model("vgg11", (ct_shape){3, 64, 64}, "evonorm", 2, CPU, CUDA16, 2 * BF16_ERROR);
+    check_model("vgg11", (ct_shape){3, 32, 32}, "groupnorm", 3, CPU, CUDA16, 2 * BF16_ERROR);
 }
 
 int main(int argc, char **argv) {
@@ -486,5 +499,6 @@ int main(int argc, char **argv) {
     TEST_IF(resnets_in_bf16_are_near_for_every_batch_size);
     TEST_IF(other_models_in_bf16_are_near);
     TEST_IF(large_models_in_bf16_are_near_for_odd_batch_sizes);
+    TEST_IF(vgg11_in_bf16_is_near_for_every_batch_size);
     return test_report();
 }

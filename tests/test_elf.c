@@ -1,6 +1,6 @@
-/* What the linker left in the program's file, as built and as installed: no library is looked for in
- * the working directory, addresses are random, tables read-only, stacks not executable, calls
- * guarded. test_elf PROGRAM looks at another one. */
+/* What the linker left in the program, as built and as installed, and in libcrosstalk.so: no library
+ * is looked for in the working directory, addresses are random, tables read-only, stacks not
+ * executable, calls guarded. test_elf PROGRAM looks at another one. */
 #include "test.h"
 
 #include "util/file.h"
@@ -105,25 +105,39 @@ static void check_segments(const image *m) {
     }
 }
 
-static void check_image(const char *path) {
+/* Of programs and libraries alike. */
+static void check_image(const image *m) {
+    check_library_path(m, DT_RPATH);
+    check_library_path(m, DT_RUNPATH);
+    check_segments(m);
+    CHECK(m->head->e_type == ET_DYN);
+    CHECK((value_of(m, DT_FLAGS_1) & DF_1_NOW) != 0 || (value_of(m, DT_FLAGS) & DF_BIND_NOW) != 0);
+    CHECK(entry(m, DT_TEXTREL, NULL) == NULL);
+    CHECK(imports(m, "__stack_chk_fail"));
+#if defined(__OPTIMIZE__) && !CT_SANITIZED
+    CHECK(imports(m, "printf_chk") && imports(m, "memcpy_chk"));
+#endif
+}
+
+static void check_program(const char *path) {
     image m;
     REQUIRE(open_image(path, &m));
-    check_library_path(&m, DT_RPATH);
-    check_library_path(&m, DT_RUNPATH);
-    check_segments(&m);
-    CHECK(m.head->e_type == ET_DYN && (value_of(&m, DT_FLAGS_1) & DF_1_PIE) != 0);
-    CHECK((value_of(&m, DT_FLAGS_1) & DF_1_NOW) != 0 ||
-          (value_of(&m, DT_FLAGS) & DF_BIND_NOW) != 0);
-    CHECK(entry(&m, DT_TEXTREL, NULL) == NULL);
-    CHECK(imports(&m, "__stack_chk_fail"));
-#if defined(__OPTIMIZE__) && !CT_SANITIZED
-    CHECK(imports(&m, "printf_chk") && imports(&m, "memcpy_chk"));
-#endif
+    check_image(&m);
+    CHECK((value_of(&m, DT_FLAGS_1) & DF_1_PIE) != 0);
     ct_blob_free(&m.file);
 }
 
 static void the_built_program_is_hardened(void) {
-    check_image(program);
+    check_program(program);
+}
+
+static void the_shared_library_is_hardened(void) {
+    image m;
+    REQUIRE(open_image(CT_LIBRARY, &m));
+    check_image(&m);
+    CHECK(entry(&m, DT_SONAME, NULL) != NULL);
+    CHECK(strcmp(m.dynamic_names + value_of(&m, DT_SONAME), "libcrosstalk.so.0") == 0);
+    ct_blob_free(&m.file);
 }
 
 static void the_installed_program_is_hardened(void) {
@@ -133,7 +147,7 @@ static void the_installed_program_is_hardened(void) {
              CT_BINARY_DIR, prefix, prefix);
     CHECK(system(command) == 0); /* NOLINT: the test's own words */
     snprintf(path, sizeof path, "%s/bin/crosstalk", prefix);
-    check_image(path);
+    check_program(path);
     snprintf(command, sizeof command, "%s --version >/dev/null", path);
     CHECK(system(command) == 0);
     snprintf(command, sizeof command, "rm -r %s", prefix);
@@ -177,7 +191,7 @@ static void every_source_is_compiled_with_the_guards(void) {
         "-fstack-clash-protection",
         "-fcf-protection",
 #endif
-        "-fPIE"
+        "-fPI" /* C in the library, E in the program */
     };
     ct_blob file = {0};
     int n = 0;
@@ -200,6 +214,7 @@ static void every_source_is_compiled_with_the_guards(void) {
 int main(int n_args, char **args) {
     if (n_args > 1) program = args[1];
     TEST(the_built_program_is_hardened);
+    TEST(the_shared_library_is_hardened);
     TEST(the_installed_program_is_hardened);
     TEST(a_library_planted_in_the_working_directory_is_not_loaded);
     TEST(every_source_is_compiled_with_the_guards);

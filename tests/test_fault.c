@@ -8,9 +8,9 @@ static const uint64_t seeds[] = {7};
 static ct_status parse(const char *text, ct_faults *out) {
     static ct_config config;
     ct_config_init(&config);
-    CT_TRY(ct_config_set(&config, "algorithm", "dsgdm"));
-    CT_TRY(ct_config_set(&config, "agents", "6"));
-    CT_TRY(ct_config_set(&config, "fault", text));
+    CT_TRY(ct_config_put(&config, "algorithm", "dsgdm"));
+    CT_TRY(ct_config_put(&config, "agents", "6"));
+    CT_TRY(ct_config_put(&config, "fault", text));
     return ct_fault_parse(&config, seeds, out);
 }
 
@@ -64,9 +64,9 @@ static void the_living_keep_a_doubly_stochastic_mixing(void) {
     ct_run run;
     REQUIRE_OK(
         configure(SMALL "algorithm=dsgd topology=full fault=kill=2@2,kill=4@3-4 out=run", &config));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     for (long k = 0; k < 4; k++) {
-        CHECK_OK(ct_run_step(&run, k));
+        CHECK_OK(ct_run_iterate(&run, k));
         const ct_agents *a = &run.agents;
         double columns[6] = {0};
         for (int i = 0; i < 6; i++) {
@@ -82,7 +82,7 @@ static void the_living_keep_a_doubly_stochastic_mixing(void) {
         }
         for (int j = 0; j < 6; j++) CHECK_NEAR(columns[j], 1, 1e-12);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void the_dead_stay_as_they_were(void) {
@@ -90,14 +90,14 @@ static void the_dead_stay_as_they_were(void) {
     ct_run run;
     float before[8], after[8], alive[8];
     REQUIRE_OK(configure(SMALL "algorithm=ccl fault=kill=2@3-5 out=run", &config));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     for (long k = 0; k < 5; k++) {
-        CHECK_OK(ct_run_step(&run, k));
+        CHECK_OK(ct_run_iterate(&run, k));
         CHECK_OK(ct_bank_read(&run.agents.x, 2, 0, 8, k == 1 ? before : k < 4 ? after : alive));
         if (k == 3) CHECK(memcmp(before, after, sizeof after) == 0);
     }
     CHECK(memcmp(before, alive, sizeof alive) != 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* ---- whole runs ---- */

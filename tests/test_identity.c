@@ -3,6 +3,7 @@
 #include "ranks.h"
 
 #include "transport/transport_internal.h"
+#include "util/version.h"
 
 /* ---- data of our own: 60 pictures to train on, 20 to test ---- */
 

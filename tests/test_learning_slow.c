@@ -35,7 +35,7 @@ static ct_status train(const char *algorithm, const char *milestones, const char
     ct_config config;
     ct_config_init(&config);
     for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        CT_TRY(ct_config_set(&config, options[k][0], options[k][1]));
+        CT_TRY(ct_config_put(&config, options[k][0], options[k][1]));
     return ct_train(&config);
 }
 

@@ -229,7 +229,7 @@ static void padded_crops_and_flips_equal_a_plain_computation(void) {
         ct_batch batch = ct_order_batch(order, (int)(iteration % 2), iteration);
         for (int b = 0; b < batch.n; b++) {
             const uint8_t *plane = pixels + batch.index[b] * SIDE * SIDE;
-            ct_host_sample(source, &batch, b, 1, out);
+            ct_host_sample(source, &batch, b, out);
             n_flipped += batch.crop[b].flip;
             n_moved += batch.crop[b].dy != 0 || batch.crop[b].dx != 0;
             CHECK(abs(batch.crop[b].dy) <= PAD && abs(batch.crop[b].dx) <= PAD);
@@ -252,7 +252,7 @@ static void options_for(ct_config *c, const char *memory, const char *workers) {
         {"agents", "2"},       {"batch-size", "4"},   {"partition", "iid"}, {"topology", "chain"},
         {"epochs", "2"},       {"device", "ref"},     {"memory", memory},   {"workers", workers}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
-        CHECK_OK(ct_config_set(c, pairs[k][0], pairs[k][1]));
+        CHECK_OK(ct_config_put(c, pairs[k][0], pairs[k][1]));
 }
 
 /* Three iterations and an evaluation. */
@@ -260,12 +260,12 @@ static void run_briefly(const char *memory, const char *workers, ct_evaluation *
     ct_config config;
     static ct_run run;
     options_for(&config, memory, workers);
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     CHECK(run.train_loader != NULL);
-    for (long k = 0; k < 3; k++) CHECK_OK(ct_run_step(&run, k));
-    CHECK_OK(ct_run_evaluate(&run, out));
+    for (long k = 0; k < 3; k++) CHECK_OK(ct_run_iterate(&run, k));
+    CHECK_OK(ct_run_score_all(&run, out));
     CHECK(ct_run_data_wait(&run) >= 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void a_run_is_the_same_with_any_number_of_workers(void) {
@@ -293,21 +293,21 @@ static void a_streamed_test_part_scores_as_one_in_memory(void) {
         CHECK(link(in_scratch(from), in_scratch(to)) == 0);
     }
     options_for(&config, "64", "2");
-    CHECK_OK(ct_config_set(&config, "image-size", "64"));
-    CHECK_OK(ct_config_set(&config, "memory", "1")); /* 124 x 12 KiB are more */
-    REQUIRE_OK(ct_run_create(&config, &run));
+    CHECK_OK(ct_config_put(&config, "image-size", "64"));
+    CHECK_OK(ct_config_put(&config, "memory", "1")); /* 124 x 12 KiB are more */
+    REQUIRE_OK(ct_run_build(&config, &run));
     REQUIRE(run.test_loader != NULL && run.dataset.test.n == 124);
-    CHECK_OK(ct_run_evaluate(&run, &streamed));
-    CHECK_OK(ct_run_evaluate(&run, &again));
+    CHECK_OK(ct_run_score_all(&run, &streamed));
+    CHECK_OK(ct_run_score_all(&run, &again));
     CHECK(streamed.consensus_loss == again.consensus_loss);
-    ct_run_free(&run);
-    CHECK_OK(ct_config_set(&config, "memory", "64"));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    ct_run_clear(&run);
+    CHECK_OK(ct_config_put(&config, "memory", "64"));
+    REQUIRE_OK(ct_run_build(&config, &run));
     CHECK(run.test_loader == NULL);
-    CHECK_OK(ct_run_evaluate(&run, &in_memory));
+    CHECK_OK(ct_run_score_all(&run, &in_memory));
     CHECK(streamed.consensus_loss == in_memory.consensus_loss);
     CHECK(streamed.local_accuracy_mean == in_memory.local_accuracy_mean);
-    ct_run_free(&run);
+    ct_run_clear(&run);
     scratch_close();
 }
 

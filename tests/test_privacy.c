@@ -12,8 +12,8 @@ static void look_at_sums(const char *words, float *smallest, int *n_sent) {
     *smallest = 1e9f;
     *n_sent = 0;
     REQUIRE_OK(configure(words, &config));
-    REQUIRE_OK(ct_run_create(&config, &run));
-    CHECK_OK(ct_run_step(&run, 0));
+    REQUIRE_OK(ct_run_build(&config, &run));
+    CHECK_OK(ct_run_iterate(&run, 0));
     size_t width = ct_graph_n_features(&run.graph) + 1;
     for (int e = 0; e < run.agents.ccl.edge_sums.n_own; e++) {
         for (int c = 0; c < run.graph.n_classes; c++) {
@@ -26,7 +26,7 @@ static void look_at_sums(const char *words, float *smallest, int *n_sent) {
             if (row[width - 1] < *smallest) *smallest = row[width - 1];
         }
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void small_classes_stay_at_home(void) {

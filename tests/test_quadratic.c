@@ -52,7 +52,7 @@ static ct_status create(const char *options) {
                       options, &run));
     quadratic_ops = *run.backend->ops;
     quadratic_ops.gradient = quadratic_gradient;
-    run.backend->ops = &quadratic_ops;
+    run.plan->ops = &quadratic_ops;
     for (int i = 0; i < run.agents.n; i++)
         CT_TRY(ct_bank_write(&run.agents.x, i, 0, run.graph.n_weights, zeros));
     return CT_OK;
@@ -88,7 +88,7 @@ static void check_reaches_optimum(const char *options, long n_steps, double tole
     double distance = distance_to_optimum();
     if (!(distance <= tolerance)) printf("    with %s\n", options);
     CHECK_NEAR(distance, 0, tolerance);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* Solves M y = v, n x n, in place by Gauss' method with pivots; the answer is left in v. */
@@ -139,7 +139,7 @@ static void check_stops_at(const char *options, double eta, bool adapts_first) {
         for (int i = 0; i < run.agents.n; i++) CHECK_NEAR(model(i, k), expected[i], 1e-5);
     }
     CHECK(distance_to_optimum() > 0.02);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void decentralized_sgd_stops_at_its_biased_point(void) {
@@ -155,7 +155,7 @@ static double distance_after(const char *options) {
     if (create(options) != CT_OK) return NAN;
     run_steps(&run, 0, (long)run.config.epochs * run.epoch_iterations);
     distance = distance_to_optimum();
-    ct_run_free(&run);
+    ct_run_clear(&run);
     return distance;
 }
 
@@ -270,7 +270,7 @@ static void cross_gradient_aggregation_lowers_every_neighbours_loss(void) {
     CHECK(distance_to_optimum() < before);
     for (size_t k = 0; k < run.graph.n_weights; k += 7)
         for (int i = 1; i < 5; i++) CHECK_NEAR(model(i, k), model(0, k), 1e-2);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void agents_alone_reach_their_own_minima(void) {
@@ -278,7 +278,7 @@ static void agents_alone_reach_their_own_minima(void) {
     run_steps(&run, 0, 400);
     for (size_t k = 0; k < run.graph.n_weights; k++)
         for (int i = 0; i < 5; i++) CHECK_NEAR(model(i, k), minimum[i][k], 1e-5);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* At the optimum with the corrections of a converged run, nothing moves when the rate changes. */
@@ -293,7 +293,7 @@ static void d2_stays_at_the_optimum_when_the_rate_changes(void) {
     run_steps(&run, half, 20);
     CHECK_NEAR(run.agents.lr, 0.03, 1e-12);
     CHECK(distance_to_optimum() <= before * 1.5 + 1e-6);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 int main(void) {

@@ -16,8 +16,10 @@
 /* ---- how a run ended ---- */
 
 static ct_record_end end_of(const char *dir) {
-    ct_record_end end = {0};
-    CHECK_OK(ct_record_look(dir, &end));
+    ct_record run = {0};
+    CHECK_OK(ct_record_load(dir, CT_READ_END, &run));
+    ct_record_end end = run.end;
+    ct_record_unload(&run);
     return end;
 }
 
@@ -148,8 +150,8 @@ static void runs_of_older_versions_say_it_too(void) {
     CHECK(end_of("nowhere").state == CT_RECORD_NONE);
     put("run/seed-1/diverged.json", "{\"mess");
     unlink("run/seed-1/summary.json");
-    ct_record_end end;
-    CHECK_FAILS(ct_record_look("run/seed-1", &end), CT_IO, "diverged.json");
+    ct_record run;
+    CHECK_FAILS(ct_record_load("run/seed-1", CT_READ_END, &run), CT_IO, "diverged.json");
     remove_tree("run");
 }
 
@@ -158,21 +160,21 @@ static void runs_of_older_versions_say_it_too(void) {
 static void a_record_reads_what_it_is_asked_for(void) {
     ct_record run;
     put_run("run", "# words\nalgorithm = a\nseed = 7\nnew-option = x y\n", 3, 0.5);
-    CHECK_OK(ct_record_open("run", CT_READ_OPTIONS, &run));
+    CHECK_OK(ct_record_load("run", CT_READ_OPTIONS, &run));
     CHECK(run.n_options == 3 && run.seed == 7 && run.epochs == NULL && run.n_epochs == 0);
     CHECK(strcmp(ct_record_option_of(&run, "new-option"), "x y") == 0);
     CHECK(ct_record_option_of(&run, "old-option") == NULL);
-    ct_record_free(&run);
+    ct_record_unload(&run);
     add_text("run/metrics.jsonl", "{\"epoch\": 4, \"ce\"");
-    CHECK_OK(ct_record_open("run", CT_READ_METRICS, &run));
+    CHECK_OK(ct_record_load("run", CT_READ_METRICS, &run));
     CHECK(run.n_options == 0 && run.n_epochs == 3);
     CHECK(fabs(ct_record_last(&run, CT_METRIC_CONSENSUS_ACCURACY) - 0.53) < 1e-12);
-    ct_record_free(&run);
+    ct_record_unload(&run);
     add_text("run/metrics.jsonl", "\n");
-    CHECK_FAILS(ct_record_open("run", CT_READ_METRICS, &run), CT_IO, "run/metrics.jsonl:4");
-    CHECK_OK(ct_record_open("run", CT_READ_OPTIONS | CT_READ_SUMMARY, &run));
+    CHECK_FAILS(ct_record_load("run", CT_READ_METRICS, &run), CT_IO, "run/metrics.jsonl:4");
+    CHECK_OK(ct_record_load("run", CT_READ_OPTIONS | CT_READ_SUMMARY, &run));
     CHECK(run.summary == NULL);
-    ct_record_free(&run);
+    ct_record_unload(&run);
     remove_tree("run");
 }
 

@@ -77,7 +77,7 @@ static void check_mean(const char *options, const char *buffer, double factor) {
         for (size_t k = 0; k < run.graph.n_weights; k += 13)
             CHECK_NEAR(column_mean(y, k), factor * column_mean(&run.agents.g, k), 1e-6);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void gradient_trackers_have_the_mean_of_the_gradients(void) {
@@ -104,7 +104,7 @@ static void global_updates_move_the_mean_model_by_the_mean_gradient(void) {
             CHECK_NEAR(column_mean(&run.agents.x, k) - before[k],
                        -0.1 * column_mean(&run.agents.g, k), 1e-6);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void all_reduced_agents_hold_one_model(void) {
@@ -118,7 +118,7 @@ static void all_reduced_agents_hold_one_model(void) {
         CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, other));
         CHECK(memcmp(first, other, n * sizeof *first) == 0);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it(void) {
@@ -138,7 +138,7 @@ static void d2_mixes_with_half_of_w_where_the_spectrum_asks_for_it(void) {
     CHECK_NEAR(after[1], before[0] / 6, 1e-6);
     CHECK_NEAR(after[2], 0, 1e-6);
     CHECK_NEAR(after[3], before[0] / 6, 1e-6);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 #define DIRECTED "--topology schedule:related/directed.txt"
@@ -159,7 +159,7 @@ static void pushed_weights_sum_to_the_number_of_agents(void) {
         CHECK_NEAR(sum, 5, 1e-12);
     }
     CHECK(some_differ);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* Without gradients everyone ends at the mean of the starts, on a graph that is not balanced. */
@@ -177,7 +177,7 @@ static void pushed_models_end_at_the_exact_average(void) {
             CHECK_OK(ct_bank_read(&run.agents.x, i, k, 1, &value));
             CHECK_NEAR(value, mean[k], 1e-5);
         }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* A run that begins in the middle has the weights of one that was there all the time. */
@@ -187,11 +187,11 @@ static void pushed_weights_follow_from_the_iteration(void) {
     REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART, "--algorithm sgp " DIRECTED, &run));
     run_steps(&run, 0, 8);
     memcpy(weights, ct_sgp_weights(run.agents.state), sizeof weights);
-    ct_run_free(&run);
+    ct_run_clear(&run);
     REQUIRE_OK(run_create("ref", RUN_ORACLE " " APART, "--algorithm sgp " DIRECTED, &run));
     run_steps(&run, 7, 1);
     for (int i = 0; i < 5; i++) CHECK_NEAR(ct_sgp_weights(run.agents.state)[i], weights[i], 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void methods_refuse_graphs_they_are_wrong_on(void) {
@@ -236,7 +236,7 @@ static double relay_along_two_trees(long n_steps) {
         CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
         for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs((double)got[k] - mean[k]));
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
     return worst;
 }
 
@@ -285,7 +285,7 @@ static void two_trees_send_as_much_as_one(void) {
     for (int i = 0; i < N_RELAYS; i++)
         sent += (double)ct_transport_sent(run.transport, i, CT_TRAFFIC_PARAMETERS);
     CHECK_NEAR(sent, 2.0 * (N_RELAYS - 1) * 4 * (double)run.graph.n_weights, 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* ---- cga's quadratic program ---- */
@@ -345,7 +345,7 @@ static void check_seeds(const char *options) {
     size_t n = run.graph.n_weights;
     run_steps(&run, 0, 4);
     for (int i = 0; i < 4; i++) CHECK_OK(ct_bank_read(&run.agents.x, 4 + i, 0, n, together[i]));
-    ct_run_free(&run);
+    ct_run_clear(&run);
     REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --seed 5", options, &run));
     run_steps(&run, 0, 4);
     for (int i = 0; i < 4; i++) {
@@ -354,7 +354,7 @@ static void check_seeds(const char *options) {
     }
     if (!is_same) printf("    with %s\n", options);
     CHECK(is_same);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void seeds_side_by_side_train_as_they_would_alone(void) {
@@ -388,7 +388,7 @@ static void check_bytes(const char *options, double n_models, double n_sums) {
     CHECK_NEAR(sent / row, n_models, 1e-2); /* sgp's weights are 4 bytes more */
     sent = (double)ct_transport_sent(run.transport, 1, CT_TRAFFIC_CLASS_SUMS) / 3;
     CHECK_NEAR(sent / sums, n_sums, 0);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void the_ledger_shows_what_each_method_sends(void) {
@@ -430,7 +430,7 @@ static void count_allocations(void *context, const char *name, const char *text)
     run_steps(&run, 2, 4);
     if (ct_alloc_count() != before) printf("    with %s\n", options);
     CHECK(ct_alloc_count() == before);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void a_step_takes_no_memory(void) {

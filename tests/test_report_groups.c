@@ -1,7 +1,7 @@
 /* Reports: which runs belong together, what they are called, and in which charts they stand. */
 #include "reports.h"
 
-#include "report/curves.h"
+#include "report/report_internal.h"
 #include "schema/config.h"
 
 /* Lambdas that go with an alpha are not told beside it; of two equal settings they are. */

@@ -156,7 +156,7 @@ static void lines_without_room_are_written_later_or_by_the_next_attempt(void) {
     static ct_config config;
     ct_epoch e = {.lr = 1};
     REQUIRE_OK(configure(LONG "out=run", &config));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    REQUIRE_OK(ct_run_build(&config, &run));
     REQUIRE_OK(ct_output_name(&run));
     REQUIRE_OK(ct_dir_create("run"));
     signal(SIGXFSZ, SIG_IGN);
@@ -169,12 +169,12 @@ static void lines_without_room_are_written_later_or_by_the_next_attempt(void) {
     limit_file_size(RLIM_INFINITY);
     CHECK_OK(ct_output_settle(&run));
     ct_record record;
-    CHECK_OK(ct_record_open("run", CT_READ_METRICS, &record));
+    CHECK_OK(ct_record_load("run", CT_READ_METRICS, &record));
     CHECK(record.n_epochs == e.epoch - 1);
     for (int k = 0; k < record.n_epochs; k++)
         CHECK(record.epochs[k].value[CT_METRIC_EPOCH] == k + 1);
-    ct_record_free(&record);
-    ct_run_free(&run);
+    ct_record_unload(&record);
+    ct_run_clear(&run);
     remove_tree("run");
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "mixing.h"
 #include "topology/schedule.h"
 #include "util/file.h"
 
@@ -226,7 +227,7 @@ static void the_union_of_a_schedule_has_a_doubly_stochastic_mean(void) {
         REQUIRE_OK(ct_schedule_create(specs[k], 10, seeds, 2, &s));
         CHECK_OK(ct_schedule_union(&s, 1, &graph, &w));
         CHECK(graph.n == 10);
-        CHECK_OK(ct_mixing_check(&w, &graph));
+        CHECK_OK(mixing_check(&w, &graph));
         ct_topology_free(&graph);
         ct_sparse_free(&w);
         ct_schedule_free(&s);

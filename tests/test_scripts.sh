@@ -40,7 +40,8 @@ machine() {
         sort timeout xargs; do
         real=$(command -v "$tool") && ln -s "$real" "$bin/$tool"
     done
-    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep; do
+    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep \
+        man zsh fish dpkg-shlibdeps file; do
         echo 'exit 0' | fake "$tool"
     done
     echo 'echo "cmake version 3.25.1"' | fake cmake

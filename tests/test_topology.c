@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "mixing.h"
 #include "topology/topology.h"
 #include "topology/topology_internal.h"
 #include "util/file.h"
@@ -34,7 +35,7 @@ static bool is_well_formed(const ct_topology *t) {
     return true;
 }
 
-/* Independent of ct_mixing_check: every entry against its mirror and the graph, exact sums. */
+/* Independent of mixing_check: every entry against its mirror and the graph, exact sums. */
 static void check_doubly_stochastic(const ct_sparse *w, const ct_topology *t) {
     for (int i = 0; i < t->n; i++) {
         double row = 0, column = 0;
@@ -66,7 +67,7 @@ static void check_one(const char *spec, int n, int *n_accepted) {
         ct_sparse w = {0};
         REQUIRE_OK(ct_mixing_create(&t, weights[k], &w));
         check_doubly_stochastic(&w, &t);
-        CHECK_OK(ct_mixing_check(&w, &t));
+        CHECK_OK(mixing_check(&w, &t));
         ct_topology_facts facts = {0};
         REQUIRE_OK(ct_topology_measure(&t, &w, &facts));
         CHECK(facts.lambda_2 < 1 && facts.lambda_min > -1 && facts.spectral_gap > 0);
@@ -241,22 +242,22 @@ static void wrong_mixing_matrices_are_refused(void) {
     REQUIRE_OK(ct_topology_create("ring", 4, 0, &t));
     REQUIRE_OK(ct_topology_create("chain", 4, 0, &chain));
     REQUIRE_OK(ct_mixing_create(&t, "uniform", &w));
-    CHECK_FAILS(ct_mixing_check(&w, &chain), CT_INVAL, "no such edge");
+    CHECK_FAILS(mixing_check(&w, &chain), CT_INVAL, "no such edge");
     double kept = w.value[0];
     w.value[0] = kept + 1e-5;
-    CHECK_FAILS(ct_mixing_check(&w, &t), CT_INVAL, "row 0 sums to");
+    CHECK_FAILS(mixing_check(&w, &t), CT_INVAL, "row 0 sums to");
     w.value[0] = kept + 1e-8;
-    CHECK_OK(ct_mixing_check(&w, &t));
+    CHECK_OK(mixing_check(&w, &t));
     w.value[0] = -kept;
-    CHECK_FAILS(ct_mixing_check(&w, &t), CT_INVAL, "negative");
+    CHECK_FAILS(mixing_check(&w, &t), CT_INVAL, "negative");
     w.value[0] = NAN;
-    CHECK_FAILS(ct_mixing_check(&w, &t), CT_INVAL, "w(0,0)");
+    CHECK_FAILS(mixing_check(&w, &t), CT_INVAL, "w(0,0)");
     w.value[0] = kept - 0.1;
     w.value[1] += 0.1;
-    CHECK_FAILS(ct_mixing_check(&w, &t), CT_INVAL, "w(0,1)");
+    CHECK_FAILS(mixing_check(&w, &t), CT_INVAL, "w(0,1)");
     w.value[0] = kept;
     w.n_rows = 3;
-    CHECK_FAILS(ct_mixing_check(&w, &t), CT_INVAL, "3 x 4");
+    CHECK_FAILS(mixing_check(&w, &t), CT_INVAL, "3 x 4");
     ct_sparse_free(&w);
     ct_topology_free(&chain);
     ct_topology_free(&t);

@@ -93,7 +93,7 @@ static void long_gradients_are_clipped_and_short_ones_left_alone(void) {
         shortest = fmin(shortest, norms[i]);
         longest = fmax(longest, norms[i]);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
     double limit = (shortest + longest) / 2;
     CHECK(longest > 1.05 * shortest);
     snprintf(options, sizeof options, "--loss ce --clip-norm %.9g", limit);
@@ -105,7 +105,7 @@ static void long_gradients_are_clipped_and_short_ones_left_alone(void) {
         CHECK_NEAR(norm_of(clipped, n), factor * norms[i], 1e-6);
         for (size_t k = 0; k < n; k++) CHECK_NEAR(clipped[k], factor * (double)plain[i][k], 1e-6);
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* Where all agents start with the same model and each is everyone's neighbour, cross-gradients are
@@ -119,8 +119,8 @@ static void cross_gradients_are_smoothed_as_well(void) {
     run_steps(&mean, 0, 1);
     for (size_t k = 0; k < ngc.graph.n_weights; k++)
         CHECK_NEAR(column_mean(&ngc.agents.x, k), column_mean(&mean.agents.x, k), 1e-6);
-    ct_run_free(&ngc);
-    ct_run_free(&mean);
+    ct_run_clear(&ngc);
+    ct_run_clear(&mean);
 }
 
 /* (1 - s) CE(label) + s mean over the classes of CE(class) */
@@ -182,7 +182,7 @@ static void every_second_iteration_contrasts_and_the_others_send_nothing(void) {
         CHECK(models == 4 * run.graph.n_weights * (t % 2 == 0 ? 4 : 2));
         for (int i = 0; i < 5; i++) CHECK((mv_of(&run, i) > 0) == (t % 2 == 0));
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void neighbours_take_turns(void) {
@@ -200,7 +200,7 @@ static void neighbours_take_turns(void) {
             seen[i][links->neighbour[i]] = true;
         }
     }
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* Bits of agent 0 after three steps. */
@@ -209,7 +209,7 @@ static void take_row(const char *options, float *row) {
     REQUIRE_OK(run_create("cpu", CCL_BASE, options, &run));
     run_steps(&run, 0, 3);
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, run.graph.n_weights, row));
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void leaving_nothing_out_changes_no_bit(void) {
@@ -234,7 +234,7 @@ static void cross_features_of_half_a_batch_cost_half(void) {
     double part = ct_graph_macs(&run.graph, run.graph.features);
     CHECK_NEAR(cost.own_macs, 8 * 3 * whole, 1e-6 * whole);
     CHECK_NEAR(cost.cross_macs, 2 * 4 * part, 1e-6 * whole);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* lambda_m L_mv is the asked part of L_ce, by the running means; never above 1. */
@@ -256,7 +256,7 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
         }
     }
     ct_config again = run.config; /* as a saved config.txt has it, everything named */
-    ct_run_free(&run);
+    ct_run_clear(&run);
     for (int id = 0; id < CT_N_OPTIONS; id++) again.given[id] = true;
     CHECK_OK(ct_config_choose(&again));
     CHECK_FAILS(run_create("cpu", BASE, "--ccl-adaptive 0.01 --lambda-m 0.1", &run), CT_INVAL,
@@ -269,7 +269,7 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
 
 static double distance_of(ct_run *run) {
     ct_evaluation e;
-    CHECK_OK(ct_run_evaluate(run, &e));
+    CHECK_OK(ct_run_score_all(run, &e));
     return e.consensus_distance;
 }
 
@@ -286,7 +286,7 @@ static void gossip_rounds_shrink_the_distance_and_keep_the_mean(void) {
           finish.gossip_accuracy_mean <= finish.gossip_accuracy_max);
     CHECK(ct_transport_sent(run.transport, 0, CT_TRAFFIC_PARAMETERS) ==
           3 * 2 * 4 * run.graph.n_weights);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 static void a_final_merge_leaves_one_model(void) {
@@ -295,14 +295,14 @@ static void a_final_merge_leaves_one_model(void) {
     ct_config config;
     ct_config_init(&config);
     CHECK_OK(run_options(&config, "--dataset idx --data-dir data --augment off " BASE));
-    CHECK_OK(ct_config_set(&config, "final-merge", "on"));
-    REQUIRE_OK(ct_run_create(&config, &run));
+    CHECK_OK(ct_config_put(&config, "final-merge", "on"));
+    REQUIRE_OK(ct_run_build(&config, &run));
     double mean = column_mean(&run.agents.x, 7);
     CHECK_OK(ct_run_finish(&run, 0, &finish));
     CHECK(isnan(finish.gossip_accuracy_mean));
     CHECK_NEAR(distance_of(&run), 0, 1e-12);
     CHECK_NEAR(column_mean(&run.agents.x, 7), mean, 1e-6);
-    ct_run_free(&run);
+    ct_run_clear(&run);
 }
 
 /* The paper's data sets have its values; pictures of one's own have some that train. */
@@ -320,9 +320,9 @@ static void data_sets_bring_their_defaults(void) {
     for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
         ct_config c;
         ct_config_init(&c);
-        CHECK_OK(ct_config_set(&c, "dataset", expected[k].dataset));
-        CHECK_OK(ct_config_set(&c, "image-size", expected[k].image_size));
-        CHECK_OK(ct_config_set(&c, "algorithm", "ccl"));
+        CHECK_OK(ct_config_put(&c, "dataset", expected[k].dataset));
+        CHECK_OK(ct_config_put(&c, "image-size", expected[k].image_size));
+        CHECK_OK(ct_config_put(&c, "algorithm", "ccl"));
         CHECK_OK(ct_config_choose(&c));
         CHECK(strcmp(c.model, expected[k].model) == 0 && c.epochs == expected[k].epochs);
         CHECK(c.lr == expected[k].lr && c.lambda_m == expected[k].lambda_m);

@@ -356,8 +356,8 @@ static const char *const bad_json[] = {"",
                                        "[] []",
                                        "'a'",
                                        "// x\n1",
-                                       "\xef\xbb\xbf"
-                                       "1"};
+                                       ("\xef\xbb\xbf"
+                                        "1")};
 
 static void json_refuses_everything_else(void) {
     for (size_t i = 0; i < sizeof bad_json / sizeof *bad_json; i++) {

@@ -174,44 +174,51 @@ ct_status ct_update_run(ct_backend *backend, const ct_update *update) {
 
 ct_status ct_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                            const float *std, ct_source **out) {
-    return backend->ops->source_create(backend, images, mean, std, out);
+    CT_TRY(backend->ops->source_create(backend, images, mean, std, out));
+    (*out)->ops = backend->ops;
+    return CT_OK;
 }
 
 void ct_source_free(ct_source **source) {
-    if (*source != NULL) (*source)->backend->ops->source_free(*source);
+    if (*source != NULL) (*source)->ops->source_free(*source);
     *source = NULL;
 }
 
 ct_status ct_source_refresh(ct_source *source, const ct_images *images, size_t first, size_t n) {
-    const ct_backend_ops *ops = source->backend->ops;
+    const ct_backend_ops *ops = source->ops;
     return ops->source_refresh != NULL ? ops->source_refresh(source, images, first, n) : CT_OK;
 }
 
 ct_status ct_plan_create(ct_backend *backend, const ct_graph *graph, int max_batch, ct_plan **out) {
-    return backend->ops->plan_create(backend, graph, max_batch, out);
+    CT_TRY(backend->ops->plan_create(backend, graph, max_batch, out));
+    (*out)->ops = backend->ops;
+    return CT_OK;
 }
 
 void ct_plan_free(ct_plan **plan) {
-    if (*plan != NULL) (*plan)->backend->ops->plan_free(*plan);
+    if (*plan != NULL) (*plan)->ops->plan_free(*plan);
     *plan = NULL;
 }
 
 ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_bank *class_sums) {
-    return plan->backend->ops->features(plan, work, features, class_sums);
+    return plan->ops->features(plan, work, features, class_sums);
 }
 
 ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                       ct_bank *gradient, ct_bank *losses, size_t column) {
-    ct_backend *backend = plan->backend;
-    CT_TRY(backend->ops->gradient(plan, work, objective, gradient, losses, column));
-    if (objective->weight_decay == 0 || backend->ops->adds_decay) return CT_OK;
+    CT_TRY(plan->ops->gradient(plan, work, objective, gradient, losses, column));
+    if (objective->weight_decay == 0 || plan->ops->adds_decay) return CT_OK;
     ct_update u = {.n_rows = gradient->n_own};
     SET(&u, gradient, {1, gradient}, {objective->weight_decay, work->params});
-    return ct_update_run(backend, &u);
+    return ct_update_run(plan->backend, &u);
 }
 
 ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions) {
-    return plan->backend->ops->evaluate(plan, work, scores, predictions);
+    return plan->ops->evaluate(plan, work, scores, predictions);
+}
+
+ct_status ct_logits(ct_plan *plan, const ct_work *work, float *logits) {
+    return plan->backend->ops->logits(plan, work, logits);
 }
 
 ct_status ct_step_begin(ct_backend *backend) {

@@ -159,6 +159,7 @@ typedef struct ct_backend_ops {
     ct_status (*gradient)(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
     ct_status (*evaluate)(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+    ct_status (*logits)(ct_plan *plan, const ct_work *work, float *logits);
     /* may be NULL: the calls between them are one iteration, which a backend may record and replay
      */
     ct_status (*step_begin)(ct_backend *backend);
@@ -187,21 +188,26 @@ struct ct_backend {
     ct_precision precision;   /* what it computes in, never auto */
     const char *instructions; /* vector instructions, the GPU's generation; "": plain C */
     int n_threads;
+    int device;     /* its number, where memory is a device's */
     int poll_every; /* iterations between looks at the losses: reading them may cost a wait */
 };
+/* Plans and sources are their backend's, or the caller's own (external.h). */
 struct ct_source {
     ct_backend *backend;
+    const ct_backend_ops *ops;
 };
 struct ct_plan {
     ct_backend *backend;
+    const ct_backend_ops *ops;
     const ct_graph *graph;
     int max_batch;
     size_t workspace_bytes;
 };
 
 typedef struct ct_backend_options {
-    int n_threads;   /* 0 = as many as the process may use */
-    bool exact_conv; /* direct convolutions instead of Winograd's */
+    int n_threads;     /* 0 = as many as the process may use */
+    bool exact_conv;   /* direct convolutions instead of Winograd's */
+    bool only_forward; /* there will be no ct_gradient: cpu keeps no room for what it needs */
     ct_precision precision;
     const char *instructions; /* of cpu, if the processor has them: NULL or "" = its best */
 } ct_backend_options;
@@ -256,5 +262,7 @@ ct_status ct_step_end(ct_backend *backend);
 /* Forward only: scores[k] of job k; predictions (may be NULL) [n_jobs][max_batch] classes.
  * Batchnorm uses its running statistics. */
 ct_status ct_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+/* The same without labels: logits [n_jobs][max_batch][n_classes], in host memory. */
+ct_status ct_logits(ct_plan *plan, const ct_work *work, float *logits);
 
 #endif

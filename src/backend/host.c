@@ -37,6 +37,8 @@ ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, co
     CT_TRY(ct_make(&source, 1, "a data source"));
     source->base.backend = backend;
     source->images = images;
+    memcpy(source->mean, mean, (size_t)images->channels * sizeof *mean);
+    memcpy(source->std, std, (size_t)images->channels * sizeof *std);
     for (int c = 0; c < images->channels; c++)
         for (int p = 0; p < 256; p++)
             source->table[c][p] = (float)((p / 255.0 - (double)mean[c]) / (double)std[c]);
@@ -147,24 +149,49 @@ void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const c
                   plan->graph->n_classes, ct_host_row(class_sums, row));
 }
 
-void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step,
-                    float *out) {
-    const ct_host_source *host = (const ct_host_source *)source;
-    const ct_images *images = host->images;
-    const int height = images->height, width = images->width;
-    const ct_crop none = {0};
-    const ct_crop *crop = batch->crop != NULL ? &batch->crop[b] : &none;
-    const uint8_t *plane = images->pixels + (size_t)batch->index[b] * (size_t)images->channels *
-                                                (size_t)height * (size_t)width;
-    for (int c = 0; c < images->channels; c++, plane += (size_t)height * (size_t)width) {
-        for (int y = 0; y < height; y++) {
-            int from_y = y + crop->dy;
-            for (int x = 0; x < width; x++, out += step) {
-                int from_x = (crop->flip ? width - 1 - x : x) + crop->dx;
-                bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
-                uint8_t pixel = inside ? plane[from_y * width + from_x] : 0;
-                *out = host->table[c][pixel];
-            }
-        }
+/* A row of an image that is values, which is neither cropped nor flipped. */
+static void value_row(const ct_host_source *source, uint32_t place, int c, int y, size_t step,
+                      float *out) {
+    const ct_images *images = source->images;
+    const float *from = images->values + place * ct_image_values(images) +
+                        (size_t)((c * images->height + y) * images->width);
+    for (int x = 0; x < images->width; x++, out += step) *out = ct_host_scaled(source, c, *from++);
+}
+
+/* The stored pixel of x is x + dx, or with flip (width - 1 - x) + dx. */
+void ct_host_sample_row(const ct_host_source *source, const ct_batch *batch, int b, int c, int y,
+                        size_t step, float *out) {
+    static const ct_crop none;
+    const ct_images *images = source->images;
+    if (images->values != NULL) {
+        value_row(source, batch->index[b], c, y, step, out);
+        return;
     }
+    const ct_crop *crop = batch->crop != NULL ? &batch->crop[b] : &none;
+    const float *table = source->table[c], black = table[0];
+    const int width = images->width, row = y + crop->dy;
+    const bool flip = crop->flip;
+    int begin = flip ? crop->dx : -crop->dx, end = flip ? width + crop->dx : width - crop->dx;
+    if (begin < 0) begin = 0;
+    if (end > width) end = width;
+    if (row < 0 || row >= images->height || begin > end) begin = end = 0;
+    for (int x = 0; x < begin; x++) out[(size_t)x * step] = black;
+    for (int x = end; x < width; x++) out[(size_t)x * step] = black;
+    if (begin == end) return;
+    const uint8_t *from = images->pixels + batch->index[b] * ct_image_values(images) +
+                          (size_t)((c * images->height + row) * width) +
+                          (flip ? width - 1 + crop->dx - begin : crop->dx + begin);
+    out += (size_t)begin * step;
+    if (flip)
+        for (int x = begin; x < end; x++, from--, out += step) *out = table[*from];
+    else
+#pragma GCC unroll 8
+        for (int x = begin; x < end; x++, from++, out += step) *out = table[*from];
+}
+
+void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, float *out) {
+    const ct_host_source *host = (const ct_host_source *)source;
+    for (int c = 0; c < host->images->channels; c++)
+        for (int y = 0; y < host->images->height; y++, out += host->images->width)
+            ct_host_sample_row(host, batch, b, c, y, 1, out);
 }

@@ -17,7 +17,13 @@ typedef struct ct_host_source {
     ct_source base;
     const ct_images *images;
     float table[CT_MAX_CHANNELS][256]; /* a stored pixel's value after normalisation */
+    float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS]; /* of images that are values */
 } ct_host_source;
+
+/* The same of a stored value, in channel c. */
+static inline float ct_host_scaled(const ct_host_source *source, int c, float value) {
+    return (float)(((double)value - (double)source->mean[c]) / (double)source->std[c]);
+}
 
 ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,
                                 const float *std, ct_source **out);
@@ -53,8 +59,10 @@ void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_hos
 void ct_host_class_sums(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
                         const ct_bank *features, ct_bank *class_sums);
 
-/* One sample of a batch, cropped, flipped and normalised: out[(c * h + y) * w + x] * at `step`
- * floats apart. */
-void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, size_t step, float *out);
+/* Sample b of a batch, cropped and flipped (values are neither), normalised: out[(c * h + y) * w + x]. */
+void ct_host_sample(const ct_source *source, const ct_batch *batch, int b, float *out);
+/* Row y of its channel c: out[x * step]. */
+void ct_host_sample_row(const ct_host_source *source, const ct_batch *batch, int b, int c, int y,
+                        size_t step, float *out);
 
 #endif

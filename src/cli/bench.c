@@ -62,14 +62,14 @@ static ct_status settle(const ct_run *run) {
 /* Iterations with a short batch, at the end of a pass over the data, are run but do not count. */
 static ct_status time_steps(ct_run *run, bench *b, double *median, double *fastest) {
     long iteration = 0;
-    while (iteration < b->n_warmup) CT_TRY(ct_run_step(run, iteration++));
+    while (iteration < b->n_warmup) CT_TRY(ct_run_iterate(run, iteration++));
     CT_TRY(settle(run));
     double began = now_ms(), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     double waited_s = ct_transport_waited_s(run->transport);
     long first = iteration;
     for (int64_t n = 0; n < b->n_repeat;) {
         double start = now_ms();
-        CT_TRY(ct_run_step(run, iteration++));
+        CT_TRY(ct_run_iterate(run, iteration++));
         CT_TRY(settle(run));
         b->ms[n] = now_ms() - start;
         n += run->batches[0].n == run->config.batch_size;
@@ -99,15 +99,15 @@ static void count_macs(const ct_run *run, double *own, double *cross) {
 
 /* The same run without the contrastive terms, to see what they cost. */
 static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms) {
-    CT_SCOPED(ct_run) run = {0};
+    CT_SCOPED_BY(ct_run_clear, ct_run) run = {0};
     ct_config plain = *config;
     double fastest;
     CT_TRY(ct_config_choose(&plain));
     memset(plain.named, 0, sizeof plain.named); /* what CCL was told does not matter */
-    CT_TRY(ct_config_set(&plain, "loss", "ce"));
-    CT_TRY(ct_config_set(&plain, "lambda-m", "0"));
-    CT_TRY(ct_config_set(&plain, "lambda-d", "0"));
-    CT_TRY(ct_run_create(&plain, &run));
+    CT_TRY(ct_config_put(&plain, "loss", "ce"));
+    CT_TRY(ct_config_put(&plain, "lambda-m", "0"));
+    CT_TRY(ct_config_put(&plain, "lambda-d", "0"));
+    CT_TRY(ct_run_build(&plain, &run));
     return time_steps(&run, b, ms, &fastest);
 }
 
@@ -199,13 +199,13 @@ static ct_status print_json(const ct_run *run, const result *r) {
 }
 
 ct_status ct_cli_bench(int n_args, char **args) {
-    CT_SCOPED(ct_run) run = {0};
+    CT_SCOPED_BY(ct_run_clear, ct_run) run = {0};
     CT_SCOPED_BLOCK(double) ms = NULL;
     ct_own own;
     ct_config config;
     result r = {0};
     ct_config_init(&config);
-    ct_config_set(&config, "partition", "iid");
+    ct_config_put(&config, "partition", "iid");
     CT_TRY(ct_own_take("bench", &n_args, args, &own));
     CT_TRY(ct_cli_options(n_args, args, &config, NULL, 0));
     bench b = {.n_warmup = ct_own_whole(&own, "warmup"), .n_repeat = ct_own_whole(&own, "repeat")};
@@ -213,7 +213,7 @@ ct_status ct_cli_bench(int n_args, char **args) {
     ct_cli_quiet(config.quiet || as_json);
     CT_TRY(ct_make(&ms, (size_t)b.n_repeat, "the times"));
     b.ms = ms;
-    CT_TRY(ct_run_create(&config, &run));
+    CT_TRY(ct_run_build(&config, &run));
     CT_TRY(measure(&config, &b, &run, &r));
     if (!ct_run_leads(&run)) return CT_OK;
     if (as_json) return print_json(&run, &r);

@@ -40,6 +40,24 @@ const char *ct_own_text(const ct_own *own, const char *name);
 int64_t ct_own_whole(const ct_own *own, const char *name);
 void ct_own_help(const char *command, FILE *out);
 
+/* What crosstalk list lists: the k-th kind; NULL: no more. And the names among them that an option
+ * takes. */
+const char *ct_cli_list_kind(int k);
+void ct_cli_list_values(const char *option,
+                        void (*each)(void *context, const char *name, const char *text),
+                        void *context);
+
+/* Every command, for those who write about all of them; the last has no name. */
+typedef struct ct_command {
+    const char *name, *text;
+    void (*help)(FILE *out);
+} ct_command;
+extern const ct_command ct_commands[];
+/* Files about all commands, from their help and the schema: crosstalk.1 and one page per command;
+ * completions for bash (crosstalk), zsh (_crosstalk) and fish (crosstalk.fish). */
+ct_status ct_cli_write_manual(const char *dir);
+ct_status ct_cli_write_completions(const char *dir);
+
 /* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */
 void ct_cli_quiet(bool quiet);
 /* For commands that train: who closes the other end of our output does not end us. */

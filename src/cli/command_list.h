@@ -1,6 +1,8 @@
 /* COMMAND(id, "name", "one line of help"): ct_cli_<id>() and ct_cli_<id>_help(). */
 COMMAND(train, "train", "train all agents and write a run directory")
 COMMAND(eval, "eval", "test a run's consensus model, or any model file")
+COMMAND(predict, "predict", "the classes of pictures, by a trained model, as CSV or JSON")
+COMMAND(export, "export", "write a trained model as ONNX")
 COMMAND(compare, "compare", "several methods on the same data, graph and seeds, in one table")
 COMMAND(reproduce, "reproduce", "the paper's tables and figures: run what is missing, show both")
 COMMAND(sweep, "sweep", "every combination of some options' values, best first")

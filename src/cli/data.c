@@ -48,17 +48,9 @@ typedef struct data_args {
     const char *words[3]; /* sub-command and its two words; NULL: there is none */
 } data_args;
 
-/* So many words, the sub-command among them. */
-static ct_status need_words(const data_args *a, int n, const char *words) {
-    if (a->words[n - 1] != NULL && (n == 3 || a->words[n] == NULL)) return CT_OK;
-    return ct_fail(CT_INVAL, "crosstalk data %s needs %s (crosstalk help data)", a->words[0],
-                   words);
-}
-
 static ct_status get(data_args *a) {
     char dir[CT_CONFIG_TEXT];
     const char *checksum = ct_own_text(&a->own, "checksum");
-    CT_TRY(need_words(a, 2, "the name of a set"));
     snprintf(dir, sizeof dir, "%s", a->config.data_dir);
     if (dir[0] == '\0') snprintf(dir, sizeof dir, "data/%.400s", a->words[1]);
     if (checksum != NULL && (strlen(checksum) != 64 || strspn(checksum, "0123456789abcdef") != 64))
@@ -111,7 +103,6 @@ static ct_status print_counts(const ct_dataset *d) {
 static ct_status info(data_args *a) {
     CT_SCOPED(ct_dataset) d = {0};
     const char *sheet = ct_own_text(&a->own, "sheet");
-    CT_TRY(need_words(a, 2, "a directory"));
     CT_TRY(ct_cli_may_write(sheet, a->config.force));
     a->config.augment = false; /* whole pictures */
     CT_TRY(name_set(a));
@@ -122,13 +113,6 @@ static ct_status info(data_args *a) {
     CT_TRY(ct_sheet_write(&d, sheet));
     ct_show(stdout, "contact sheet: %s\n", sheet);
     return CT_OK;
-}
-
-/* "a,b": 2; "": 1, what there is without a list. */
-static int count_items(const char *list) {
-    int n = 1;
-    for (; *list != '\0'; list++) n += *list == ',';
-    return n;
 }
 
 /* Files of the set whose digests are published: those in the directory `asked`, or the archive that
@@ -174,7 +158,6 @@ static ct_status verify(data_args *a) {
     CT_SCOPED(ct_dataset) d = {0};
     int n_wrong = 0;
     size_t n_broken = 0;
-    CT_TRY(need_words(a, 2, "a directory"));
     CT_TRY(name_set(a));
     ct_dataset_options options = whole_pictures(a);
     options.list_all = true;
@@ -212,7 +195,6 @@ static ct_status pack_parts(const ct_dataset *d, ct_pack_writer **writer, const 
 static ct_status import(data_args *a) {
     CT_SCOPED(ct_dataset) d = {0};
     ct_pack_writer *writer = NULL;
-    CT_TRY(need_words(a, 3, "a directory and a file to write"));
     CT_TRY(ct_cli_may_write(a->words[2], a->config.force));
     CT_TRY(name_set(a));
     ct_dataset_options options = whole_pictures(a);
@@ -249,7 +231,7 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
     const ct_config *c = &a->config;
     CT_SCOPED_BLOCK(bool) keep = NULL;
     char path[CT_CONFIG_TEXT + 64];
-    int n_worlds = count_items(c->seeds) * count_items(c->lambdas);
+    int n_worlds = ct_count_parts(c->seeds, ',') * ct_count_parts(c->lambdas, ',');
     const char *kind = strcmp(d->name, "pack") == 0 ? "ctpack" : "ctpart";
     ct_dataset_options options = ct_run_data_options(c);
     CT_TRY(ct_make(&keep, d->train.n, "a list of samples"));
@@ -274,7 +256,6 @@ static ct_status split(data_args *a) {
     CT_SCOPED(ct_partition) p = {0};
     ct_config *c = &a->config;
     int64_t n_ranks = ct_own_whole(&a->own, "ranks");
-    CT_TRY(need_words(a, 1, "no other words"));
     if (n_ranks == 0 || c->out[0] == '\0')
         return ct_fail(CT_INVAL, "crosstalk data split needs --ranks R and --out DIR");
     if (n_ranks > c->agents)
@@ -294,8 +275,13 @@ ct_status ct_cli_data(int n_args, char **args) {
     static const struct {
         const char *name;
         ct_status (*run)(data_args *a);
-    } commands[] = {
-        {"get", get}, {"info", info}, {"verify", verify}, {"import", import}, {"split", split}};
+        int n_words; /* the name among them */
+        const char *needs;
+    } commands[] = {{"get", get, 2, "the name of a set"},
+                    {"info", info, 2, "a directory"},
+                    {"verify", verify, 2, "a directory"},
+                    {"import", import, 3, "a directory and a file to write"},
+                    {"split", split, 1, "no other words"}};
     data_args a = {.words = {NULL}};
     ct_config_init(&a.config);
     snprintf(a.config.dataset, sizeof a.config.dataset, "auto");
@@ -305,7 +291,12 @@ ct_status ct_cli_data(int n_args, char **args) {
     if (a.words[0] == NULL)
         return ct_fail(CT_INVAL,
                        "say what: get, info, verify, import or split (crosstalk help data)");
-    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
-        if (strcmp(a.words[0], commands[k].name) == 0) return commands[k].run(&a);
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        int n = commands[k].n_words;
+        if (strcmp(a.words[0], commands[k].name) != 0) continue;
+        if (a.words[n - 1] != NULL && (n == 3 || a.words[n] == NULL)) return commands[k].run(&a);
+        return ct_fail(CT_INVAL, "crosstalk data %s needs %s (crosstalk help data)", a.words[0],
+                       commands[k].needs);
+    }
     return ct_fail(CT_INVAL, "no 'data %s'; known: get, info, verify, import, split", a.words[0]);
 }

@@ -1,41 +1,100 @@
 #include <stdio.h>
+#include <string.h>
 
-#include "cli/cli.h"
+#include "cli/models.h"
+#include "model/score.h"
 #include "record/file.h"
 #include "run/run.h"
 #include "util/memory.h"
 
 void ct_cli_eval_help(FILE *out) {
-    fputs("usage: crosstalk eval RUN [--option value ...]\n"
-          "       crosstalk eval --init FILE.safetensors --dataset NAME --model NAME ...\n\n"
-          "Tests a run's consensus model (RUN is its directory), or any model file, on the test\n"
-          "part of the data set. Options are those of crosstalk train.\n",
-          out);
+    fputs(
+        "usage: crosstalk eval MODEL [--data-dir DIR] [--option value ...]\n"
+        "       crosstalk eval --init FILE.safetensors --dataset NAME --model NAME ...\n\n"
+        "Tests a model on the test part of a data set: that of its run, or another one. MODEL is\n"
+        "a run directory, whose consensus model is tested, or a .safetensors file. Pictures are\n"
+        "resized and normalised as in training, and classes matched by their names. A folder of\n"
+        "pictures needs no train part: val/<class>/, test/<class>/ or <class>/ will do; of the\n"
+        "last, all pictures are tested, or with --test-fraction what training held out.\n"
+        "Options are those of crosstalk train.\n",
+        out);
 }
 
-/* Options of the run in `dir` where the command line has none, and its consensus model likewise. */
-static ct_status read_run(ct_config *config, const char *dir) {
-    bool has_model = config->given[CT_OPT_init];
-    CT_TRY(ct_config_read(config, ct_record_path(dir, CT_FILE_CONFIG).text));
-    if (has_model) return CT_OK;
-    return ct_config_set(config, "init", ct_record_path(dir, CT_FILE_CONSENSUS).text);
+/* Options of the run that the model lies in where the command line has none. */
+static ct_status read_run(ct_config *config, const char *path) {
+    ct_path room;
+    const char *dir = ct_cli_run_of(path, &room);
+    /* a directory without a run has no model either: opening it says so */
+    return dir != NULL ? ct_config_load(config, ct_record_path(dir, CT_FILE_CONFIG).text) : CT_OK;
+}
+
+/* The data set that the options name; without one, the kind that the model was trained on. */
+static ct_status open_test(ct_config *config, const ct_model_facts *facts, ct_dataset *out) {
+    if (!config->given[CT_OPT_dataset] && facts->dataset[0] != '\0')
+        CT_TRY(ct_config_put_id(config, CT_OPT_dataset, facts->dataset));
+    if (config->named[CT_OPT_image_size] && config->image_size != facts->height)
+        return ct_fail_about(CT_DIFFERS, "image-size",
+                             "@image-size %lld: the model was trained on images of %d pixels",
+                             (long long)config->image_size, facts->height);
+    CT_TRY(ct_run_name_data(config));
+    return ct_run_open_test(config, facts->height, facts->resize, out);
+}
+
+/* A model that does not say how its images were normalised: as the training part of this data. */
+static ct_status open_old(const char *path, ct_config *config, ct_model_options *options,
+                          ct_dataset *data, ct_model **model) {
+    CT_SCOPED_BLOCK(const char *) names = NULL;
+    ct_config_only_test(config);
+    CT_TRY(ct_run_name_data(config));
+    CT_TRY(ct_config_choose(config));
+    CT_TRY(ct_run_open_data(config, 0, data));
+    if (data->class_names != NULL) CT_TRY(ct_make(&names, (size_t)data->n_classes, "the classes"));
+    ct_model_facts known = ct_cli_facts_of(data, names);
+    known.network = config->model;
+    known.norm = config->norm;
+    options->known = &known;
+    ct_status status = ct_model_load(path, options, model);
+    options->known = NULL;
+    return status;
+}
+
+/* The model, and the data to test it on. */
+static ct_status open_both(const char *path, ct_config *config, ct_dataset *data,
+                           ct_model **model) {
+    ct_error error;
+    ct_model_options options = CT_MODEL_OPTIONS;
+    options.device = config->device;
+    options.n_threads = (int)config->threads;
+    options.precision = config->precision;
+    options.exact_conv = config->exact_conv;
+    ct_model_facts known = {.network = config->named[CT_OPT_model] ? config->model : NULL,
+                            .norm = config->named[CT_OPT_norm] ? config->norm : NULL};
+    options.known = &known;
+    ct_status status = CT_CATCH(&error, ct_model_load(path, &options, model));
+    if (status == CT_OK) return open_test(config, ct_model_facts_of(*model), data);
+    if (status != CT_INVAL || error.about[0] != '\0') return ct_fail_again(&error);
+    return open_old(path, config, &options, data, model);
 }
 
 ct_status ct_cli_eval(int n_args, char **args) {
     ct_config config;
-    CT_SCOPED(ct_run) run = {0};
-    const char *dir = NULL;
-    double accuracy, loss;
+    CT_SCOPED(ct_dataset) data = {0};
+    CT_SCOPED_HANDLE(ct_model) model = NULL;
+    const char *word = NULL;
+    ct_model_score score;
     ct_config_init(&config);
-    CT_TRY(ct_cli_options(n_args, args, &config, &dir, 1));
+    CT_TRY(ct_cli_options(n_args, args, &config, &word, 1));
     ct_cli_quiet(config.quiet);
-    if (dir != NULL) CT_TRY(read_run(&config, dir));
-    if (config.init[0] == '\0')
+    bool has_init = config.given[CT_OPT_init];
+    if (word != NULL) CT_TRY(read_run(&config, word));
+    if (word == NULL && !has_init)
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
-    ct_config_only_test(&config);
-    CT_TRY(ct_run_create(&config, &run));
-    CT_TRY(ct_run_score(&run, &run.agents.x, &run.agents.running, 0, &accuracy, &loss));
-    ct_show(stdout, "%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", config.init, accuracy,
-            loss, run.dataset.test.n, config.dataset);
+    const char *path = has_init ? config.init : word;
+    CT_TRY(open_both(path, &config, &data, &model));
+    CT_TRY(ct_model_evaluate(model, &data, &score));
+    ct_path file =
+        ct_dir_exists(path) ? ct_record_path(path, CT_FILE_CONSENSUS) : ct_path_in("", path);
+    ct_show(stdout, "%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", file.text,
+            score.accuracy, score.loss, score.n, config.dataset);
     return CT_OK;
 }

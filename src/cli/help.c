@@ -2,29 +2,43 @@
 
 #include "cli/cli.h"
 
+const ct_command ct_commands[] = {
+#define COMMAND(id, name, text) {name, text, ct_cli_##id##_help},
+#include "cli/command_list.h"
+#undef COMMAND
+    {NULL, NULL, NULL}};
+
 void ct_cli_help_help(FILE *out) {
     fputs("crosstalk: decentralized deep learning on heterogeneous data\n\n"
           "usage: crosstalk COMMAND [--option value ...]\n\n",
           out);
-#define COMMAND(id, name, text) ct_show(out, "  %-10s %s\n", name, text);
-#include "cli/command_list.h"
-#undef COMMAND
+    for (const ct_command *c = ct_commands; c->name != NULL; c++)
+        ct_show(out, "  %-10s %s\n", c->name, c->text);
     fputs("\ncrosstalk help COMMAND tells more. For a start:\n"
           "  crosstalk train --dataset shapes --epochs 3\n",
           out);
 }
 
+static ct_status write_files(const ct_own *own) {
+    const char *man = ct_own_text(own, "man"), *completions = ct_own_text(own, "completions");
+    if (man != NULL) CT_TRY(ct_cli_write_manual(man));
+    return completions != NULL ? ct_cli_write_completions(completions) : CT_OK;
+}
+
 ct_status ct_cli_help(int n_args, char **args) {
+    ct_own own;
+    CT_TRY(ct_own_take("help", &n_args, args, &own));
+    CT_TRY(ct_own_check_words(&own, n_args, args));
+    if (ct_own_is_given(&own, "man") || ct_own_is_given(&own, "completions"))
+        return write_files(&own);
     if (n_args == 0) {
         ct_cli_help_help(stdout);
         return CT_OK;
     }
-#define COMMAND(id, name, text)                                                                    \
-    if (strcmp(args[0], name) == 0) {                                                              \
-        ct_cli_##id##_help(stdout);                                                                \
-        return CT_OK;                                                                              \
+    for (const ct_command *c = ct_commands; c->name != NULL; c++) {
+        if (strcmp(args[0], c->name) != 0) continue;
+        c->help(stdout);
+        return CT_OK;
     }
-#include "cli/command_list.h"
-#undef COMMAND
     return ct_fail(CT_INVAL, "no command '%s'; crosstalk help lists them", args[0]);
 }

@@ -19,11 +19,26 @@ static void each_topology(void (*each)(void *context, const char *name, const ch
 
 static const struct {
     const char *name;
+    ct_option_id option; /* that takes one of them */
     each_function each;
-} kinds[] = {{"algorithms", ct_algo_each_name}, {"models", ct_model_each},
-             {"topologies", each_topology},     {"datasets", ct_dataset_each},
-             {"partitions", ct_partition_each}, {"devices", ct_backend_each}};
+} kinds[] = {{"algorithms", CT_OPT_algorithm, ct_algo_each_name},
+             {"models", CT_OPT_model, ct_model_each},
+             {"topologies", CT_OPT_topology, each_topology},
+             {"datasets", CT_OPT_dataset, ct_dataset_each},
+             {"partitions", CT_OPT_partition, ct_partition_each},
+             {"devices", CT_OPT_device, ct_backend_each}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+const char *ct_cli_list_kind(int k) {
+    return k < N_KINDS ? kinds[k].name : NULL;
+}
+
+void ct_cli_list_values(const char *option,
+                        void (*each)(void *context, const char *name, const char *text),
+                        void *context) {
+    for (int k = 0; k < N_KINDS; k++)
+        if (strcmp(ct_run_options[kinds[k].option].name, option) == 0) kinds[k].each(each, context);
+}
 
 void ct_cli_list_help(FILE *out) {
     fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices]\n\n",

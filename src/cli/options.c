@@ -115,7 +115,7 @@ int64_t ct_own_whole(const ct_own *own, const char *name) {
 static ct_status set_qgm(ct_config *config, const char *value) {
     bool is_wanted = true;
     if (value[0] != '\0') ct_parse_bool(value, &is_wanted);
-    return ct_config_set_id(config, CT_OPT_algorithm, is_wanted ? "qg-dsgdm" : "dsgdm");
+    return ct_config_put_id(config, CT_OPT_algorithm, is_wanted ? "qg-dsgdm" : "dsgdm");
 }
 
 static ct_status set_option(ct_config *config, int n_args, char **args, int *at) {
@@ -130,7 +130,7 @@ static ct_status set_option(ct_config *config, int n_args, char **args, int *at)
         return ct_fail(CT_INVAL, "@%s is empty; it takes a run directory: @%s DIR", name, name);
     ct_option_id id = (ct_option_id)(o - ct_run_options);
     config->named[id] = true;
-    return ct_config_set_id(config, id, value != NULL ? value : "on");
+    return ct_config_put_id(config, id, value != NULL ? value : "on");
 }
 
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
@@ -149,7 +149,7 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
         words[n_words++] = args[at];
     }
     const char *file = ct_own_text(&own, "config");
-    return file != NULL ? ct_config_read(config, file) : CT_OK;
+    return file != NULL ? ct_config_load(config, file) : CT_OK;
 }
 
 /* ---- help ---- */

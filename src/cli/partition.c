@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "data/dataset.h"
 #include "report/raster.h"
-#include "report/table_chart.h"
+#include "report/charts.h"
 #include "run/run.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -42,10 +42,6 @@ static void print_table(const uint32_t *table, int n_agents, int n_classes) {
     }
 }
 
-typedef struct charts {
-    const char *svg, *png; /* files to write; NULL: none */
-} charts;
-
 /* "cifar10, dirichlet 0.1" */
 static void name_split(const ct_config *c, char *out, size_t size) {
     char skew[32] = "";
@@ -64,12 +60,12 @@ static ct_status list_names(const ct_dataset *d, char ***out) {
     return CT_OK;
 }
 
-static ct_status draw(const charts *to, const ct_config *c, const ct_dataset *d,
-                      const uint32_t *table, int n_agents) {
+static ct_status draw(const char *svg_path, const char *png_path, const ct_config *c,
+                      const ct_dataset *d, const uint32_t *table, int n_agents) {
     char title[160];
     CT_SCOPED_BLOCK(char *) names = NULL;
     CT_SCOPED(ct_text) svg = {0};
-    if (to->svg == NULL && to->png == NULL) return CT_OK;
+    if (svg_path == NULL && png_path == NULL) return CT_OK;
     CT_TRY(list_names(d, &names));
     name_split(c, title, sizeof title);
     ct_bubbles bubbles = {.id = "partition",
@@ -81,18 +77,18 @@ static ct_status draw(const charts *to, const ct_config *c, const ct_dataset *d,
                           .names = names};
     ct_bubbles_draw(&bubbles, &svg);
     CT_TRY(ct_text_status(&svg));
-    if (to->svg != NULL) CT_TRY(ct_file_write(to->svg, svg.chars, svg.n));
-    return to->png != NULL ? ct_raster_write(to->png, &svg, 2) : CT_OK;
+    if (svg_path != NULL) CT_TRY(ct_file_write(svg_path, svg.chars, svg.n));
+    return png_path != NULL ? ct_raster_write(png_path, &svg, 2) : CT_OK;
 }
 
-static ct_status report(const ct_config *c, const charts *to, const ct_dataset *d,
+static ct_status report(const ct_config *c, const ct_own *own, const ct_dataset *d,
                         const ct_partition *p) {
     ct_partition_facts f;
     CT_SCOPED_BLOCK(uint32_t) table = NULL;
     CT_TRY(ct_make(&table, (size_t)p->n_agents * (size_t)d->n_classes, "the table"));
     CT_TRY(ct_partition_measure(p, d->train.labels, d->n_classes, table, &f));
     print_table(table, p->n_agents, d->n_classes);
-    CT_TRY(draw(to, c, d, table, p->n_agents));
+    CT_TRY(draw(ct_own_text(own, "svg"), ct_own_text(own, "png"), c, d, table, p->n_agents));
     ct_show(stdout,
             "%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
             "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
@@ -108,11 +104,10 @@ ct_status ct_cli_partition(int n_args, char **args) {
     ct_config_init(&c);
     CT_TRY(ct_own_take("partition", &n_args, args, &own));
     CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0));
-    charts to = {.svg = ct_own_text(&own, "svg"), .png = ct_own_text(&own, "png")};
     CT_TRY(ct_cli_one_seed(&c));
-    if (to.png != NULL) CT_TRY(ct_raster_check());
-    CT_TRY(ct_cli_may_write(to.svg, c.force));
-    CT_TRY(ct_cli_may_write(to.png, c.force));
+    if (ct_own_is_given(&own, "png")) CT_TRY(ct_raster_check());
+    CT_TRY(ct_cli_may_write(ct_own_text(&own, "svg"), c.force));
+    CT_TRY(ct_cli_may_write(ct_own_text(&own, "png"), c.force));
     CT_TRY(ct_cli_may_write(c.out, c.force));
     CT_TRY(ct_run_name_data(&c));
     CT_TRY(ct_run_open_data(&c, 0, &d));
@@ -120,5 +115,5 @@ ct_status ct_cli_partition(int n_args, char **args) {
         return ct_fail(CT_INVAL, "%s is a part of a data set, and only the whole is split",
                        d.source);
     CT_TRY(ct_run_partition(&c, &d, (uint64_t)c.seed, &p));
-    return report(&c, &to, &d, &p);
+    return report(&c, &own, &d, &p);
 }

@@ -81,9 +81,9 @@ static ct_status open_run(const char *dir, ct_record *out) {
     const unsigned what = CT_READ_OPTIONS | CT_READ_METRICS | CT_READ_SUMMARY | CT_READ_END;
     CT_SCOPED_HANDLE(ct_json) none = NULL;
     if (!ct_dir_exists(dir)) return ct_summary_read(dir, &none);
-    CT_TRY(ct_record_open(dir, what, out));
+    CT_TRY(ct_record_load(dir, what, out));
     if (out->end.state >= CT_RECORD_DONE) return CT_OK;
-    ct_record_free(out);
+    ct_record_unload(out);
     return ct_summary_read(dir, &none);
 }
 
@@ -103,7 +103,7 @@ ct_status ct_cli_show(int n_args, char **args) {
     int width, n_shown = 0;
     CT_TRY(check_names(n_args, args, &width));
     for (int i = 0; i < n_args; i++) {
-        CT_SCOPED(ct_record) run = {0};
+        CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
         ct_error error;
         if (CT_CATCH(&error, open_run(args[i], &run)) != CT_OK) {
             if (n_args == 1 || error.status == CT_NOMEM) return ct_fail_again(&error);

@@ -46,7 +46,8 @@ static bool are_same(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-static ct_status add_value(axis *a, const char *value) {
+static ct_status add_value(void *context, const char *value) {
+    axis *a = context;
     if (a->n == MAX_VALUES)
         return ct_fail(CT_INVAL, "--%s: at most %d values", a->name, MAX_VALUES);
     if (strlen(value) >= CT_STUDY_LABEL || strchr(value, '|') != NULL)
@@ -56,10 +57,6 @@ static ct_status add_value(axis *a, const char *value) {
             return ct_fail(CT_INVAL, "--%s: %s is there twice", a->name, value);
     snprintf(a->values[a->n++], CT_STUDY_LABEL, "%s", value);
     return CT_OK;
-}
-
-static ct_status add_field(void *context, const char *field) {
-    return add_value(context, field);
 }
 
 static ct_status add_axis(sweep *s, const char *given, const char *list) {
@@ -74,7 +71,7 @@ static ct_status add_axis(sweep *s, const char *given, const char *list) {
     if (s->n_axes == MAX_AXES) return ct_fail(CT_INVAL, "at most %d options at once", MAX_AXES);
     axis *a = &s->axes[s->n_axes++];
     snprintf(a->name, sizeof a->name, "%s", name);
-    if (strchr(list, '|') == NULL) return ct_split(list, add_field, a);
+    if (strchr(list, '|') == NULL) return ct_split(list, add_value, a);
     for (const char *at = list, *bar; at != NULL; at = bar != NULL ? bar + 1 : NULL) {
         char value[CT_CONFIG_TEXT];
         bar = strchr(at, '|');

@@ -33,8 +33,13 @@ void ct_cli_verify_help(FILE *out) {
     ct_own_help("verify", out);
 }
 
+typedef struct counts {
+    const char *name; /* of the option */
+    int values[MAX_COUNTS], n;
+} counts;
+
 typedef struct verify {
-    int ranks[MAX_COUNTS], n_ranks, threads[MAX_COUNTS], n_threads;
+    counts ranks, threads;
     char cases[MAX_CASES][48];
     int n_cases;
     char **options; /* of the run, as given */
@@ -45,18 +50,13 @@ typedef struct verify {
     int n_same, n_different;
 } verify;
 
-typedef struct counts {
-    const char *name;
-    int *values, *n;
-} counts;
-
 static ct_status add_count(void *context, const char *field) {
     counts *c = context;
     int64_t value = 0;
-    if (!ct_parse_i64(field, &value) || value < 1 || value > 1024 || *c->n == MAX_COUNTS)
+    if (!ct_parse_i64(field, &value) || value < 1 || value > 1024 || c->n == MAX_COUNTS)
         return ct_fail(CT_INVAL, "--%s: '%s' is not one of at most %d numbers from 1 to 1024",
                        c->name, field, MAX_COUNTS);
-    c->values[(*c->n)++] = (int)value;
+    c->values[c->n++] = (int)value;
     return CT_OK;
 }
 
@@ -203,12 +203,13 @@ static ct_status try_resume(verify *v, const char *algorithm, int first, int sec
 static ct_status verify_case(verify *v, const char *algorithm) {
     int n_before = v->n_different, most = 1;
     CT_TRY(train(v, algorithm, 1, 1, "one", NULL));
-    for (int r = 0; r < v->n_ranks; r++) {
-        if (v->ranks[r] > 1 && !v->has_mpirun) continue;
-        if (v->ranks[r] > most) most = v->ranks[r];
-        for (int t = 0; t < v->n_threads; t++)
-            if (v->ranks[r] > 1 || v->threads[t] > 1)
-                CT_TRY(try_spread(v, algorithm, v->ranks[r], v->threads[t]));
+    for (int r = 0; r < v->ranks.n; r++) {
+        int n_ranks = v->ranks.values[r];
+        if (n_ranks > 1 && !v->has_mpirun) continue;
+        if (n_ranks > most) most = n_ranks;
+        for (int t = 0; t < v->threads.n; t++)
+            if (n_ranks > 1 || v->threads.values[t] > 1)
+                CT_TRY(try_spread(v, algorithm, n_ranks, v->threads.values[t]));
     }
     CT_TRY(try_resume(v, algorithm, most, 1));
     if (most > 1) CT_TRY(try_resume(v, algorithm, 1, most));
@@ -223,11 +224,9 @@ static ct_status verify_case(verify *v, const char *algorithm) {
 
 static ct_status take_options(verify *v, int n_args, char **args) {
     ct_own own;
-    counts ranks = {"ranks", v->ranks, &v->n_ranks},
-           threads = {"try-threads", v->threads, &v->n_threads};
     CT_TRY(ct_own_take("verify", &n_args, args, &own));
-    CT_TRY(ct_split(ct_own_text(&own, ranks.name), add_count, &ranks));
-    CT_TRY(ct_split(ct_own_text(&own, threads.name), add_count, &threads));
+    CT_TRY(ct_split(ct_own_text(&own, v->ranks.name), add_count, &v->ranks));
+    CT_TRY(ct_split(ct_own_text(&own, v->threads.name), add_count, &v->threads));
     if (ct_own_is_given(&own, "algorithms"))
         CT_TRY(ct_split(ct_own_text(&own, "algorithms"), add_case, v));
     else
@@ -262,7 +261,7 @@ static ct_status prepare(verify *v) {
 }
 
 ct_status ct_cli_verify(int n_args, char **args) {
-    static verify v;
+    static verify v = {.ranks.name = "ranks", .threads.name = "try-threads"};
     CT_TRY(take_options(&v, n_args, args));
     CT_TRY(prepare(&v));
     if (!v.has_mpirun)

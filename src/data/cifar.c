@@ -16,6 +16,7 @@
 #define MAX_FILES (MAX_TRAIN + 2) /* training files, test file, class names */
 
 typedef struct layout {
+    const char *name;    /* of the set */
     const char *archive; /* the official .tar.gz: DIR with it, or its path itself, works too */
     const char *subdir;  /* where the archive unpacks to: DIR/subdir works as DIR */
     const char *names;   /* text file of class names beside the data; NULL: none */
@@ -190,6 +191,7 @@ static bool probe(const layout *l, const char *dir) {
 
 /* CIFAR-10 (Krizhevsky, 2009), binary version: 50,000 + 10,000 images. */
 static const layout cifar10 = {
+    .name = "cifar10",
     .archive = "cifar-10-binary.tar.gz",
     .subdir = "cifar-10-batches-bin",
     .names = "batches.meta.txt",
@@ -203,10 +205,6 @@ static const layout cifar10 = {
     .std = {0.2023f, 0.1994f, 0.2010f},
 };
 
-ct_status ct_dataset_open_cifar10(const ct_dataset_options *options, ct_dataset *out) {
-    return open_layout(&cifar10, options, out);
-}
-
 bool ct_dataset_probe_cifar10(const char *dir) {
     return probe(&cifar10, dir);
 }
@@ -214,6 +212,7 @@ bool ct_dataset_probe_cifar10(const char *dir) {
 /* CIFAR-100 (Krizhevsky, 2009), binary version: 50,000 + 10,000 images with a coarse and a fine
  * label each, of which the fine one counts unless asked otherwise. */
 static const layout cifar100 = {
+    .name = "cifar100",
     .archive = "cifar-100-binary.tar.gz",
     .subdir = "cifar-100-binary",
     .names = "fine_label_names.txt",
@@ -226,14 +225,6 @@ static const layout cifar100 = {
     .std = {0.2675f, 0.2565f, 0.2761f},
 };
 
-ct_status ct_dataset_open_cifar100(const ct_dataset_options *options, ct_dataset *out) {
-    layout coarse = cifar100;
-    coarse.names = "coarse_label_names.txt";
-    coarse.label_byte = 0;
-    coarse.n_classes = 20;
-    return open_layout(options->coarse_labels ? &coarse : &cifar100, options, out);
-}
-
 bool ct_dataset_probe_cifar100(const char *dir) {
     return probe(&cifar100, dir);
 }
@@ -241,6 +232,7 @@ bool ct_dataset_probe_cifar100(const char *dir) {
 /* mini-ImageNet (Vinyals et al., 2016) shrunk to 32 pixels and kept in the layout of CIFAR-100, for
  * which it stands in: same mean and deviation, so that the same runs apply. */
 static const layout miniimagenet = {
+    .name = "miniimagenet",
     .subdir = "miniimagenet-32",
     .train = {"train.bin"},
     .test = "test.bin",
@@ -251,12 +243,21 @@ static const layout miniimagenet = {
     .std = {0.2675f, 0.2565f, 0.2761f},
 };
 
-ct_status ct_dataset_open_miniimagenet(const ct_dataset_options *options, ct_dataset *out) {
-    return open_layout(&miniimagenet, options, out);
-}
-
 /* Named like CIFAR-100's: the folder's name or its list of labels tells. */
 bool ct_dataset_probe_miniimagenet(const char *dir) {
     return probe(&miniimagenet, dir) &&
            (ct_path_suggests(dir, "miniimagenet") || ct_data_has(dir, "miniimagenet-32"));
+}
+
+ct_status ct_dataset_open_cifar(const ct_dataset_options *options, ct_dataset *out) {
+    static const layout *const layouts[] = {&cifar10, &cifar100, &miniimagenet};
+    int k = 0;
+    while (strcmp(layouts[k]->name, out->name) != 0) k++;
+    layout l = *layouts[k];
+    if (options->coarse_labels && layouts[k] == &cifar100) {
+        l.names = "coarse_label_names.txt";
+        l.label_byte = 0;
+        l.n_classes = 20;
+    }
+    return open_layout(&l, options, out);
 }

@@ -125,8 +125,11 @@ ct_status ct_images_create(size_t n, int channels, int height, int width, ct_ima
 }
 
 void ct_images_free(ct_images *images) {
-    ct_free(images->labels);
-    ct_free(images->pixels);
+    if (!images->is_lent) {
+        ct_free(images->labels);
+        ct_free(images->pixels);
+        ct_free(images->values);
+    }
     *images = (ct_images){0};
 }
 

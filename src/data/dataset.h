@@ -16,21 +16,38 @@ typedef struct ct_pictures ct_pictures; /* data/pictures.h */
 typedef struct ct_images {
     size_t n;
     int channels, height, width;
-    uint8_t *pixels; /* [n][channels][height][width]; NULL: a loader makes them (loader.h) */
+    uint8_t *pixels; /* [n][channels][height][width]; NULL: a loader makes them (loader.h), or: */
+    float *values;   /* the same of any numbers, from a program's memory (memory.c) */
     int32_t *labels; /* [n] 0 .. n_classes-1 */
+    bool is_lent;    /* the arrays are someone else's: read only, and not freed */
 } ct_images;
 
-/* Bytes of one image. */
-static inline size_t ct_image_bytes(const ct_images *images) {
+/* Pixels or values of one image; and its bytes, where it lies in memory. */
+static inline size_t ct_image_values(const ct_images *images) {
     return (size_t)images->channels * (size_t)images->height * (size_t)images->width;
 }
+static inline size_t ct_image_bytes(const ct_images *images) {
+    return ct_image_values(images) * (images->values != NULL ? sizeof(float) : 1);
+}
+/* Images from the i-th on, as bytes; NULL: a loader makes them. */
+static inline const uint8_t *ct_image_at(const ct_images *images, size_t i) {
+    const uint8_t *bytes =
+        images->values != NULL ? (const uint8_t *)images->values : images->pixels;
+    return bytes != NULL ? bytes + i * ct_image_bytes(images) : NULL;
+}
+
+/* Zeroed pixels and labels. */
+ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
+void ct_images_free(ct_images *images);
 
 typedef struct ct_dataset {
     char name[64];
     int n_classes;
     ct_images train, test;
-    /* a tensor's value is (pixel / 255 - mean) / std per channel */
+    /* a tensor's value is (pixel / 255 - mean) / std per channel, or (value - mean) / std */
     float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    int resize; /* pictures from files: their shorter side is made so many pixels, then the middle is
+                 * cut out; 0: images are as they were stored */
     /* training-time augmentation of this set; 0 = none */
     int crop_padding; /* black border before a random crop back to height x width */
     bool flip;        /* random horizontal flip */
@@ -54,12 +71,14 @@ typedef struct ct_dataset_options {
     bool coarse_labels;   /* cifar100: the 20 coarse classes */
     double test_fraction; /* of sets without a test part: this share of every class is held out */
     int image_size;       /* pixels a side of pictures; 0 = the set's own */
-    bool augment;         /* pictures are cut out at random in training */
-    bool strict;          /* a picture that cannot be read is an error, not left out */
-    bool list_all;        /* name every picture that cannot be read, not only the first ones */
-    int n_workers;        /* threads that decode; 0 = one per processor */
-    size_t memory_bytes;  /* pictures that need more are streamed; 0 = 1 GiB */
-    const char *cache;    /* directory for decoded pictures; NULL: none */
+    int resize;          /* the pictures' shorter side before they are cut out; 0 = the set's own */
+    bool only_test;      /* of folders of pictures: no training part, which need not be there */
+    bool augment;        /* pictures are cut out at random in training */
+    bool strict;         /* a picture that cannot be read is an error, not left out */
+    bool list_all;       /* name every picture that cannot be read, not only the first ones */
+    int n_workers;       /* threads that decode; 0 = one per processor */
+    size_t memory_bytes; /* pictures that need more are streamed; 0 = 1 GiB */
+    const char *cache;   /* directory for decoded pictures; NULL: none */
 } ct_dataset_options;
 
 /* Lying in `options->dir`, as far as names and the first bytes tell; CT_IO if nothing known does.
@@ -71,6 +90,11 @@ ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **n
  */
 ct_status ct_dataset_open(const char *name, const ct_dataset_options *options, ct_dataset *out);
 void ct_dataset_free(ct_dataset *dataset);
+
+struct ct_data; /* crosstalk/run.h */
+/* A data set of arrays that stay where they are and must outlive it. CT_INVAL: shapes, labels or
+ * values that cannot be. may_lack_values: labels alone will do. */
+ct_status ct_dataset_lend(const struct ct_data *data, bool may_lack_values, ct_dataset *out);
 
 /* 64 bits over what it holds: classes, shape, and labels and pixels of both parts in order; of
  * pictures, names, labels and content of their files (or their checksums in a pack), so that it is

@@ -24,9 +24,6 @@ typedef struct ct_made_up {
 ct_status ct_made_up_open(const ct_made_up *set, const ct_dataset_options *options,
                           ct_dataset *out);
 
-ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
-void ct_images_free(ct_images *images);
-
 /* dir/name or dir/name.gz, whichever is there. If neither is, the message ends with `hint`: how to
  * get it. */
 ct_status ct_data_find(const char *dir, const char *name, const char *hint, ct_path *out);
@@ -49,6 +46,9 @@ typedef struct ct_pair_format {
     ct_status (*images)(const char *path, ct_blob *file, ct_images *out);
     ct_status (*labels)(const char *path, ct_blob *file, ct_images *images);
 } ct_pair_format;
+/* NumPy's arrays (npy.c). */
+ct_status ct_npy_images(const char *path, ct_blob *file, ct_images *out);
+ct_status ct_npy_labels(const char *path, ct_blob *file, ct_images *images);
 /* One part from names[0], the images, and names[1], the labels, which lie among the n_classes of
  * `dataset` unless that is 0. */
 ct_status ct_pair_read(const char *dir, const char *const *names, const char *hint,

@@ -84,7 +84,7 @@ static void write_group(const group *g, int n_classes, uint32_t *out) {
 }
 
 /* Rearranges the group's slice of the samples into its agents' lists. */
-static ct_status split_group(const ct_partition_spec *spec, const ct_samples *samples, group *g,
+static ct_status split_group(const ct_partition_spec *spec, const ct_labelled *samples, group *g,
                              uint32_t *slice) {
     ct_partition_sort(samples, slice, g->n, g->class_begin, g->by_class);
     int attempt = 0;
@@ -98,7 +98,7 @@ static ct_status split_group(const ct_partition_spec *spec, const ct_samples *sa
     return CT_OK;
 }
 
-static ct_status split_groups(const ct_partition_spec *spec, const ct_samples *samples, group *g,
+static ct_status split_groups(const ct_partition_spec *spec, const ct_labelled *samples, group *g,
                               uint32_t *order) {
     size_t n_agents = (size_t)spec->n_agents;
     for (size_t first = 0; first < n_agents; first += GROUP_AGENTS) {
@@ -119,7 +119,7 @@ static void group_free(group *g) {
     ct_free(g->by_class);
 }
 
-ct_status ct_partition_make_dirichlet(const ct_partition_spec *spec, const ct_samples *samples,
+ct_status ct_partition_make_dirichlet(const ct_partition_spec *spec, const ct_labelled *samples,
                                       ct_partition *out) {
     if (!(spec->alpha >= MIN_ALPHA && spec->alpha <= MAX_ALPHA))
         return ct_fail(CT_INVAL, "dirichlet: alpha %g must be between %g and %g", spec->alpha,

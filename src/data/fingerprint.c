@@ -20,8 +20,8 @@ static uint64_t add_images(uint64_t sum, const ct_images *images) {
                               (uint64_t)images->width};
     sum = ct_checksum(sum, shape, sizeof shape);
     sum = ct_checksum_wide(sum, images->labels, images->n * sizeof *images->labels);
-    if (images->pixels == NULL) return sum;
-    return ct_checksum_wide(sum, images->pixels, images->n * ct_image_bytes(images));
+    const uint8_t *bytes = ct_image_at(images, 0);
+    return bytes != NULL ? ct_checksum_wide(sum, bytes, images->n * ct_image_bytes(images)) : sum;
 }
 
 uint64_t ct_dataset_fingerprint(const ct_dataset *d) {

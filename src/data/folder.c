@@ -10,10 +10,17 @@
 #include <string.h>
 
 typedef struct folder_kind {
-    int size;      /* pixels a side of the tensors */
-    double margin; /* the shorter side is made margin * size pixels first */
-    bool is_known; /* has ImageNet's mean and deviation; others are measured */
+    const char *name; /* of the set */
+    int size;         /* pixels a side of the tensors */
+    double margin;    /* the shorter side is made margin * size pixels first */
+    bool is_known;    /* has ImageNet's mean and deviation; others are measured */
 } folder_kind;
+
+static const folder_kind kinds[] = {
+    {"folder", 32, 1, false},
+    {"imagenette", 32, 1, true}, /* as the authors' code has it */
+    {"imagenet", 224, 256.0 / 224.0, true},
+};
 
 static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
 static const float imagenet_std[3] = {0.229f, 0.224f, 0.225f};
@@ -41,6 +48,24 @@ static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, 
     ct_listing_keep(train, is_test);
     if (test->n > 0) return CT_OK;
     return ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
+}
+
+/* The part to test on alone: val/ or test/; without these all that is there, or what training holds
+ * out of it. */
+static ct_status list_test(const char *dir, const ct_dataset_options *options, ct_listing *test) {
+    CT_SCOPED(ct_listing) train = {0};
+    if (!ct_dir_exists(dir)) return ct_fail(CT_IO, "%s: no such directory", dir);
+    const char *name = test_name(dir);
+    bool has_train = ct_data_has(dir, "train");
+    bool is_part =
+        name != NULL && (has_train || ct_listing_looks_right(ct_path_in(dir, name).text));
+    if (is_part || (!has_train && options->test_fraction == 0)) {
+        CT_TRY(list_part(dir, is_part ? name : ".", NULL, test));
+    } else {
+        CT_TRY(list_part(dir, has_train ? "train" : ".", NULL, &train));
+        CT_TRY(hold_out(options, &train, test));
+    }
+    return ct_listing_shorten(test, options->n_test);
 }
 
 static ct_status list_parts(const char *dir, const ct_dataset_options *options, ct_listing *train,
@@ -140,45 +165,49 @@ static ct_status keep_content(const ct_listing *train, const ct_listing *test, i
     return CT_OK;
 }
 
-static ct_status open_folder(const folder_kind *kind, const ct_dataset_options *options,
-                             ct_dataset *out) {
+/* No training part: classes are those of the pictures, and nothing is measured. */
+static ct_status open_test(const char *dir, const ct_dataset_options *options,
+                           const ct_pictures_spec *spec, ct_dataset *out) {
+    CT_SCOPED(ct_listing) test = {0};
+    CT_TRY(list_test(dir, options, &test));
+    CT_TRY(ct_listing_content(&test, options->n_workers, &out->content));
+    out->n_classes = test.n_classes;
+    out->class_names = ct_take(&test.class_names);
+    CT_TRY(open_part(spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
+    out->train = (ct_images){.channels = 3, .height = spec->size, .width = spec->size};
+    return CT_OK;
+}
+
+ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {
+    const folder_kind *kind = kinds;
     const char *dir;
     CT_SCOPED(ct_listing) train = {0};
     CT_SCOPED(ct_listing) test = {0};
+    while (strcmp(kind->name, out->name) != 0) kind++;
     CT_TRY(ct_data_dir(out, options,
                        "give the directory with train/<class>/ and val/<class>/ with @data-dir DIR",
                        &dir));
     int size = options->image_size > 0 ? options->image_size : kind->size;
-    ct_pictures_spec spec = ct_pictures_spec_for(options, (int)(kind->margin * size + 0.5), size);
+    int side = options->resize > 0 ? options->resize : (int)(kind->margin * size + 0.5);
+    ct_pictures_spec spec = ct_pictures_spec_for(options, side, size);
     spec.cache = options->cache;
+    out->resize = spec.side;
+    snprintf(out->source, sizeof out->source, "%s", dir);
+    if (options->only_test) {
+        spec.random = false;
+        return open_test(dir, options, &spec, out);
+    }
     CT_TRY(list_parts(dir, options, &train, &test));
     uint64_t hash = ct_listing_hash(&train);
     CT_TRY(keep_content(&train, &test, options->n_workers, &out->content));
     out->n_classes = train.n_classes;
     out->class_names = ct_take(&train.class_names);
-    snprintf(out->source, sizeof out->source, "%s", dir);
     CT_TRY(open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out));
     spec.random = false;
     CT_TRY(open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
     if (!kind->is_known) return measure(options, dir, hash, out);
     ct_dataset_scale(out, imagenet_mean, imagenet_std);
     return CT_OK;
-}
-
-ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 32, .margin = 1};
-    return open_folder(&kind, options, out);
-}
-
-/* As the authors' code has it: 32 pixels. */
-ct_status ct_dataset_open_imagenette(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 32, .margin = 1, .is_known = true};
-    return open_folder(&kind, options, out);
-}
-
-ct_status ct_dataset_open_imagenet(const ct_dataset_options *options, ct_dataset *out) {
-    static const folder_kind kind = {.size = 224, .margin = 256.0 / 224.0, .is_known = true};
-    return open_folder(&kind, options, out);
 }
 
 bool ct_dataset_probe_folder(const char *dir) {

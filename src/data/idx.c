@@ -60,65 +60,49 @@ static ct_status parse_labels(const char *path, ct_blob *file, ct_images *images
     return CT_OK;
 }
 
-/* Kept as four files, {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each plain
- * or with .gz. */
-typedef struct idx_facts {
-    const char *hint; /* how to get it */
-    int n_classes;    /* 0: the largest label + 1 */
+/* A set of four files, {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each plain or
+ * with .gz. */
+typedef struct idx_set {
+    const char *name, *hint; /* hint: how to get it */
+    int n_classes;           /* 0: the largest label + 1 */
     float mean, std;
-} idx_facts;
+    const char *class_names; /* one after the other, each with its 0; NULL: unknown */
+} idx_set;
 
-static const ct_pair_format format = {parse_images, parse_labels};
+static const idx_set sets[] = {
+    /* Fashion-MNIST (Xiao et al., arXiv:1708.07747): 60,000 + 10,000 grey images of clothing. */
+    {"fashion-mnist", "apt install dataset-fashion-mnist or @data-dir DIR", 10, 0.5f, 0.5f,
+     "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0bag\0ankle boot"},
+    /* MNIST (LeCun et al., 1998): 60,000 + 10,000 handwritten digits. The mean and deviation are
+     * those of its training pixels, as everyone uses them. */
+    {"mnist", "give the directory of its four IDX files with @data-dir DIR", 10, 0.1307f, 0.3081f,
+     NULL},
+    /* Anything else: nothing is known about its pixels, so they are mapped to -1 .. 1. */
+    {"idx", "give the directory of the four IDX files with @data-dir DIR", 0, 0.5f, 0.5f, NULL},
+};
 
-static ct_status open_idx(const ct_dataset_options *options, const idx_facts *facts,
-                          ct_dataset *out) {
+ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out) {
     static const char *const train[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
     static const char *const test[] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+    static const ct_pair_format format = {parse_images, parse_labels};
+    const idx_set *set = sets;
     const char *dir;
-    CT_TRY(ct_data_dir(out, options, facts->hint, &dir));
-    out->n_classes = facts->n_classes;
-    CT_TRY(ct_pair_read(dir, train, facts->hint, &format, out, &out->train));
-    CT_TRY(ct_pair_read(dir, test, facts->hint, &format, out, &out->test));
-    out->mean[0] = facts->mean;
-    out->std[0] = facts->std;
-    return ct_pairs_check(dir, out);
-}
-
-/* The data set `idx`: nothing is known about its pixels, so they are mapped to -1 .. 1. */
-ct_status ct_dataset_open_idx(const ct_dataset_options *options, ct_dataset *out) {
-    static const idx_facts facts = {
-        .hint = "give the directory of the four IDX files with @data-dir DIR",
-        .mean = 0.5f,
-        .std = 0.5f};
-    return open_idx(options, &facts, out);
+    while (strcmp(set->name, out->name) != 0) set++;
+    CT_TRY(ct_data_dir(out, options, set->hint, &dir));
+    out->n_classes = set->n_classes;
+    CT_TRY(ct_pair_read(dir, train, set->hint, &format, out, &out->train));
+    CT_TRY(ct_pair_read(dir, test, set->hint, &format, out, &out->test));
+    out->mean[0] = set->mean;
+    out->std[0] = set->std;
+    CT_TRY(ct_pairs_check(dir, out));
+    if (set->class_names == NULL) return CT_OK;
+    return ct_make_copy(&out->class_names, set->class_names,
+                        ct_names_bytes(set->class_names, set->n_classes), "the names of classes");
 }
 
 bool ct_dataset_probe_idx(const char *dir) {
     return ct_data_exists(dir, "train-images-idx3-ubyte") &&
            ct_data_exists(dir, "train-labels-idx1-ubyte");
-}
-
-/* MNIST (LeCun et al., 1998): 60,000 + 10,000 handwritten digits. The mean and deviation are those
- * of its training pixels, as everyone uses them. */
-ct_status ct_dataset_open_mnist(const ct_dataset_options *options, ct_dataset *out) {
-    static const idx_facts facts = {
-        .hint = "give the directory of its four IDX files with @data-dir DIR",
-        .n_classes = 10,
-        .mean = 0.1307f,
-        .std = 0.3081f};
-    return open_idx(options, &facts, out);
-}
-
-/* Fashion-MNIST (Xiao et al., arXiv:1708.07747): 60,000 + 10,000 grey images of clothing. */
-ct_status ct_dataset_open_fashion_mnist(const ct_dataset_options *options, ct_dataset *out) {
-    static const idx_facts facts = {.hint = "apt install dataset-fashion-mnist or @data-dir DIR",
-                                    .n_classes = 10,
-                                    .mean = 0.5f,
-                                    .std = 0.5f};
-    static const char names[] = "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0"
-                                "bag\0ankle boot";
-    CT_TRY(open_idx(options, &facts, out));
-    return ct_make_copy(&out->class_names, names, sizeof names, "the names of classes");
 }
 
 /* Its files are named like MNIST's: only the folder's name tells. */

@@ -156,6 +156,19 @@ ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listin
     return CT_OK;
 }
 
+ct_status ct_listing_read_all(const char *root, ct_listing *out) {
+    CT_SCOPED(strings) files = {0};
+    CT_SCOPED(ct_listing) listing = {0};
+    CT_TRY(ct_make_text(&listing.root, root));
+    CT_TRY(read_class(root, "", &files));
+    if (files.n == 0) return ct_fail(CT_IO, "%s: no files in it", root);
+    listing.n = files.n;
+    listing.names = ct_take(&files.text.chars);
+    listing.at = ct_take(&files.at);
+    ct_move(out, &listing);
+    return CT_OK;
+}
+
 void ct_listing_free(ct_listing *listing) {
     ct_free(listing->class_names);
     ct_free(listing->labels);

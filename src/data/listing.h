@@ -22,6 +22,9 @@ typedef struct ct_listing {
  * folder among `classes` (of another listing), or among all folders if that is NULL. CT_IO: no
  * folder, no file, or a folder that is not among the classes. */
 ct_status ct_listing_read(const char *root, const ct_listing *classes, ct_listing *out);
+/* Every file below `root`, however deep, sorted by name; hidden ones are left out. Without classes
+ * and labels. CT_IO: there is none. */
+ct_status ct_listing_read_all(const char *root, ct_listing *out);
 void ct_listing_free(ct_listing *listing);
 
 /* Only the files with keep[i], in order. */

@@ -5,8 +5,6 @@
  * nearest of 256 levels; values outside are refused. */
 #include "data/dataset_internal.h"
 
-#include "data/npy_internal.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

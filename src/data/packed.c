@@ -56,6 +56,7 @@ ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *ou
     ct_pack_facts facts;
     CT_TRY(ct_data_dir(out, options, "give the file with @data-dir FILE.ctpack", &path));
     CT_TRY(describe(path, options, &facts, out));
+    out->resize = (int)facts.side;
     size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
     if (n_train == 0 || n_test == 0)
         return ct_fail(CT_IO, "%s: %zu pictures to train on and %zu to test", path, n_train,

@@ -27,6 +27,9 @@ void ct_partition_free(ct_partition *partition);
  * Samples may be left out; none may appear twice; every index < n_samples; agents 0 .. n_agents-1,
  * none of them empty. Bad content is CT_IO with the line number. */
 ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct_partition *out);
+/* agent_of[n_samples]: who holds a sample, -1: nobody. An agent visits its samples in order. */
+ct_status ct_partition_by_agent(const int32_t *agent_of, size_t n_samples, int n_agents,
+                                ct_partition *out);
 ct_status ct_partition_write(const ct_partition *partition, const char *path);
 
 static inline size_t ct_partition_size(const ct_partition *p, int agent) {

@@ -83,20 +83,6 @@ static ct_status read_lines(reader *r) {
     return CT_OK;
 }
 
-/* Sorts the samples by agent, keeping the order of the file. */
-static ct_status collect(const reader *r, ct_partition *out) {
-    ct_samples samples = {r->agent, r->n_samples, r->n_agents};
-    CT_SCOPED(ct_partition) sorted = {0};
-    CT_TRY(ct_partition_alloc(r->n_agents, r->n, &sorted));
-    ct_partition_sort(&samples, r->index, r->n, sorted.begin, sorted.index);
-    for (int a = 0; a < r->n_agents; a++)
-        if (ct_partition_size(&sorted, a) == 0)
-            return ct_fail(CT_IO, "%s: agent %d of 0..%d has no samples", r->path, a,
-                           r->n_agents - 1);
-    ct_move(out, &sorted);
-    return CT_OK;
-}
-
 static void reader_free(reader *r) {
     ct_free(r->found_in);
     ct_free(r->agent);
@@ -116,7 +102,7 @@ ct_status ct_partition_read(const char *path, int n_agents, size_t n_samples, ct
     CT_TRY(ct_make(&r.agent, n_samples, "a partition"));
     CT_TRY(ct_make(&r.found_in, n_samples, "a partition"));
     CT_TRY(read_lines(&r));
-    return collect(&r, out);
+    return ct_partition_collect(CT_IO, path, r.agent, n_samples, r.index, r.n, n_agents, out);
 }
 
 ct_status ct_partition_write(const ct_partition *partition, const char *path) {

@@ -1,7 +1,8 @@
-/* PNG by libpng. */
+/* PNG by libpng, read and written. */
 #include "data/decode_internal.h"
 
 #include "ct_config.h"
+#include "data/png_write.h"
 #include "util/budget.h"
 
 #if CT_WITH_PNG
@@ -10,6 +11,7 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "util/file.h"
 #include "util/memory.h"
 
 typedef struct reader {
@@ -120,6 +122,19 @@ bool ct_png_decode(ct_decoder *d, const uint8_t *bytes, size_t n) {
     return ok;
 }
 
+ct_status ct_png_write(const char *path, int width, int height, const uint8_t *pixels) {
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)width,
+                       .height = (png_uint_32)height,
+                       .format = PNG_FORMAT_RGB};
+    png_alloc_size_t n = PNG_IMAGE_PNG_SIZE_MAX(image);
+    CT_SCOPED_BLOCK(uint8_t) bytes = NULL;
+    CT_TRY(ct_make(&bytes, n, path));
+    if (png_image_write_to_memory(&image, bytes, &n, 0, pixels, 0, NULL) == 0)
+        return ct_fail(CT_IO, "%s: %.64s", path, image.message);
+    return ct_file_write(path, bytes, n);
+}
+
 #else
 
 bool ct_png_decode(ct_decoder *d, const uint8_t *bytes, size_t n) {
@@ -127,6 +142,14 @@ bool ct_png_decode(ct_decoder *d, const uint8_t *bytes, size_t n) {
     d->status = ct_fail(CT_NOTBUILT, "PNG pictures cannot be read: built without libpng; install "
                                      "libpng-dev and configure again");
     return false;
+}
+
+ct_status ct_png_write(const char *path, int width, int height, const uint8_t *pixels) {
+    (void)width, (void)height, (void)pixels;
+    return ct_fail(CT_NOTBUILT,
+                   "%s cannot be written: built without libpng; install libpng-dev and configure "
+                   "again",
+                   path);
 }
 
 #endif

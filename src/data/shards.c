@@ -16,7 +16,7 @@ static void deal_shards(uint64_t seed, uint32_t *deal, size_t n_shards) {
     ct_rng_shuffle(&rng, deal, n_shards);
 }
 
-static ct_status check(const ct_partition_spec *spec, const ct_samples *samples) {
+static ct_status check(const ct_partition_spec *spec, const ct_labelled *samples) {
     int k = spec->classes_per_agent;
     if (k < 1 || k > samples->n_classes)
         return ct_fail(CT_INVAL, "shards: %d classes per agent; must be 1..%d", k,
@@ -27,7 +27,7 @@ static ct_status check(const ct_partition_spec *spec, const ct_samples *samples)
     return CT_OK;
 }
 
-ct_status ct_partition_make_shards(const ct_partition_spec *spec, const ct_samples *samples,
+ct_status ct_partition_make_shards(const ct_partition_spec *spec, const ct_labelled *samples,
                                    ct_partition *out) {
     CT_TRY(check(spec, samples));
     size_t k = (size_t)spec->classes_per_agent;

@@ -4,6 +4,8 @@
 #ifndef CT_NN_GRAPH_H
 #define CT_NN_GRAPH_H
 
+#include <crosstalk/base.h>
+
 #include "util/registry.h"
 
 typedef enum ct_op {
@@ -39,10 +41,12 @@ typedef enum ct_init {
     CT_INIT_UNIFORM, /* U(-scale, scale) */
 } ct_init;
 
+#define CT_PARAM_NAME 120
+
 typedef struct ct_param {
-    char name[80]; /* PyTorch's: layer1.0.conv1.weight */
+    char name[CT_PARAM_NAME]; /* PyTorch's: layer1.0.conv1.weight */
     int n_dims;
-    size_t dims[4];
+    size_t dims[CT_MAX_DIMS];
     size_t offset; /* first float in the row */
     size_t count;
     ct_init init;

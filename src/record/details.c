@@ -66,7 +66,13 @@ static ct_status read_edges(const char *path, const ct_json *object, ct_record *
     return CT_OK;
 }
 
-ct_status ct_record_read_setting(const char *path, const ct_json *object, ct_record *run) {
+static ct_status parse(const char *path, const ct_blob *blob, ct_json **out) {
+    return ct_json_parse((const char *)blob->bytes, blob->n, path, out);
+}
+
+ct_status ct_record_read_setting(const char *path, const ct_blob *blob, ct_record *run) {
+    CT_SCOPED_HANDLE(ct_json) object = NULL;
+    CT_TRY(parse(path, blob, &object));
     double n_agents = ct_json_number(object, "agents"),
            n_classes = ct_json_number(object, "classes");
     if (!(n_agents >= 1 && n_agents <= 65536)) return wrong(path, "agents");
@@ -79,7 +85,9 @@ ct_status ct_record_read_setting(const char *path, const ct_json *object, ct_rec
                       &run->class_counts);
 }
 
-ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_record *run) {
+ct_status ct_record_read_evaluation(const char *path, const ct_blob *blob, ct_record *run) {
+    CT_SCOPED_HANDLE(ct_json) object = NULL;
+    CT_TRY(parse(path, blob, &object));
     const ct_json *local = ct_json_get(object, "local_accuracy");
     double epoch = ct_json_number(object, "epoch");
     if (run->n_agents == 0) return CT_OK; /* without its setting nothing can be drawn */

@@ -11,7 +11,7 @@
 typedef enum ct_file_role {
     CT_FILE_IS_MARK = 1,   /* there as soon as a run has begun */
     CT_FILE_IS_RESULT = 2, /* says how the run ended: a resumed run forgets it */
-    CT_FILE_IS_HEAVY = 4,  /* left out of light runs (record/light.h) */
+    CT_FILE_IS_HEAVY = 4,  /* left out of light runs (light.c) */
     CT_FILE_IS_SIDE = 8,   /* kept by them as long as it is small */
     CT_FILE_IS_TEXT = 16,  /* names paths of the machine, which light runs do not */
     CT_FILE_IS_FOLDER = 32,

@@ -100,22 +100,26 @@ static ct_status look_into(search *s, const char *path, bool is_deepest) {
 }
 
 /* Level by level. */
-static ct_status find_all(search *s, const char *dir) {
-    ct_name_list level = {0};
-    ct_error error;
-    int n_before = s->runs->n;
-    ct_status status = ct_name_list_add(&level, dir);
-    for (int depth = 0; depth <= LEVELS && status == CT_OK && level.n > 0; depth++) {
-        for (int k = 0; k < level.n && status == CT_OK; k++) {
-            status = CT_CATCH(&error, look_into(s, level.name[k], depth == LEVELS));
-            if (status != CT_OK) status = complain(s, status, &error);
+static ct_status look_below(search *s, const char *dir) {
+    CT_SCOPED(ct_name_list) level = {0};
+    CT_TRY(ct_name_list_add(&level, dir));
+    for (int depth = 0; depth <= LEVELS && level.n > 0; depth++) {
+        for (int k = 0; k < level.n; k++) {
+            ct_error error;
+            ct_status status = CT_CATCH(&error, look_into(s, level.name[k], depth == LEVELS));
+            if (status != CT_OK) CT_TRY(complain(s, status, &error));
         }
         ct_name_list_free(&level);
         ct_move(&level, &s->next);
     }
-    ct_name_list_free(&level);
-    ct_name_list_free(&s->next);
-    sort(s->runs, n_before);
+    return CT_OK;
+}
+
+static ct_status find_all(search s, const char *dir) {
+    int n_before = s.runs->n;
+    ct_status status = look_below(&s, dir);
+    ct_name_list_free(&s.next);
+    sort(s.runs, n_before);
     return status;
 }
 
@@ -125,12 +129,12 @@ ct_status ct_record_find(const char *name, ct_name_list *out) {
     if (S_ISREG(what.st_mode)) return ct_name_list_add(out, name);
     if (!S_ISDIR(what.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", name);
     int n_before = out->n;
-    CT_TRY(find_all(&(search){.runs = out}, name));
+    CT_TRY(find_all((search){.runs = out}, name));
     if (out->n > n_before) return CT_OK;
     return ct_fail(CT_IO, "%s: no run here, nor up to two levels below (a run has a %s and a %s)",
                    name, ct_record_name(CT_FILE_CONFIG), ct_record_name(CT_FILE_METRICS));
 }
 
 ct_status ct_record_find_in(const ct_folder *root, ct_name_list *out, ct_name_list *complaints) {
-    return find_all(&(search){.root = root, .runs = out, .complaints = complaints}, root->path);
+    return find_all((search){.root = root, .runs = out, .complaints = complaints}, root->path);
 }

@@ -64,8 +64,10 @@ static ct_status visit_pair(void *context, const char *field) {
     return inside.also_pairs ? inside.visit(inside.context, dir.text) : CT_OK;
 }
 
-ct_status ct_record_each_inside(const char *dir, const char *seeds, const char *lambdas,
-                                bool also_pairs, ct_record_visit *visit, void *context) {
+/* The directories of a run with these lists: those of the seeds, after them (also_pairs) their
+ * pair's. Nothing for a run without. */
+static ct_status each_inside(const char *dir, const char *seeds, const char *lambdas,
+                             bool also_pairs, ct_record_visit *visit, void *context) {
     walk w = {dir, seeds, also_pairs, visit, context};
     if (lambdas[0] != '\0') return ct_split(lambdas, visit_pair, &w);
     return are_several(seeds) ? ct_split(seeds, visit_seed, &w) : CT_OK;
@@ -77,11 +79,11 @@ static const char *list_of(const ct_record *record, const char *name) {
 }
 
 ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *context) {
-    CT_SCOPED(ct_record) run = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS, &run));
     const char *seeds = list_of(&run, "seeds"), *lambdas = list_of(&run, "lambdas");
     if (lambdas[0] == '\0' && !are_several(seeds)) return visit(context, dir);
-    return ct_record_each_inside(dir, seeds, lambdas, false, visit, context);
+    return each_inside(dir, seeds, lambdas, false, visit, context);
 }
 
 static ct_status look_for_summary(void *all_have, const char *dir) {
@@ -90,11 +92,11 @@ static ct_status look_for_summary(void *all_have, const char *dir) {
 }
 
 ct_status ct_record_is_finished(const char *dir, bool *out) {
-    CT_SCOPED(ct_record) run = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_OPTIONS, &run));
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_OPTIONS, &run));
     const char *lambdas = list_of(&run, "lambdas");
     *out = lambdas[0] != '\0' || ct_record_has(dir, CT_FILE_SUMMARY);
-    return ct_record_each_inside(dir, list_of(&run, "seeds"), lambdas, true, look_for_summary, out);
+    return each_inside(dir, list_of(&run, "seeds"), lambdas, true, look_for_summary, out);
 }
 
 /* ---- claiming them ---- */
@@ -167,11 +169,11 @@ static ct_status clear_folder(void *keep, const char *dir) {
 }
 
 ct_status ct_record_clear_inside(const char *dir, const char *keep) {
-    CT_SCOPED(ct_record) old = {0};
-    ct_status status = CT_CATCH(NULL, ct_record_open(dir, CT_READ_OPTIONS, &old));
+    CT_SCOPED_BY(ct_record_unload, ct_record) old = {0};
+    ct_status status = CT_CATCH(NULL, ct_record_load(dir, CT_READ_OPTIONS, &old));
     if (status != CT_OK) return status == CT_NOMEM ? ct_no_memory(dir) : CT_OK;
-    return ct_record_each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"), true,
-                                 clear_folder, (void *)keep);
+    return each_inside(dir, list_of(&old, "seeds"), list_of(&old, "lambdas"), true, clear_folder,
+                       (void *)keep);
 }
 
 ct_status ct_record_forget(const char *dir) {

@@ -16,12 +16,7 @@ void ct_record_name_pair(double lambda_m, double lambda_d, char *out, size_t siz
 void ct_record_name_seed(uint64_t seed, char *out, size_t size);
 
 typedef ct_status ct_record_visit(void *context, const char *dir);
-/* Calls visit(context, dir) for the directories of a run with these lists of seeds and lambdas,
- * until it fails: those of the seeds, after them (also_pairs) their pair's. Nothing for a run
- * without. */
-ct_status ct_record_each_inside(const char *dir, const char *seeds, const char *lambdas,
-                                bool also_pairs, ct_record_visit *visit, void *context);
-/* The directories of all seeds and pairs of the run in `dir`, as its options say; of a run of one,
+/* Calls visit(context, dir) until it fails for the directories of all seeds and pairs of the run in `dir`, as its options say; of a run of one,
  * `dir` itself. */
 ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *context);
 

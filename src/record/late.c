@@ -5,6 +5,7 @@
 
 #include "record/folder.h"
 #include "record/record.h"
+#include "util/memory.h"
 
 #define LATE_FROM 0.6 /* of the epochs */
 
@@ -15,16 +16,15 @@ typedef struct late {
 
 static ct_status take_seed(void *context, const char *dir) {
     late *l = context;
-    ct_record run;
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
     ct_epoch_sum own = {0};
-    CT_TRY(ct_record_open(dir, CT_READ_METRICS, &run)); /* none: somebody kept the summary alone */
+    CT_TRY(ct_record_load(dir, CT_READ_METRICS, &run)); /* none: somebody kept the summary alone */
     for (int e = 0; e < run.n_epochs; e++) {
         double accuracy = run.epochs[e].value[CT_METRIC_CONSENSUS_ACCURACY];
         if (run.epochs[e].value[CT_METRIC_EPOCH] < l->from || isnan(accuracy)) continue;
         ct_epoch_add(&own, accuracy);
     }
     if (own.n > 0) ct_epoch_add(&l->seeds, ct_epoch_mean(&own));
-    ct_record_free(&run);
     return CT_OK;
 }
 

@@ -1,8 +1,6 @@
 /* What stays of a finished run: its options, its summary, and some forty lines of its metrics. So
  * the results of all studies together are small enough to be kept beside the program, and say
  * nothing of the machine that made them. */
-#include "record/light.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,26 +38,18 @@ static bool is_kept(const ct_json *object, long step, bool is_end) {
 }
 
 /* The step depends on the last epoch alone, so that what is thinned already is left as it is. */
-static ct_status find_step(const char *path, const char *text, size_t n, long *out) {
-    CT_SCOPED_HANDLE(ct_json) object = NULL;
-    ct_line last = ct_line_last(text, n);
-    if (last.n > 0) CT_TRY(ct_json_parse(last.text, last.n, path, &object));
-    double epochs = ct_json_number(object, "epoch");
-    *out = epochs > KEPT_LINES && epochs < 1e9 ? (long)ceil(epochs / KEPT_LINES) : 1;
-    return CT_OK;
-}
-
-static ct_status thin_metrics(const char *path, const char *text, size_t size, const char *name,
-                              ct_text *out) {
-    long step;
-    (void)name;
-    CT_TRY(find_step(path, text, size, &step));
-    for (ct_line line = {0}; ct_line_next(text, &line);) {
+static ct_status thin_metrics(const char *path, const ct_blob *blob, ct_text *out) {
+    CT_SCOPED_HANDLE(ct_json) last = NULL;
+    CT_TRY(ct_metrics_last(path, blob, &last));
+    double epochs = ct_json_number(last, "epoch");
+    long step = epochs > KEPT_LINES && epochs < 1e9 ? (long)ceil(epochs / KEPT_LINES) : 1;
+    ct_lines lines = ct_blob_lines(blob);
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
         CT_SCOPED_HANDLE(ct_json) object = NULL;
-        bool is_end = line.number == 1 || line.text[line.n + line.is_ended] == '\0';
-        if (line.n == 0) continue;
-        CT_TRY(ct_json_parse(line.text, line.n, path, &object));
-        if (is_kept(object, step, is_end)) add_rounded(object, out);
+        bool is_last = lines.rest == NULL || lines.rest == lines.end;
+        if (line[0] == '\0') continue;
+        CT_TRY(ct_json_parse(line, strlen(line), path, &object));
+        if (is_kept(object, step, lines.number == 1 || is_last)) add_rounded(object, out);
     }
     return ct_text_status(out);
 }
@@ -81,11 +71,10 @@ static bool is_absolute_option(const char *line) {
 }
 
 /* Of the folder that the samples came from, its name alone. */
-static void add_without_source(const char *line, size_t n, ct_text *out) {
+static void add_without_source(const char *line, ct_text *out) {
     static const char key[] = "\"data_source\": \"";
-    const char *found = strstr(line, key), *end = line + n;
-    if (found != NULL && found + sizeof key - 1 < end && found[sizeof key - 1] == '/') {
-        const char *from = found + sizeof key - 1;
+    const char *found = strstr(line, key), *from = found != NULL ? found + sizeof key - 1 : "";
+    if (from[0] == '/') {
         size_t length = strcspn(from, "\"");
         while (length > 0 && from[length - 1] == '/') length--;
         size_t begin = length;
@@ -93,41 +82,39 @@ static void add_without_source(const char *line, size_t n, ct_text *out) {
         ct_text_add(out, "%.*s%.*s", (int)(from - line), line, (int)(length - begin), from + begin);
         line = from + strcspn(from, "\"");
     }
-    ct_text_add(out, "%.*s\n", (int)(end - line), line);
+    ct_text_add(out, "%s\n", line);
 }
 
-static ct_status take_paths(const char *path, const char *text, size_t size, const char *name,
-                            ct_text *out) {
-    (void)path;
-    (void)size;
-    for (ct_line line = {0}; ct_line_next(text, &line);) {
-        bool has_comma = line.n > 0 && line.text[line.n - 1] == ',';
-        if (begins(line.text, "out = "))
+static ct_status take_paths(const char *name, const ct_blob *blob, ct_text *out) {
+    ct_lines lines = ct_blob_lines(blob);
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
+        bool has_comma = line[0] != '\0' && line[strlen(line) - 1] == ',';
+        if (begins(line, "out = "))
             ct_text_add(out, "out = %s\n", name);
-        else if (begins(line.text, "    \"out\": \""))
+        else if (begins(line, "    \"out\": \""))
             ct_text_add(out, "    \"out\": \"%s\"%s\n", name, has_comma ? "," : "");
-        else if (!is_absolute_option(line.text))
-            add_without_source(line.text, line.n, out);
+        else if (!is_absolute_option(line))
+            add_without_source(line, out);
     }
     return ct_text_status(out);
 }
 
 /* ---- a directory ---- */
 
-typedef ct_status rewriter(const char *path, const char *text, size_t n, const char *name,
-                           ct_text *out);
-
-/* The file becomes what `rewrite` makes of it; one that is not there, or stays the same, is left.
- */
-static ct_status rewrite_file(const char *dir, ct_record_file file, const char *name,
-                              rewriter *rewrite) {
-    CT_SCOPED(ct_blob) blob = {0};
+/* The metrics are thinned, paths taken out of all others; a file that is not there, or stays the
+ * same, is left. */
+static ct_status rewrite_file(const char *dir, ct_record_file file, const char *name) {
+    CT_SCOPED(ct_blob) before = {0}, lines = {0};
     CT_SCOPED(ct_text) text = {0};
     ct_path path = ct_record_path(dir, file);
     if (!ct_file_exists(path.text)) return CT_OK;
-    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &blob));
-    CT_TRY(rewrite(path.text, (char *)blob.bytes, blob.n, name, &text));
-    bool is_same = text.n == blob.n && (text.n == 0 || memcmp(text.chars, blob.bytes, text.n) == 0);
+    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &before));
+    CT_TRY(ct_make_copy(&lines.bytes, before.bytes, before.n + 1, path.text));
+    lines.n = before.n;
+    CT_TRY(file == CT_FILE_METRICS ? thin_metrics(path.text, &lines, &text)
+                                   : take_paths(name, &lines, &text));
+    bool is_same =
+        text.n == before.n && (text.n == 0 || memcmp(text.chars, before.bytes, text.n) == 0);
     return is_same ? CT_OK : ct_file_write(path.text, text.chars, text.n);
 }
 
@@ -143,9 +130,9 @@ static ct_status lighten_dir(const char *dir, const char *name) {
             (ct_record_is(k, CT_FILE_IS_SIDE) && is_large(dir, k)))
             CT_TRY(ct_record_remove(dir, k));
     if (ct_checkpoint_exists(dir)) CT_TRY(ct_checkpoint_remove_all(dir));
-    CT_TRY(rewrite_file(dir, CT_FILE_METRICS, name, thin_metrics));
+    CT_TRY(rewrite_file(dir, CT_FILE_METRICS, name));
     for (int k = 0; k < CT_N_FILES; k++)
-        if (ct_record_is(k, CT_FILE_IS_TEXT)) CT_TRY(rewrite_file(dir, k, name, take_paths));
+        if (ct_record_is(k, CT_FILE_IS_TEXT)) CT_TRY(rewrite_file(dir, k, name));
     return CT_OK;
 }
 

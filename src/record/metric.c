@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/text.h"
 
 #define STD(key) key "_std"
@@ -15,19 +16,24 @@ const ct_metric ct_metrics[CT_N_METRICS] = {
 };
 
 ct_status ct_metric_find(const char *name, const ct_metric **out) {
-    ct_text known = {0};
+    CT_SCOPED(ct_text) known = {0};
     for (const ct_metric *m = ct_metrics; m < ct_metrics + CT_N_METRICS; m++) {
         if (m->name == NULL) continue;
         ct_text_add(&known, "%s%s", m == ct_metrics ? "" : ", ", m->name);
         if (strcmp(m->name, name) != 0) continue;
         *out = m;
-        ct_text_free(&known);
         return CT_OK;
     }
-    ct_status status =
-        ct_fail(CT_INVAL, "no metric '%s'; known: %s", name, known.failed ? "?" : known.chars);
-    ct_text_free(&known);
-    return status;
+    return ct_fail(CT_INVAL, "no metric '%s'; known: %s", name, known.failed ? "?" : known.chars);
+}
+
+bool ct_metric_by_key(const char *key, ct_metric_id *out) {
+    for (int m = 0; m < CT_N_METRICS; m++) {
+        if (key == NULL || strcmp(ct_metrics[m].key, key) != 0) continue;
+        *out = (ct_metric_id)m;
+        return true;
+    }
+    return false;
 }
 
 bool ct_metric_rises(const ct_metric *metric) {

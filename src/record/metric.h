@@ -28,6 +28,8 @@ extern const ct_metric ct_metrics[CT_N_METRICS];
 
 /* The more the better: an accuracy. Of all others, the less the better. */
 bool ct_metric_rises(const ct_metric *metric);
+/* A metric by its key in the files; false: there is none. */
+bool ct_metric_by_key(const char *key, ct_metric_id *out);
 /* A metric by name; CT_INVAL lists the known ones. */
 ct_status ct_metric_find(const char *name, const ct_metric **out);
 

@@ -11,26 +11,11 @@
 #include "schema/schema.h"
 #include "util/memory.h"
 
-bool ct_line_next(const char *text, ct_line *line) {
-    line->text = line->number == 0 ? text : line->text + line->n + line->is_ended;
-    line->n = strcspn(line->text, "\n");
-    line->is_ended = line->text[line->n] == '\n';
-    line->number++;
-    return *line->text != '\0';
-}
-
-ct_line ct_line_last(const char *text, size_t n) {
-    while (n > 0 && text[n - 1] == '\n') n--;
-    size_t begin = n;
-    while (begin > 0 && text[begin - 1] != '\n') begin--;
-    return (ct_line){.text = text + begin, .n = n - begin};
-}
-
 /* ---- metrics.jsonl ---- */
 
-static ct_status read_row(const ct_line *line, const char *where, ct_record_row *out) {
+static ct_status read_row(const char *line, const char *where, ct_record_row *out) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    CT_TRY(ct_json_parse(line->text, line->n, where, &json));
+    CT_TRY(ct_json_parse(line, strlen(line), where, &json));
     for (int m = 0; m < CT_N_METRICS; m++) out->value[m] = ct_json_number(json, ct_metrics[m].key);
     if (isfinite(out->value[CT_METRIC_EPOCH])) return CT_OK;
     return ct_fail(CT_IO, "%s: no epoch in this line", where);
@@ -49,24 +34,30 @@ static ct_status add_row(ct_record *run, const ct_record_row *row, const char *w
 }
 
 /* The last line may be on its way: without its end it counts only if it is whole. */
-static ct_status read_rows(const char *path, const char *text, ct_record *run) {
-    for (ct_line line = {0}; ct_line_next(text, &line);) {
+static ct_status read_metrics(const char *path, const ct_blob *blob, ct_record *run) {
+    if (strlen((char *)blob->bytes) != blob->n) return ct_fail(CT_IO, "%s: this is not text", path);
+    ct_lines lines = ct_blob_lines(blob);
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
         char where[640];
         ct_record_row row;
         ct_error error;
-        if (line.n == 0) continue;
-        snprintf(where, sizeof where, "%.600s:%d", path, line.number);
-        ct_status status = CT_CATCH(&error, read_row(&line, where, &row));
-        if (status == CT_IO && !line.is_ended) return CT_OK;
+        if (line[0] == '\0') continue;
+        snprintf(where, sizeof where, "%.600s:%u", path, lines.number);
+        ct_status status = CT_CATCH(&error, read_row(line, where, &row));
+        if (status == CT_IO && lines.rest == NULL) return CT_OK;
         if (status != CT_OK) return ct_fail_again(&error);
         CT_TRY(add_row(run, &row, where));
     }
     return CT_OK;
 }
 
-static ct_status read_metrics(const char *path, const ct_blob *blob, ct_record *run) {
-    if (strlen((char *)blob->bytes) != blob->n) return ct_fail(CT_IO, "%s: this is not text", path);
-    return read_rows(path, (char *)blob->bytes, run);
+ct_status ct_metrics_last(const char *path, const ct_blob *blob, ct_json **out) {
+    const char *text = (const char *)blob->bytes;
+    size_t n = blob->n;
+    while (n > 0 && text[n - 1] == '\n') n--;
+    size_t begin = n;
+    while (begin > 0 && text[begin - 1] != '\n') begin--;
+    return n > 0 ? ct_json_parse(text + begin, n - begin, path, out) : CT_OK;
 }
 
 double ct_record_last(const ct_record *run, ct_metric_id metric) {
@@ -94,12 +85,10 @@ static ct_status add_option(ct_record *run, const char *path, char *line) {
 }
 
 static ct_status read_options(const char *path, const ct_blob *blob, ct_record *run) {
-    for (char *at = (char *)blob->bytes; at != NULL;) {
-        char *end = strchr(at, '\n');
-        if (end != NULL) *end = '\0';
+    ct_lines lines = ct_blob_lines(blob);
+    for (char *at; (at = ct_lines_next(&lines)) != NULL;) {
         char *line = ct_trim(at);
         if (*line != '\0' && *line != '#') CT_TRY(add_option(run, path, line));
-        at = end != NULL ? end + 1 : NULL;
     }
     return CT_OK;
 }
@@ -138,22 +127,6 @@ ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **ou
 
 static ct_status read_summary(const char *path, const ct_blob *blob, ct_record *run) {
     return parse_object(path, blob, &run->summary);
-}
-
-static ct_status read_details(const char *path, const ct_blob *blob, ct_record *run,
-                              ct_status (*take)(const char *path, const ct_json *object,
-                                                ct_record *run)) {
-    CT_SCOPED_HANDLE(ct_json) json = NULL;
-    CT_TRY(ct_json_parse((const char *)blob->bytes, blob->n, path, &json));
-    return take(path, json, run);
-}
-
-static ct_status read_setting(const char *path, const ct_blob *blob, ct_record *run) {
-    return read_details(path, blob, run, ct_record_read_setting);
-}
-
-static ct_status read_evaluation(const char *path, const ct_blob *blob, ct_record *run) {
-    return read_details(path, blob, run, ct_record_read_evaluation);
 }
 
 /* ---- which files there are ---- */
@@ -277,14 +250,6 @@ static ct_status find_end(const run_folders *in, ct_record *run, ct_record_end *
     return CT_OK;
 }
 
-ct_status ct_record_look(const char *dir, ct_record_end *out) {
-    ct_record run;
-    CT_TRY(ct_record_open(dir, CT_READ_END, &run));
-    *out = run.end;
-    ct_record_free(&run);
-    return CT_OK;
-}
-
 void ct_record_print_end(const ct_record_end *end, char *out, size_t size) {
     static const char *const words[] = {"no run", "not finished", "finished", "diverged", "failed"};
     bool has_iteration = end->state >= CT_RECORD_DIVERGED && end->iteration > 0;
@@ -312,8 +277,8 @@ static ct_status read_dir(const run_folders *in, unsigned what, ct_record *run) 
     } parts[] = {{CT_READ_OPTIONS, CT_FILE_CONFIG, read_options},
                  {CT_READ_METRICS, CT_FILE_METRICS, read_metrics},
                  {CT_READ_SUMMARY, CT_FILE_SUMMARY, read_summary},
-                 {CT_READ_SETTING, CT_FILE_SETTING, read_setting},
-                 {CT_READ_EVALUATION, CT_FILE_EVALUATION, read_evaluation}};
+                 {CT_READ_SETTING, CT_FILE_SETTING, ct_record_read_setting},
+                 {CT_READ_EVALUATION, CT_FILE_EVALUATION, ct_record_read_evaluation}};
     run->stamp = look_at(in);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         if ((what & parts[k].what) != 0 && has(run, parts[k].file))
@@ -343,19 +308,19 @@ static ct_status read_run(const ct_folder *root, const char *path, unsigned what
     return CT_OK;
 }
 
-ct_status ct_record_open_in(const ct_folder *root, const char *path, unsigned what,
+ct_status ct_record_load_in(const ct_folder *root, const char *path, unsigned what,
                             ct_record *out) {
     *out = (ct_record){0};
     ct_status status = read_run(root, path, what, out);
-    if (status != CT_OK) ct_record_free(out);
+    if (status != CT_OK) ct_record_unload(out);
     return status;
 }
 
-ct_status ct_record_open(const char *path, unsigned what, ct_record *out) {
-    return ct_record_open_in(NULL, path, what, out);
+ct_status ct_record_load(const char *path, unsigned what, ct_record *out) {
+    return ct_record_load_in(NULL, path, what, out);
 }
 
-void ct_record_free(ct_record *run) {
+void ct_record_unload(ct_record *run) {
     for (int k = 0; k < run->n_options; k++) {
         ct_free(run->options[k].name);
         ct_free(run->options[k].value);

@@ -1,17 +1,16 @@
 /* The record of a run: what it has left in its directory, read back.
  *
  *     ct_record record;
- *     CT_TRY(ct_record_open("runs/ccl", CT_READ_OPTIONS | CT_READ_METRICS, &record));
+ *     CT_TRY(ct_record_load("runs/ccl", CT_READ_OPTIONS | CT_READ_METRICS, &record));
  *     ... record.epochs[record.n_epochs - 1].value[CT_METRIC_CE] ...
- *     ct_record_free(&record);
+ *     ct_record_unload(&record);
  *
  * A run that is still training can be read: a last line of metrics.jsonl that is being written is
  * left out. Anything else that cannot be read is CT_IO and names the file and the line. */
 #ifndef CT_RECORD_RECORD_H
 #define CT_RECORD_RECORD_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <crosstalk/record.h> /* ct_record_state, ct_record_option_of */
 
 #include "record/file.h"
 #include "record/metric.h"
@@ -20,14 +19,6 @@
 
 /* ---- how far it came ---- */
 
-typedef enum ct_record_state {
-    CT_RECORD_NONE,  /* there is no run */
-    CT_RECORD_BEGUN, /* it trains, or was interrupted: perhaps there is a checkpoint */
-    CT_RECORD_DONE,
-    CT_RECORD_DIVERGED, /* a loss became NaN or infinite */
-    CT_RECORD_FAILED,   /* another error ended it; it can be resumed from its last checkpoint */
-} ct_record_state;
-
 typedef struct ct_record_end {
     ct_record_state state;
     long iteration;    /* of one that diverged or failed; 0: unknown */
@@ -35,9 +26,6 @@ typedef struct ct_record_end {
     char reason[1024]; /* one sentence, options as @name; "": unknown */
 } ct_record_end;
 
-/* Of the run in `dir`; a seed of a run of several diverged when that did. CT_IO: what is there
- * cannot be read. */
-ct_status ct_record_look(const char *dir, ct_record_end *out);
 /* "finished", "not finished", "diverged at iteration 12", "failed at iteration 12". */
 void ct_record_print_end(const ct_record_end *end, char *out, size_t size);
 
@@ -59,7 +47,7 @@ enum {
     CT_READ_SUMMARY = 4,
     CT_READ_SETTING = 8,
     CT_READ_EVALUATION = 16, /* with the setting, whose sizes it has */
-    CT_READ_END = 32,
+    CT_READ_END = 32,        /* a seed of a run of several diverged when that did */
     CT_READ_ALL = 63,
 };
 
@@ -99,15 +87,13 @@ typedef struct ct_record {
     uint32_t *confusion;    /* [n_classes][n_classes] true class, what it was taken for */
 } ct_record;
 
-ct_status ct_record_open(const char *path, unsigned what, ct_record *out);
+ct_status ct_record_load(const char *path, unsigned what, ct_record *out);
 /* The same of a run directory whose path begins with that of an open one (util/folder.h). */
-ct_status ct_record_open_in(const ct_folder *root, const char *path, unsigned what, ct_record *out);
+ct_status ct_record_load_in(const ct_folder *root, const char *path, unsigned what, ct_record *out);
 /* As it would be read now. */
 ct_status ct_record_look_at(const ct_folder *root, const char *path, ct_record_stamp *out);
-void ct_record_free(ct_record *record);
+void ct_record_unload(ct_record *record);
 
-/* The value of an option; NULL if the run has none. */
-const char *ct_record_option_of(const ct_record *record, const char *name);
 /* The last value of a metric that is not NaN; NaN if there is none. */
 double ct_record_last(const ct_record *record, ct_metric_id metric);
 
@@ -120,5 +106,11 @@ static inline ct_status ct_summary_read(const char *dir, ct_json **out) {
 /* The consensus model's accuracy towards the end of the run, and its deviation over the seeds, into
  * the summary (late.c). */
 ct_status ct_summary_add_late(const char *dir, ct_json *summary);
+
+/* Makes a finished run small enough to be kept, and free of this machine's paths (light.c). `name`
+ * is what its files then call its directory. */
+ct_status ct_record_lighten(const char *dir, const char *name);
+/* The same for one that has been made light before, by an older version; others are left alone. */
+ct_status ct_record_lighten_again(const char *dir, const char *name);
 
 #endif

@@ -5,22 +5,12 @@
 #include "record/record.h"
 #include "util/file.h"
 
-/* A line of a text, without its end. */
-typedef struct ct_line {
-    const char *text;
-    size_t n;
-    int number; /* from 1 */
-    bool is_ended;
-} ct_line;
-
-/* The next line; begin with a zeroed one. False: there is none. */
-bool ct_line_next(const char *text, ct_line *line);
-/* The last line that is not empty; n = 0: there is none. */
-ct_line ct_line_last(const char *text, size_t n);
+/* The last line of metrics.jsonl that is not empty; NULL: there is none. */
+ct_status ct_metrics_last(const char *path, const ct_blob *blob, ct_json **out);
 
 /* ---- details.c ---- */
-ct_status ct_record_read_setting(const char *path, const ct_json *object, ct_record *run);
-ct_status ct_record_read_evaluation(const char *path, const ct_json *object, ct_record *run);
+ct_status ct_record_read_setting(const char *path, const ct_blob *blob, ct_record *run);
+ct_status ct_record_read_evaluation(const char *path, const ct_blob *blob, ct_record *run);
 
 /* ---- tensorboard.c: the metrics once more as TensorBoard's event file ---- */
 /* Appends one line of metrics.jsonl, measured now; a file that is not there begins. */

@@ -152,14 +152,14 @@ ct_status ct_tensorboard_add(const char *dir, const char *text, size_t n) {
 }
 
 /* A line that was measured earlier in the run than the last one gets its own time. */
-static ct_status add_lines(const char *path, const char *text, size_t n) {
+static ct_status add_lines(const char *path, const ct_blob *blob) {
     CT_SCOPED_HANDLE(ct_json) newest = NULL;
-    ct_line last = ct_line_last(text, n);
-    CT_TRY(parse(last.text, last.n, &newest));
+    CT_TRY(ct_metrics_last(ct_record_name(CT_FILE_METRICS), blob, &newest));
     double seconds_now = fmax(0, ct_json_number(newest, "seconds"));
-    for (ct_line line = {0}; ct_line_next(text, &line);) {
+    ct_lines lines = ct_blob_lines(blob);
+    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
         CT_SCOPED_HANDLE(ct_json) json = NULL;
-        CT_TRY(parse(line.text, line.n, &json));
+        CT_TRY(parse(line, strlen(line), &json));
         CT_TRY(add_line(path, json, seconds_now - fmax(0, ct_json_number(json, "seconds"))));
     }
     return CT_OK;
@@ -170,6 +170,5 @@ ct_status ct_tensorboard_rewrite(const char *dir) {
     CT_TRY(ct_record_remove(dir, CT_FILE_EVENTS));
     if (!ct_record_has(dir, CT_FILE_METRICS)) return CT_OK;
     CT_TRY(ct_file_read(ct_record_path(dir, CT_FILE_METRICS).text, CT_MAX_RECORD_BYTES, &blob));
-    if (blob.n == 0) return CT_OK;
-    return add_lines(ct_record_path(dir, CT_FILE_EVENTS).text, (char *)blob.bytes, blob.n);
+    return add_lines(ct_record_path(dir, CT_FILE_EVENTS).text, &blob);
 }

@@ -12,13 +12,6 @@
 #include "record/record_internal.h"
 #include "util/memory.h"
 
-/* The text as a file; it is freed. */
-static ct_status write_text(const char *dir, ct_record_file file, ct_text *text) {
-    ct_status status = ct_record_write(dir, file, text);
-    ct_text_free(text);
-    return status;
-}
-
 static void add_number(ct_text *text, const char *name, double value) {
     ct_text_add(text, ", \"%s\": ", name);
     ct_json_add_number(text, value);
@@ -31,10 +24,10 @@ static void add_options(ct_text *text, const ct_config *config) {
 }
 
 ct_status ct_record_write_options(const char *dir, const ct_config *config) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "# crosstalk train --config this-file --out elsewhere\n");
     ct_config_print(config, &text);
-    return write_text(dir, CT_FILE_CONFIG, &text);
+    return ct_record_write(dir, CT_FILE_CONFIG, &text);
 }
 
 ct_status ct_record_write_partition(const char *dir, const ct_partition *partition) {
@@ -78,6 +71,24 @@ static void add_epoch(ct_text *text, const ct_epoch *e) {
     for (int k = 0; k < N_FIELDS && fields[k].part != FINISH; k++)
         add_number(text, fields[k].name,
                    fields[k].part == SCORE && !e->is_evaluated ? NAN : *field(e, k));
+}
+
+double ct_epoch_number(const ct_epoch *e, const char *key) {
+    const struct {
+        const char *name;
+        double value;
+    } others[] = {{"epoch", (double)e->epoch},
+                  {"iteration", (double)e->iteration},
+                  {"bytes_sent_per_agent", e->bytes_sent_per_agent},
+                  {"link_seconds", e->link_seconds},
+                  {"seconds", e->seconds}};
+    for (int k = 0; k < N_FIELDS; k++) {
+        bool is_known = fields[k].part == SCORE ? e->is_evaluated : e->epoch > 0;
+        if (strcmp(fields[k].name, key) == 0) return is_known ? *field(e, k) : NAN;
+    }
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (strcmp(others[k].name, key) == 0) return e->epoch > 0 ? others[k].value : NAN;
+    return NAN;
 }
 
 static bool has_link(const ct_config *config) {
@@ -194,7 +205,7 @@ static void add_edges(ct_text *text, const ct_topology *t) {
 
 ct_status ct_record_write_setting(const char *dir, const ct_identity *identity, const ct_dataset *d,
                                   const ct_topology *graph, const uint32_t *class_counts) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     bool is_long = (size_t)graph->n * (size_t)d->n_classes > MAX_ENTRIES;
     ct_text_add(&text, "{\"identity\": {");
     ct_identity_print(identity, &text);
@@ -203,7 +214,7 @@ ct_status ct_record_write_setting(const char *dir, const ct_identity *identity, 
     add_edges(&text, graph);
     add_table(&text, "class_counts", is_long ? NULL : class_counts, graph->n, d->n_classes);
     ct_text_add(&text, "}\n");
-    return write_text(dir, CT_FILE_SETTING, &text);
+    return ct_record_write(dir, CT_FILE_SETTING, &text);
 }
 
 ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, const ct_dataset *d,
@@ -310,7 +321,7 @@ static void add_deviations(ct_text *text, const ct_summary *s) {
 }
 
 ct_status ct_record_write_summary(const ct_summary *s) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_epoch last = s->last[0];
     for (int k = 0; k < N_FIELDS && s->n_seeds > 1; k++)
         if (fields[k].part != RATE) *field(&last, k) = mean_of(s, k);
@@ -321,7 +332,7 @@ ct_status ct_record_write_summary(const ct_summary *s) {
     add_setting(&text, s);
     if (s->n_seeds > 1) add_deviations(&text, s);
     add_options(&text, s->config);
-    return write_text(s->config->out, CT_FILE_SUMMARY, &text);
+    return ct_record_write(s->config->out, CT_FILE_SUMMARY, &text);
 }
 
 /* ---- the rest ---- */
@@ -333,19 +344,19 @@ void ct_record_add_edge(ct_text *lines, int from, int to, uint64_t parameter_byt
 }
 
 ct_status ct_record_write_ledger(const char *dir, const ct_text *lines) {
-    ct_text text = {.failed = lines->failed};
+    CT_SCOPED(ct_text) text = {.failed = lines->failed};
     ct_text_add(&text, "from,to,parameter_bytes,class_sum_bytes\n%s",
                 lines->chars != NULL ? lines->chars : "");
-    return write_text(dir, CT_FILE_LEDGER, &text);
+    return ct_record_write(dir, CT_FILE_LEDGER, &text);
 }
 
 ct_status ct_record_fail(const char *dir, const ct_record_end *end, const ct_config *config) {
-    ct_text text = {0};
+    CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "{\"message\": ");
     ct_json_add_string(&text, end->reason);
     ct_text_add(&text, ", \"iteration\": %ld, \"agent\": ", end->iteration);
     ct_json_add_number(&text, end->agent >= 0 ? end->agent : NAN);
     add_options(&text, config);
-    return write_text(dir, end->state == CT_RECORD_DIVERGED ? CT_FILE_DIVERGED : CT_FILE_FAILED,
-                      &text);
+    return ct_record_write(
+        dir, end->state == CT_RECORD_DIVERGED ? CT_FILE_DIVERGED : CT_FILE_FAILED, &text);
 }

@@ -25,6 +25,8 @@ ct_status ct_record_write_setting(const char *dir, const ct_identity *identity,
 /* ---- while it lasts ---- */
 /* An epoch as a line of metrics.jsonl. */
 void ct_record_add_epoch(ct_text *lines, const ct_config *config, const ct_epoch *epoch);
+/* A number of an epoch by its key there; NaN: there is none, or it is not known. */
+double ct_epoch_number(const ct_epoch *epoch, const char *key);
 /* Appends such lines to metrics.jsonl, and with --tensorboard to the event file; what is written is
  * no longer in `lines`. */
 ct_status ct_record_write_epochs(const char *dir, const ct_config *config, ct_text *lines);

@@ -23,9 +23,16 @@ static double nice_above(double x) {
     return power * (part <= 1.000001 ? 1 : part <= 2.000001 ? 2 : part <= 5.000001 ? 5 : 10);
 }
 
-/* The letters' unit: the largest that the far end has one of. */
+/* The largest unit that the value has one of. */
+static const char *unit_of_bytes(double value, double *divisor) {
+    static const char *const names[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int k = 0;
+    for (*divisor = 1; k < 5 && value >= 1024; k++, value /= 1024) *divisor *= 1024;
+    return names[k];
+}
+
+/* The letters' unit, by the far end. */
 static void choose_unit(ct_axis *a) {
-    static const char *const bytes[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double far = fmax(fabs(a->from), fabs(a->to));
     a->divisor = 1;
     a->label = "";
@@ -33,9 +40,7 @@ static void choose_unit(ct_axis *a) {
         a->divisor = 0.01;
         a->label = "%";
     } else if (a->unit == CT_UNIT_BYTES) {
-        int k = 0;
-        for (; k < 5 && far >= 1024; k++, far /= 1024) a->divisor *= 1024;
-        a->label = bytes[k];
+        a->label = unit_of_bytes(far, &a->divisor);
     } else if (a->unit == CT_UNIT_SECONDS) {
         a->divisor = far < 180 ? 1 : far < 10800 ? 60 : 3600;
         a->label = far < 180 ? "s" : far < 10800 ? "min" : "h";
@@ -93,11 +98,15 @@ static void make_room(ct_unit unit, double *lowest, double *highest) {
     *highest = 1;
 }
 
-void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, int n_wanted,
-                 ct_axis *out) {
+void ct_range_add(ct_range *range, double value) {
+    if (!isfinite(value)) return;
+    range->low = fmin(range->low, value);
+    range->high = fmax(range->high, value);
+}
+
+void ct_axis_fit(ct_range values, ct_unit unit, bool may_be_log, int n_wanted, ct_axis *out) {
+    double lowest = tame(values.low), highest = tame(values.high);
     memset(out, 0, sizeof *out);
-    lowest = tame(lowest);
-    highest = tame(highest);
     make_room(unit, &lowest, &highest);
     *out = (ct_axis){.from = lowest, .to = highest, .unit = unit};
     choose_unit(out);
@@ -107,8 +116,9 @@ void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, i
         fit_linear(out, lowest, highest, n_wanted);
 }
 
-void ct_axis_tighten(ct_axis *a, double lowest, double highest) {
+void ct_axis_tighten(ct_axis *a, ct_range values) {
     ct_axis tight = *a;
+    double lowest = values.low, highest = values.high;
     if (!(lowest < highest) || (a->is_log && !(lowest > 0))) return;
     double room = 0.05 * (highest - lowest), factor = pow(highest / lowest, 0.05);
     tight.from = fmax(a->from, a->is_log ? lowest / factor : lowest - room);
@@ -150,14 +160,14 @@ void ct_axis_letter(const ct_axis *a, double value, char *out, size_t size) {
 }
 
 static void print_bytes(double value, char *out, size_t size) {
-    static const char *const names[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    int k = 0;
-    for (; k < 5 && value >= 1024; k++) value /= 1024;
+    double divisor;
+    const char *name = unit_of_bytes(value, &divisor);
+    value /= divisor;
     snprintf(out, size, "%.*f %s",
-             k == 0 || value >= 100 ? 0
-             : value >= 10          ? 1
-                                    : 2,
-             value, names[k]);
+             divisor == 1 || value >= 100 ? 0
+             : value >= 10                ? 1
+                                          : 2,
+             value, name);
 }
 
 static void print_seconds(double value, char *out, size_t size) {

@@ -2,6 +2,7 @@
 #ifndef CT_REPORT_AXIS_H
 #define CT_REPORT_AXIS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,15 +28,21 @@ typedef struct ct_axis {
     const char *label; /* unit of the lettering: "%", "MiB", "min", or "" */
 } ct_axis;
 
-/* An axis for values from lowest to highest (both finite; they may be equal, or lowest > highest
- * where there are no values). It ends at ticks; at most about n_wanted of them. may_be_log: values
+/* Of values: where none was added, low > high. */
+typedef struct ct_range {
+    double low, high;
+} ct_range;
+#define CT_NO_RANGE ((ct_range){INFINITY, -INFINITY})
+/* NaN and infinite ones do not count. */
+void ct_range_add(ct_range *range, double value);
+
+/* An axis for values of a range, which may be empty. It ends at ticks; at most about n_wanted of them. may_be_log: values
  * that are positive and span more than a factor of 30 are put on a logarithmic axis. */
-void ct_axis_fit(double lowest, double highest, ct_unit unit, bool may_be_log, int n_wanted,
-                 ct_axis *out);
+void ct_axis_fit(ct_range values, ct_unit unit, bool may_be_log, int n_wanted, ct_axis *out);
 
 /* Lets it end a little beyond the values instead of at ticks, if two ticks are left then: marks get
  * the room. */
-void ct_axis_tighten(ct_axis *axis, double lowest, double highest);
+void ct_axis_tighten(ct_axis *axis, ct_range values);
 
 /* 0 at the lower end, 1 at the upper one; values beyond are held back to the end. */
 double ct_axis_place(const ct_axis *axis, double value);

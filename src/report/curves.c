@@ -1,4 +1,4 @@
-#include "report/curves.h"
+#include "report/report_internal.h"
 
 #include <math.h>
 
@@ -109,26 +109,21 @@ static void build_curve(builder *b, int group, ct_strand *strands, ct_curve *c) 
 
 ct_status ct_curve_set_create(const ct_report *report, const ct_report_facet *facet,
                               const ct_curve_spec *spec, ct_curve_set *out) {
-    size_t n_rows = 1;
+    size_t n_rows = 1, n_runs = (size_t)report->n_runs;
     for (int k = 0; k < report->n_runs; k++) n_rows += (size_t)report->runs[k].n_epochs;
-    *out = (ct_curve_set){.curves = ct_new(ct_curve, (size_t)facet->n_groups),
-                          .strands = ct_new(ct_strand, (size_t)report->n_runs),
-                          .values = ct_new(double, 6 * n_rows)};
-    builder b = {.report = report,
-                 .spec = spec,
-                 .next = out->values,
-                 .cursor = ct_new(int, (size_t)report->n_runs)};
-    if (out->curves == NULL || out->strands == NULL || out->values == NULL || b.cursor == NULL) {
-        ct_curve_set_free(out);
-        ct_free(b.cursor);
-        return ct_fail(CT_NOMEM, "no memory for the curves of %zu epochs", n_rows);
-    }
-    ct_strand *strands = out->strands;
+    CT_SCOPED(ct_curve_set) set = {0};
+    CT_SCOPED_BLOCK(int) cursor = NULL;
+    CT_TRY(ct_make(&set.curves, (size_t)facet->n_groups, "the curves"));
+    CT_TRY(ct_make(&set.strands, n_runs, "the curves"));
+    CT_TRY(ct_make(&set.values, 6 * n_rows, "the curves"));
+    CT_TRY(ct_make(&cursor, n_runs, "the curves"));
+    builder b = {.report = report, .spec = spec, .next = set.values, .cursor = cursor};
+    ct_strand *strands = set.strands;
     for (int k = 0; k < facet->n_groups; k++) {
-        build_curve(&b, facet->groups[k], strands, &out->curves[out->n_curves]);
+        build_curve(&b, facet->groups[k], strands, &set.curves[set.n_curves]);
         strands += report->groups[facet->groups[k]].n_runs;
-        if (out->curves[out->n_curves].mean.n > 0) out->n_curves++;
+        if (set.curves[set.n_curves].mean.n > 0) set.n_curves++;
     }
-    ct_free(b.cursor);
+    ct_move(out, &set);
     return CT_OK;
 }

@@ -1,4 +1,4 @@
-#include "report/dots.h"
+#include "report/charts.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -104,26 +104,26 @@ static double row_at(const frame *f, int row) {
     return y;
 }
 
-static void widen(const ct_dot *dot, double *lowest, double *highest) {
+/* The mean with its whisker. */
+static void widen(const ct_dot *dot, ct_range *range) {
     double deviation = isnan(dot->deviation) ? 0 : dot->deviation;
-    if (!isfinite(dot->mean)) return;
-    *lowest = fmin(*lowest, dot->mean - deviation);
-    *highest = fmax(*highest, dot->mean + deviation);
+    ct_range_add(range, dot->mean - deviation);
+    ct_range_add(range, dot->mean + deviation);
 }
 
 static panel make_panel(const frame *f, int column) {
-    double lowest = INFINITY, highest = -INFINITY;
+    ct_range values = CT_NO_RANGE;
     for (int row = 0; row < f->dots->n_rows; row++) {
         const ct_dot_place *place = place_of(f->dots, row, column);
-        widen(&place->ours, &lowest, &highest);
-        widen(&place->theirs, &lowest, &highest);
+        widen(&place->ours, &values);
+        widen(&place->theirs, &values);
     }
     panel p = {.column = column};
     int line = column / f->n_across, across = column % f->n_across;
     p.left = f->left + across * (f->panel_width + GAP);
     p.top = f->top + line * block_height(f) + heading_height(f);
-    ct_axis_fit(lowest, highest, CT_UNIT_NUMBER, false, f->n_across == 1 ? 6 : 4, &p.axis);
-    ct_axis_tighten(&p.axis, lowest, highest);
+    ct_axis_fit(values, CT_UNIT_NUMBER, false, f->n_across == 1 ? 6 : 4, &p.axis);
+    ct_axis_tighten(&p.axis, values);
     return p;
 }
 
@@ -133,57 +133,51 @@ static double x_at(const frame *f, const panel *p, double value) {
 
 /* ---- marks ---- */
 
-/* A line from end to end with a stroke across at both. */
-static void draw_whisker(ct_text *out, int style, bool is_dashed, double from, double to,
-                         double y) {
-    ct_text_add(out,
-                "<path class=\"stroke-%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"%s "
-                "d=\"M" CT_AT "," CT_AT "H" CT_AT "\"/>\n",
-                style, ct_style_colour(style), is_dashed ? " stroke-dasharray=\"3 2\"" : "", from,
-                y, to);
-    ct_text_add(out,
-                "<path class=\"stroke-%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" "
-                "d=\"M" CT_AT "," CT_AT "v5M" CT_AT "," CT_AT "v5\"/>\n",
-                style, ct_style_colour(style), from, y - 2.5, to, y - 2.5);
+/* A line from end to end with a stroke across at both; theirs is dashed. */
+static void draw_whisker(ct_text *out, int style, double from, double to, double y) {
+    const char *colour = ct_style_colour(style), *dash = " stroke-dasharray=\"3 2\"";
+    ct_markup_add(out, "<path class='stroke-%d' fill='none' stroke='%s' stroke-width='1.6'", style,
+                  colour);
+    ct_text_add(out, "%s d=\"M%.2f,%.2fH%.2f\"/>\n", style > 0 ? dash : "", from, y, to);
+    ct_markup_add(out,
+                  "<path class='stroke-%d' fill='none' stroke='%s' stroke-width='1.6' "
+                  "d='M%.2f,%.2fv5M%.2f,%.2fv5'/>\n",
+                  style, colour, from, y - 2.5, to, y - 2.5);
 }
 
-static void draw_mark(ct_text *out, bool is_ours, double x, double y, const char *title) {
-    if (is_ours) {
+static void draw_mark(ct_text *out, int style, double x, double y, const char *title) {
+    if (style == 0) {
         ct_style_marker(out, 0, x, y, title);
         return;
     }
-    ct_text_add(out,
-                "<path class=\"paper stroke-1\" transform=\"translate(" CT_AT "," CT_AT
-                ")\" d=\"M0,-4.4L4.4,0L0,4.4L-4.4,0z\" fill=\"#fff\" stroke=\"%s\" "
-                "stroke-width=\"1.6\">",
-                x, y, ct_style_colour(1));
-    if (title != NULL) ct_svg_title(out, title);
+    ct_markup_add(out,
+                  "<path class='paper stroke-1' transform='translate(%.2f,%.2f)' "
+                  "d='M0,-4.4L4.4,0L0,4.4L-4.4,0z' fill='#fff' stroke='%s' stroke-width='1.6'>",
+                  x, y, ct_style_colour(1));
+    if (title != NULL) ct_markup_add(out, "<title>%s</title>", title);
     ct_text_add(out, "</path>\n");
 }
 
-static void draw_dot(const frame *f, const panel *p, int row, bool is_ours, ct_text *out) {
+/* Ours has style 0, theirs 1. */
+static void draw_dot(const frame *f, const panel *p, int row, int style, ct_text *out) {
+    static const char *const kinds[] = {"ours", "theirs"};
     const ct_dot_place *place = place_of(f->dots, row, p->column);
-    const ct_dot *dot = is_ours ? &place->ours : &place->theirs;
+    const ct_dot *dot = style == 0 ? &place->ours : &place->theirs;
     double y = p->top + row_at(f, row);
     char title[600];
     if (!isfinite(dot->mean)) return;
-    if (f->has_theirs) y += is_ours ? -APART : APART;
-    bool has_deviation = isfinite(dot->deviation);
-    ct_text_add(out, "<g class=\"dot\" data-row=\"%d\" data-panel=\"%d\" data-kind=\"%s\"", row,
-                p->column, is_ours ? "ours" : "theirs");
-    ct_text_add(out, " data-value=\"");
-    ct_markup_number(out, dot->mean);
-    if (has_deviation) {
-        ct_text_add(out, "\" data-deviation=\"");
-        ct_markup_number(out, dot->deviation);
-    }
-    ct_text_add(out, "\">\n");
-    if (has_deviation && dot->deviation > 0)
-        draw_whisker(out, !is_ours, !is_ours, x_at(f, p, dot->mean - dot->deviation),
+    if (f->has_theirs) y += style == 0 ? -APART : APART;
+    ct_markup_add(out,
+                  "<g class='dot' data-row='%d' data-panel='%d' data-kind='%s' data-value='%e'",
+                  row, p->column, kinds[style], dot->mean);
+    if (isfinite(dot->deviation)) ct_markup_add(out, " data-deviation='%e'", dot->deviation);
+    ct_text_add(out, ">\n");
+    if (isfinite(dot->deviation) && dot->deviation > 0)
+        draw_whisker(out, style, x_at(f, p, dot->mean - dot->deviation),
                      x_at(f, p, dot->mean + dot->deviation), y);
-    snprintf(title, sizeof title, "%.300s, %s: %.6g", f->dots->rows[row].label,
-             is_ours ? "ours" : "theirs", dot->mean);
-    draw_mark(out, is_ours, x_at(f, p, dot->mean), y, title);
+    snprintf(title, sizeof title, "%.300s, %s: %.6g", f->dots->rows[row].label, kinds[style],
+             dot->mean);
+    draw_mark(out, style, x_at(f, p, dot->mean), y, title);
     ct_text_add(out, "</g>\n");
 }
 
@@ -217,18 +211,9 @@ static void draw_panel(const frame *f, int column, ct_text *out) {
         if (place->word != NULL)
             ct_svg_label(out, p.left + 6, y + (f->has_theirs ? 0 : 4), "start", "soft",
                          CT_FONT_SMALL, place->word);
-        draw_dot(f, &p, row, false, out);
-        draw_dot(f, &p, row, true, out);
+        draw_dot(f, &p, row, 1, out);
+        draw_dot(f, &p, row, 0, out);
     }
-}
-
-static void draw_group_name(ct_text *out, double y, const char *name) {
-    ct_text_add(out,
-                "<text class=\"ink\" x=\"" CT_AT "\" y=\"" CT_AT
-                "\" font-size=\"%g\" font-weight=\"bold\" fill=\"#1b242c\">",
-                MARGIN, y, CT_FONT_SIZE);
-    ct_markup_text(out, name);
-    ct_text_add(out, "</text>\n");
 }
 
 /* The names of the rows, and a hair between groups. */
@@ -239,7 +224,10 @@ static void draw_rows(const frame *f, int block, ct_text *out) {
         double y = top + row_at(f, row), size = CT_FONT_SIZE;
         double width = ct_markup_width(r->label);
         if (begins_group(f->dots, row)) {
-            draw_group_name(out, y - f->row_height / 2 - 4, r->group);
+            ct_markup_add(out,
+                          "<text class='ink' x='%.2f' y='%.2f' font-size='%g' font-weight='bold' "
+                          "fill='#1b242c'>%s</text>\n",
+                          MARGIN, y - f->row_height / 2 - 4, CT_FONT_SIZE, r->group);
             if (row > 0)
                 ct_svg_line(out, "grid", "", MARGIN, y - f->row_height / 2 - GROUP_LINE,
                             f->width - MARGIN, y - f->row_height / 2 - GROUP_LINE);
@@ -250,16 +238,14 @@ static void draw_rows(const frame *f, int block, ct_text *out) {
 }
 
 static void draw_legend(const frame *f, ct_text *out) {
-    const ct_dots *d = f->dots;
+    const char *const names[] = {f->dots->ours, f->dots->theirs};
     double x = MARGIN, y = 24;
-    if (f->has_deviation) draw_whisker(out, 0, false, x, x + 28, y - 4.5);
-    draw_mark(out, true, x + 14, y - 4.5, NULL);
-    ct_svg_label(out, x + 36, y, "start", "ink", CT_FONT_SIZE, d->ours);
-    if (!f->has_theirs) return;
-    x += 36 + CT_FONT_SIZE * ct_markup_width(d->ours) + 24;
-    if (f->has_deviation) draw_whisker(out, 1, true, x, x + 28, y - 4.5);
-    draw_mark(out, false, x + 14, y - 4.5, NULL);
-    ct_svg_label(out, x + 36, y, "start", "ink", CT_FONT_SIZE, d->theirs);
+    for (int style = 0; style <= f->has_theirs; style++) {
+        if (f->has_deviation) draw_whisker(out, style, x, x + 28, y - 4.5);
+        draw_mark(out, style, x + 14, y - 4.5, NULL);
+        ct_svg_label(out, x + 36, y, "start", "ink", CT_FONT_SIZE, names[style]);
+        x += 36 + CT_FONT_SIZE * ct_markup_width(names[style]) + 24;
+    }
 }
 
 void ct_dots_draw(const ct_dots *dots, ct_text *out) {

@@ -1,36 +1,43 @@
 /* Every figure of a report, from the runs to SVG. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/curves.h"
-#include "report/dots.h"
-#include "report/network.h"
 #include "report/raster.h"
 #include "report/report_internal.h"
-#include "report/table_chart.h"
 #include "util/file.h"
 #include "util/memory.h"
 
 #define PNG_SCALE 3.0 /* 460 units are 1380 pixels: a paper's column at 400 dots an inch */
 
-static ct_status add_figure(ct_figures *all, const char *id, const char *title, bool is_wide,
-                            const ct_text *caption, ct_figure **out) {
-    CT_TRY(ct_text_status(caption));
+/* One more, without caption and drawing; with a number where it is one of several (number > 0). */
+static ct_status add_figure(ct_figures *all, const char *id, int number, const char *title,
+                            ct_figure **out) {
     CT_TRY(ct_extend(&all->figure, (size_t)all->n, "a figure"));
-    ct_figure *f = &all->figure[all->n];
-    *f = (ct_figure){.is_wide = is_wide, .facet = -1};
-    CT_TRY(ct_make_text(&f->caption, caption->chars));
-    snprintf(f->id, sizeof f->id, "%s", id);
+    ct_figure *f = *out = &all->figure[all->n++];
+    *f = (ct_figure){.facet = -1};
+    snprintf(f->id, sizeof f->id, number > 0 ? "%s-%d" : "%s", id, number);
     snprintf(f->title, sizeof f->title, "%s", title);
-    all->n++;
-    *out = f;
+    return CT_OK;
+}
+
+/* "title: label"; "": no label */
+static void name_with(char out[160], const char *title, const char *label) {
+    snprintf(out, 160, label[0] != '\0' ? "%s: %.110s" : "%s", title, label);
+}
+
+/* One of those that every group has one of. */
+static ct_status add_group_figure(ct_figures *all, const char *id, int group, const char *title,
+                                  const char *label, ct_figure **out) {
+    CT_TRY(add_figure(all, id, group + 1, title, out));
+    name_with((*out)->title, title, label);
     return CT_OK;
 }
 
 void ct_figures_free(ct_figures *figures) {
     for (int k = 0; k < figures->n; k++) {
-        ct_free(figures->figure[k].caption);
+        ct_text_free(&figures->figure[k].caption);
         ct_text_free(&figures->figure[k].svg);
     }
     ct_free(figures->figure);
@@ -109,28 +116,19 @@ static bool has_band(const ct_curve_set *set) {
 }
 
 /* With a facet's number and label where there are several. */
-static void name_curves(const ct_report *r, int facet, const struct curve_figure *c,
-                        char *out_title, char *out_id) {
-    if (r->n_facets == 1) {
-        snprintf(out_id, 64, "%s", c->id);
-        snprintf(out_title, 160, "%s", c->title);
-        return;
-    }
-    snprintf(out_id, 64, "%s-%d", c->id, facet + 1);
-    snprintf(out_title, 160, "%s: %.110s", c->title, r->facets[facet].label);
-}
-
 static ct_status add_curves(const ct_report *r, int facet, const struct curve_figure *c,
                             bool has_legend, ct_figures *all) {
     const ct_report_facet *f = &r->facets[facet];
-    char id[64], title[160];
+    bool is_one_of_several = r->n_facets > 1;
+    char title[160];
     CT_SCOPED(ct_curve_set) set = {0};
-    CT_SCOPED(ct_text) caption = {0};
     ct_figure *figure = NULL;
     CT_TRY(ct_curve_set_create(r, f, &c->spec, &set));
     if (set.n_curves == 0) return CT_OK;
-    name_curves(r, facet, c, title, id);
-    ct_plot plot = {.id = id,
+    name_with(title, c->title, f->label);
+    CT_TRY(add_figure(all, c->id, is_one_of_several ? facet + 1 : 0, c->title, &figure));
+    figure->facet = is_one_of_several ? facet : -1;
+    ct_plot plot = {.id = figure->id,
                     .title = title,
                     .starts_at_0 = true,
                     .has_no_legend = !has_legend && f->n_groups > CT_MAX_IN_LEGEND,
@@ -139,10 +137,8 @@ static ct_status add_curves(const ct_report *r, int facet, const struct curve_fi
     name_axis(c->spec.x, &plot.x_name, &plot.x_unit);
     name_axis(c->spec.y, &plot.y_name, &plot.y_unit);
     plot.may_be_log = plot.y_unit == CT_UNIT_NUMBER;
-    ct_text_add(&caption, "%s%s", c->caption,
+    ct_text_add(&figure->caption, "%s%s", c->caption,
                 has_band(&set) ? " Line: mean over seeds; band: lowest to highest." : "");
-    CT_TRY(add_figure(all, id, c->title, false, &caption, &figure));
-    figure->facet = r->n_facets > 1 ? facet : -1;
     ct_plot_draw(&plot, &figure->svg);
     return CT_OK;
 }
@@ -151,60 +147,55 @@ static ct_status add_curves(const ct_report *r, int facet, const struct curve_fi
 
 #define MANY_GROUPS 4 /* from so many on, their last accuracies are worth a chart */
 
-static ct_status draw_final(const ct_report *r, ct_dot_row *rows, ct_dot_place *places,
-                            ct_figures *all) {
-    static const char title[] = "Accuracy at the end", *const no_heading[] = {""};
+static ct_status add_final(const ct_report *r, ct_figures *all) {
+    static const char *const no_heading[] = {""};
+    CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
+    CT_SCOPED_BLOCK(ct_dot_place) places = NULL;
     ct_figure *figure = NULL;
-    CT_SCOPED(ct_text) caption = {0};
+    bool is_any = false;
     int n_rows = 0;
+    if (r->n_groups < MANY_GROUPS) return CT_OK;
+    CT_TRY(ct_make(&rows, (size_t)r->n_groups, "a figure"));
+    CT_TRY(ct_make(&places, (size_t)r->n_groups, "a figure"));
     for (int k = 0; k < r->n_facets; k++)
         for (int i = 0; i < r->facets[k].n_groups; i++, n_rows++) {
             const ct_report_group *g = &r->groups[r->facets[k].groups[i]];
             double deviation, mean = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
+            is_any = is_any || isfinite(mean);
             snprintf(rows[n_rows].group, sizeof rows->group, "%s", r->facets[k].label);
             snprintf(rows[n_rows].label, sizeof rows->label, "%s", g->name);
             places[n_rows] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, NULL};
         }
-    ct_dots dots = {.id = "fig-final",
-                    .title = title,
+    if (!is_any) return CT_OK;
+    CT_TRY(add_figure(all, "fig-final", 0, "Accuracy at the end", &figure));
+    figure->is_wide = true;
+    ct_text_add(&figure->caption, "The consensus model's, at the last evaluation.");
+    ct_dots dots = {.id = figure->id,
+                    .title = figure->title,
                     .axis_name = "test accuracy (%)",
                     .ours = "mean \xC2\xB1 deviation over seeds",
+                    .theirs = "",
                     .note = "",
                     .panels = no_heading,
                     .rows = rows,
                     .places = places,
                     .n_panels = 1,
                     .n_rows = n_rows};
-    ct_text_add(&caption, "The consensus model's, at the last evaluation.");
-    CT_TRY(add_figure(all, dots.id, title, true, &caption, &figure));
     ct_dots_draw(&dots, &figure->svg);
     return CT_OK;
 }
 
-static ct_status add_final(const ct_report *r, ct_figures *all) {
-    double deviation;
-    bool is_any = false;
-    for (int g = 0; g < r->n_groups && !is_any; g++)
-        is_any =
-            isfinite(ct_report_mean(r, &r->groups[g], CT_METRIC_CONSENSUS_ACCURACY, &deviation));
-    if (!is_any || r->n_groups < MANY_GROUPS) return CT_OK;
-    CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
-    CT_SCOPED_BLOCK(ct_dot_place) places = NULL;
-    CT_TRY(ct_make(&rows, (size_t)r->n_groups, "a figure"));
-    CT_TRY(ct_make(&places, (size_t)r->n_groups, "a figure"));
-    return draw_final(r, rows, places, all);
-}
-
 /* ---- one figure a group ---- */
 
-/* "title: label" where there are several groups */
-static void name_figure(const ct_report *r, int group, const char *title, const char *id,
-                        char *out_title, char *out_id) {
-    snprintf(out_id, 64, "%s-%d", id, group + 1);
-    if (r->n_groups > 1)
-        snprintf(out_title, 160, "%s: %.110s", title, r->groups[group].label);
-    else
-        snprintf(out_title, 160, "%s", title);
+static const char *label_of(const ct_report *r, int group) {
+    return r->n_groups > 1 ? r->groups[group].label : "";
+}
+
+/* Which of a group's runs it is, where there are several; and the end of the sentence. */
+static void end_caption(const ct_report *r, int group, ct_text *caption) {
+    if (r->groups[group].n_runs > 1)
+        ct_text_add(caption, "; seed %" PRIu64, ct_report_first(r, group)->seed);
+    ct_text_add(caption, ".");
 }
 
 static bool same_split(const ct_record *a, const ct_record *b) {
@@ -215,30 +206,26 @@ static bool same_split(const ct_record *a, const ct_record *b) {
 }
 
 /* Groups with the same split share one chart, the first one's. */
-static bool is_split_drawn(const ct_report *r, int group) {
-    for (int k = 0; k < group; k++)
-        if (same_split(ct_report_first(r, k), ct_report_first(r, group))) return true;
-    return false;
-}
-
 static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
     const ct_record *run = ct_report_first(r, group);
-    char id[64], title[160];
     ct_figure *figure = NULL;
-    CT_SCOPED(ct_text) caption = {0};
-    if (run->class_counts == NULL || is_split_drawn(r, group)) return CT_OK;
     int n_same = 0;
-    for (int k = 0; k < r->n_groups; k++) n_same += same_split(run, ct_report_first(r, k));
-    name_figure(r, group, "Who holds which classes", "fig-classes", title, id);
-    if (n_same == r->n_groups) snprintf(title, sizeof title, "Who holds which classes");
-    ct_text_add(&caption, "A bubble's area is the number of samples of a class at an agent");
-    if (r->groups[group].n_runs > 1)
-        ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
-    ct_text_add(&caption, ".%s",
-                n_same > 1 && n_same < r->n_groups ? " Others share this split." : "");
-    CT_TRY(add_figure(all, id, title, run->n_agents > 20, &caption, &figure));
-    ct_bubbles b = {.id = id,
-                    .title = title,
+    if (run->class_counts == NULL) return CT_OK;
+    for (int k = 0; k < r->n_groups; k++) {
+        bool is_same = same_split(run, ct_report_first(r, k));
+        if (is_same && k < group) return CT_OK;
+        n_same += is_same;
+    }
+    CT_TRY(add_group_figure(all, "fig-classes", group, "Who holds which classes",
+                            n_same < r->n_groups ? label_of(r, group) : "", &figure));
+    figure->is_wide = run->n_agents > 20;
+    ct_text_add(&figure->caption,
+                "A bubble's area is the number of samples of a class at an agent");
+    end_caption(r, group, &figure->caption);
+    if (n_same > 1 && n_same < r->n_groups)
+        ct_text_add(&figure->caption, " Others share this split.");
+    ct_bubbles b = {.id = figure->id,
+                    .title = figure->title,
                     .heading = "",
                     .table = run->class_counts,
                     .n_agents = run->n_agents,
@@ -249,46 +236,39 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
 }
 
 /* All graphs of a report have the same scale, so that shades can be compared. */
-static void measure_local(const ct_report *r, double *low, double *high) {
-    *low = INFINITY;
-    *high = -INFINITY;
+static ct_range measure_local(const ct_report *r) {
+    ct_range range = CT_NO_RANGE;
     for (int k = 0; k < r->n_groups; k++) {
         const ct_record *run = ct_report_first(r, k);
-        for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++) {
-            if (!isfinite(run->local_accuracy[i])) continue;
-            *low = fmin(*low, run->local_accuracy[i]);
-            *high = fmax(*high, run->local_accuracy[i]);
-        }
+        for (int i = 0; run->local_accuracy != NULL && i < run->n_agents; i++)
+            ct_range_add(&range, run->local_accuracy[i]);
     }
+    return range;
 }
 
 static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
     const ct_record *run = ct_report_first(r, group);
-    char id[64], title[160];
-    ct_figure *figure = NULL;
-    CT_SCOPED(ct_text) caption = {0};
-    if (run->edges == NULL || run->n_agents > CT_MAX_DRAWN_AGENTS) return CT_OK;
-    name_figure(r, group, "The agents and their graph", "fig-graph", title, id);
-    ct_network g = {.id = id,
-                    .title = title,
-                    .n_agents = run->n_agents,
-                    .edges = (const int(*)[2])run->edges,
-                    .n_edges = run->n_edges,
-                    .value = run->local_accuracy};
-    measure_local(r, &g.low, &g.high);
     const char *topology = ct_record_option_of(run, "topology");
-    ct_text_add(&caption, "%s, %d agents, %d edges%s", topology != NULL ? topology : "graph",
-                run->n_agents, run->n_edges,
+    ct_figure *figure = NULL;
+    if (run->edges == NULL || run->n_agents > CT_MAX_DRAWN_AGENTS) return CT_OK;
+    CT_TRY(add_group_figure(all, "fig-graph", group, "The agents and their graph",
+                            label_of(r, group), &figure));
+    ct_text_add(&figure->caption, "%s, %d agents, %d edges%s",
+                topology != NULL ? topology : "graph", run->n_agents, run->n_edges,
                 run->n_edges > CT_MAX_DRAWN_EDGES ? " (too many to draw)" : "");
     if (run->local_accuracy != NULL)
-        ct_text_add(&caption,
+        ct_text_add(&figure->caption,
                     "; the stronger the shade, the better the agent's own model, in percent "
                     "of the test set below its number where there is room (epoch %ld)",
                     run->evaluated_epoch);
-    if (r->groups[group].n_runs > 1)
-        ct_text_add(&caption, "; seed %llu", (unsigned long long)run->seed);
-    ct_text_add(&caption, ".");
-    CT_TRY(add_figure(all, id, title, false, &caption, &figure));
+    end_caption(r, group, &figure->caption);
+    ct_network g = {.id = figure->id,
+                    .title = figure->title,
+                    .n_agents = run->n_agents,
+                    .edges = (const int(*)[2])run->edges,
+                    .n_edges = run->n_edges,
+                    .value = run->local_accuracy,
+                    .scale = measure_local(r)};
     return ct_network_draw(&g, &figure->svg);
 }
 
@@ -310,21 +290,21 @@ static ct_status sum_confusion(const ct_report *r, const ct_report_group *g, uin
 
 static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
     const ct_record *run = ct_report_first(r, group);
-    char id[64], title[160];
     ct_figure *figure = NULL;
-    CT_SCOPED(ct_text) caption = {0};
     int n_summed;
     CT_SCOPED_BLOCK(uint32_t) sum = NULL;
     CT_TRY(sum_confusion(r, &r->groups[group], &sum, &n_summed));
     if (sum == NULL) return CT_OK;
-    name_figure(r, group, "What the consensus model mistakes", "fig-confusion", title, id);
-    ct_text_add(&caption, "Percent of a true class (row) taken for each class (column), epoch %ld",
+    CT_TRY(add_group_figure(all, "fig-confusion", group, "What the consensus model mistakes",
+                            label_of(r, group), &figure));
+    figure->is_wide = run->n_classes > 40;
+    ct_text_add(&figure->caption,
+                "Percent of a true class (row) taken for each class (column), epoch %ld",
                 run->evaluated_epoch);
-    if (n_summed > 1) ct_text_add(&caption, "; %d seeds together", n_summed);
-    ct_text_add(&caption, ".");
-    CT_TRY(add_figure(all, id, title, run->n_classes > 40, &caption, &figure));
-    ct_confusion c = {.id = id,
-                      .title = title,
+    if (n_summed > 1) ct_text_add(&figure->caption, "; %d seeds together", n_summed);
+    ct_text_add(&figure->caption, ".");
+    ct_confusion c = {.id = figure->id,
+                      .title = figure->title,
                       .table = sum,
                       .n_classes = run->n_classes,
                       .names = run->class_names};
@@ -343,7 +323,10 @@ static ct_status draw_all(const ct_report *r, ct_figure_wishes wishes, ct_figure
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_split(r, g, all));
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_network(r, g, all));
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_confusion(r, g, all));
-    for (int k = 0; k < all->n; k++) CT_TRY(ct_text_status(&all->figure[k].svg));
+    for (int k = 0; k < all->n; k++) {
+        CT_TRY(ct_text_status(&all->figure[k].svg));
+        CT_TRY(ct_text_status(&all->figure[k].caption));
+    }
     return CT_OK;
 }
 

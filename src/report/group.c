@@ -196,7 +196,8 @@ ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **o
                     o->value[0] != '\0' ? o->value : "none");
     }
     CT_TRY(ct_text_status(&name));
-    return ct_make_text(out, name.chars);
+    *out = ct_take(&name.chars);
+    return CT_OK;
 }
 
 static bool is_double(const ct_report *r, int group) {
@@ -207,23 +208,20 @@ static bool is_double(const ct_report *r, int group) {
 
 /* Labels that are there more than once get the paths of their runs. */
 static ct_status part_labels(ct_report *r) {
-    CT_SCOPED_BLOCK(char *) parted = NULL;
-    ct_status status = ct_make(&parted, (size_t)r->n_groups, "the labels");
-    for (int k = 0; k < r->n_groups && status == CT_OK; k++) {
+    CT_SCOPED_BLOCK(bool) doubles = NULL;
+    CT_TRY(ct_make(&doubles, (size_t)r->n_groups, "the labels"));
+    for (int k = 0; k < r->n_groups; k++) doubles[k] = is_double(r, k);
+    for (int k = 0; k < r->n_groups; k++) {
         char name[1024];
         CT_SCOPED(ct_text) label = {0};
-        if (!is_double(r, k)) continue;
+        if (!doubles[k]) continue;
         bare_name(ct_report_first(r, k)->path, name, sizeof name);
         ct_text_add(&label, "%s (%s)", r->groups[k].label, name);
-        status = ct_text_status(&label);
-        if (status == CT_OK) status = ct_make_text(&parted[k], label.chars);
-    }
-    for (int k = 0; parted != NULL && k < r->n_groups; k++) {
-        if (parted[k] == NULL) continue;
+        CT_TRY(ct_text_status(&label));
         ct_free(r->groups[k].label);
-        r->groups[k].label = parted[k];
+        r->groups[k].label = ct_take(&label.chars);
     }
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_report_group_runs(ct_report *r) {

@@ -1,21 +1,11 @@
 #include "report/markup.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/json.h"
-
-/* Bytes of the UTF-8 character at `c`; 0 if there is none. */
-static size_t utf8_length(const unsigned char *c) {
-    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : 4;
-    if (c[0] > 0xF4) return 0;
-    for (size_t k = 1; k < n; k++)
-        if ((c[k] & 0xC0) != 0x80) return 0;
-    bool is_overlong = (c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xF0 && c[1] < 0x90);
-    bool is_outside = (c[0] == 0xED && c[1] > 0x9F) || (c[0] == 0xF4 && c[1] > 0x8F);
-    bool is_no_character = c[0] == 0xEF && c[1] == 0xBF && c[2] >= 0xBE; /* U+FFFE, U+FFFF */
-    return is_overlong || is_outside || is_no_character ? 0 : n;
-}
 
 static const char *entity_of(char c) {
     switch (c) {
@@ -43,9 +33,11 @@ void ct_markup_text(ct_text *out, const char *text) {
         if (n_plain > 0) ct_text_add(out, "%.*s", (int)n_plain, text);
         text += n_plain;
         if (*text == '\0') return;
-        size_t n = utf8_length((const unsigned char *)text);
+        size_t n = ct_utf8_length(text);
         const char *entity = entity_of(*text);
         bool is_control = (unsigned char)*text < 0x20 || *text == 0x7F;
+        if (n == 3 && strncmp(text, "\xEF\xBF", 2) == 0 && (unsigned char)text[2] >= 0xBE)
+            n = 0; /* U+FFFE and U+FFFF are no characters */
         if (entity != NULL)
             ct_text_add(out, "%s", entity);
         else if (n == 0 || is_control)
@@ -56,17 +48,48 @@ void ct_markup_text(ct_text *out, const char *text) {
     }
 }
 
-void ct_markup_wrap(ct_text *out, const char *before, const char *text, const char *after) {
-    ct_text_add(out, "%s", before);
-    ct_markup_text(out, text);
-    ct_text_add(out, "%s", after);
-}
-
-void ct_markup_number(ct_text *out, double value) {
+static void add_exact(ct_text *out, double value) {
     if (isfinite(value))
         ct_json_add_number(out, value);
     else
         ct_text_add(out, "nan");
+}
+
+/* The conversion at `format`, with its value; returns what follows it. */
+static const char *add_value(ct_text *out, const char *format, va_list *args) {
+    char one[16];
+    size_t n = strcspn(format + 1, "%sduefg") + 2;
+    snprintf(one, sizeof one, "%.*s", (int)n, format);
+    bool is_long = strpbrk(one, "lz") != NULL; /* of 64 bits, all of them */
+    switch (format[n - 1]) {
+    case '%': ct_text_add(out, "%%"); break;
+    case 's': ct_markup_text(out, va_arg(*args, const char *)); break;
+    case 'e': add_exact(out, va_arg(*args, double)); break;
+    case 'f':
+    case 'g': ct_text_add(out, one, va_arg(*args, double)); break;
+    default:
+        if (is_long)
+            ct_text_add(out, one, va_arg(*args, long));
+        else
+            ct_text_add(out, one, va_arg(*args, int));
+    }
+    return format + n;
+}
+
+void ct_markup_add(ct_text *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    while (*format != '\0') {
+        size_t n = strcspn(format, "%'");
+        ct_text_add(out, "%.*s", (int)n, format);
+        format += n;
+        if (*format == '\'') ct_text_add(out, "\"");
+        if (*format == '%')
+            format = add_value(out, format, &args);
+        else if (*format != '\0')
+            format++;
+    }
+    va_end(args);
 }
 
 double ct_markup_width(const char *text) {

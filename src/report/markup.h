@@ -10,16 +10,12 @@
  * becomes U+FFFD. Good for content and for quoted attributes. */
 void ct_markup_text(ct_text *out, const char *text);
 
-/* The text so, between two pieces that are markup already. */
-void ct_markup_wrap(ct_text *out, const char *before, const char *text, const char *after);
-
-/* A number that reads back to the same double; "nan" if it is not finite. */
-void ct_markup_number(ct_text *out, double value);
+/* printf for markup. A %s goes through ct_markup_text; a ' of the format is written as "; %e is a
+ * number that reads back to the same double ("nan" if it is not finite). Knows %s, %d, %u, %ld, %zu,
+ * PRIu64, %f, %g and %e. Coordinates are %.2f: two digits are enough for any printer. */
+void ct_markup_add(ct_text *out, const char *format, ...) CT_PRINTF(2, 3);
 
 /* Width of a text in a sans-serif font, in units of its size; near enough to place things by. */
 double ct_markup_width(const char *text);
-
-/* A coordinate: two digits behind the point are enough for any printer. */
-#define CT_AT "%.2f"
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "report/network.h"
+#include "report/charts.h"
 #include "util/memory.h"
 
 #define MAX_PLACED 512 /* agents; the table of distances is their square */

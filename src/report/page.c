@@ -8,6 +8,7 @@
 #include "report/report_internal.h"
 #include "report/svg.h"
 #include "util/memory.h"
+#include "util/version.h"
 
 #define MAX_OPEN  7  /* figures of a section; more of them are folded away */
 #define MAX_CARDS 12 /* of groups */
@@ -76,14 +77,9 @@ static void add_title(const ct_report *r, const ct_report_options *o, ct_text *o
         ct_text_add(out, "%d groups of runs", r->n_groups);
 }
 
-static void add_escaped(ct_text *out, const ct_text *plain) {
-    if (plain->failed) out->failed = true;
-    if (plain->chars != NULL) ct_markup_text(out, plain->chars);
-}
-
-/* A table's or card's number: mean and, over seeds, deviation. */
+/* A card's number: mean and, over seeds, deviation. */
 static void add_value(const ct_report *r, const ct_report_group *g, ct_metric_id metric,
-                      ct_unit unit, bool with_unit, ct_text *out) {
+                      ct_unit unit, ct_text *out) {
     char text[48];
     double deviation, value = ct_report_mean(r, g, metric, &deviation);
     if (!isfinite(value)) {
@@ -92,12 +88,12 @@ static void add_value(const ct_report *r, const ct_report_group *g, ct_metric_id
     }
     if (unit != CT_UNIT_SHARE) {
         ct_unit_print(unit, value, text, sizeof text);
-        ct_markup_text(out, text);
+        ct_markup_add(out, "%s", text);
         return;
     }
     ct_text_add(out, "%.2f", 100 * value);
     if (isfinite(deviation)) ct_text_add(out, "<small> \xC2\xB1 %.2f</small>", 100 * deviation);
-    if (with_unit) ct_text_add(out, "<small> %%</small>");
+    ct_text_add(out, "<small> %%</small>");
 }
 
 /* ---- cards ---- */
@@ -117,8 +113,8 @@ static const struct {
 enum { N_FACTS = sizeof facts / sizeof *facts };
 
 static void add_swatch(ct_text *out, int style) {
-    ct_text_add(out, "<svg class=\"swatch\" width=\"28\" height=\"16\" viewBox=\"0 0 28 16\" "
-                     "aria-hidden=\"true\">");
+    ct_markup_add(out, "<svg class='swatch' width='28' height='16' viewBox='0 0 28 16' "
+                       "aria-hidden='true'>");
     ct_style_sample(out, style, 0, 8);
     ct_text_add(out, "</svg>");
 }
@@ -130,22 +126,27 @@ static void add_main_value(const ct_report *r, const ct_report_group *g, ct_text
     bool is_known = isfinite(ct_report_mean(r, g, facts[0].metric, &deviation));
     bool has_ended_early = end->state == CT_RECORD_DIVERGED || end->state == CT_RECORD_FAILED;
     char words[64];
-    if (is_known || !has_ended_early) add_value(r, g, facts[0].metric, facts[0].unit, true, out);
+    if (is_known || !has_ended_early) add_value(r, g, facts[0].metric, facts[0].unit, out);
     if (!has_ended_early) return;
     ct_record_print_end(end, words, sizeof words);
-    ct_text_add(out, "<small>%s%s</small>", is_known ? " " : "", words);
+    ct_markup_add(out, is_known ? "<small> %s</small>" : "<small>%s</small>", words);
+}
+
+/* The first one of a group that diverged or failed says when. */
+static void add_fact(const ct_report *r, const ct_report_group *g, int k, ct_text *out) {
+    if (k == 0)
+        add_main_value(r, g, out);
+    else
+        add_value(r, g, facts[k].metric, facts[k].unit, out);
 }
 
 /* One group: a card for each number. */
 static void add_fact_cards(const ct_report *r, ct_text *out) {
-    ct_text_add(out, "<div class=\"cards\" id=\"cards\">\n");
+    ct_markup_add(out, "<div class='cards' id='cards'>\n");
     for (int k = 0; k < N_FACTS; k++) {
-        ct_text_add(out, "<div class=\"card\"><div class=\"name\">%s</div><div class=\"value\">",
-                    facts[k].name);
-        if (k == 0)
-            add_main_value(r, &r->groups[0], out);
-        else
-            add_value(r, &r->groups[0], facts[k].metric, facts[k].unit, true, out);
+        ct_markup_add(out, "<div class='card'><div class='name'>%s</div><div class='value'>",
+                      facts[k].name);
+        add_fact(r, &r->groups[0], k, out);
         ct_text_add(out, "</div></div>\n");
     }
     ct_text_add(out, "</div>\n");
@@ -153,15 +154,14 @@ static void add_fact_cards(const ct_report *r, ct_text *out) {
 
 static void add_group_card(const ct_report *r, int group, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
-    ct_text_add(out, "<div class=\"card entry\" data-group=\"%d\"><div class=\"name\">", g->style);
+    ct_markup_add(out, "<div class='card entry' data-group='%d'><div class='name'>", g->style);
     add_swatch(out, g->style);
-    ct_markup_text(out, g->label);
-    ct_text_add(out, "</div>\n<div class=\"value\">");
-    add_main_value(r, g, out);
+    ct_markup_add(out, "%s</div>\n<div class='value'>", g->label);
+    add_fact(r, g, 0, out);
     ct_text_add(out, "</div>\n<dl>");
     for (int k = 1; k < N_FACTS; k++) {
-        ct_text_add(out, "<dt>%s</dt><dd>", facts[k].name);
-        add_value(r, g, facts[k].metric, facts[k].unit, true, out);
+        ct_markup_add(out, "<dt>%s</dt><dd>", facts[k].name);
+        add_fact(r, g, k, out);
         ct_text_add(out, "</dd>\n");
     }
     ct_text_add(out, "</dl></div>\n");
@@ -173,11 +173,11 @@ static void add_cards(const ct_report *r, ct_text *out) {
         return;
     }
     if (r->n_groups > MAX_CARDS) return; /* the chart of ends and the table have it all */
-    ct_text_add(out, "<div class=\"cards groups\" id=\"cards\">\n");
+    ct_markup_add(out, "<div class='cards groups' id='cards'>\n");
     for (int g = 0; g < r->n_groups; g++) add_group_card(r, g, out);
-    ct_text_add(out,
-                "</div>\n<p class=\"note\">Large: test accuracy of the consensus model%s.</p>\n",
-                r->n_runs > r->n_groups ? ", mean \xC2\xB1 standard deviation over seeds" : "");
+    ct_markup_add(out,
+                  "</div>\n<p class='note'>Large: test accuracy of the consensus model%s.</p>\n",
+                  r->n_runs > r->n_groups ? ", mean \xC2\xB1 standard deviation over seeds" : "");
 }
 
 /* ---- table ---- */
@@ -187,10 +187,7 @@ static void add_progress(const ct_record *run, ct_text *out) {
     double epoch = ct_record_last(run, CT_METRIC_EPOCH);
     const char *wanted = ct_record_option_of(run, "epochs");
     ct_text_add(out, "%.0f", isfinite(epoch) ? epoch : 0);
-    if (run->summary == NULL && wanted != NULL) {
-        ct_text_add(out, " of ");
-        ct_markup_text(out, wanted);
-    }
+    if (run->summary == NULL && wanted != NULL) ct_markup_add(out, " of %s", wanted);
 }
 
 /* A metrics file alone does not tell. */
@@ -198,16 +195,15 @@ static void add_state(const ct_record *run, ct_text *out) {
     char words[64] = DASH;
     if (run->summary != NULL || run->n_options > 0)
         ct_record_print_end(&run->end, words, sizeof words);
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", words);
+    ct_markup_add(out, "<td class='word'>%s</td></tr>\n", words);
 }
 
 static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
-    ct_text_add(out, "<tr data-group=\"%d\"><th>", g->style);
+    ct_markup_add(out, "<tr data-group='%d'><th>", g->style);
     if (r->n_groups > 1) add_swatch(out, g->style);
-    ct_markup_text(out, g->label);
-    ct_text_add(out, "</th><td data-name=\"seed\">%" PRIu64 "</td><td data-name=\"epoch\">",
-                run->seed);
+    ct_markup_add(out, "%s</th><td data-name='seed'>%" PRIu64 "</td><td data-name='epoch'>",
+                  g->label, run->seed);
     add_progress(run, out);
     ct_text_add(out, "</td>");
     for (int k = 0; k < N_FACTS; k++) {
@@ -216,9 +212,7 @@ static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_
         ct_unit_print(facts[k].unit, value, text, sizeof text);
         if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
             snprintf(text, sizeof text, "%.2f", 100 * value);
-        ct_text_add(out, "<td data-value=\"");
-        ct_markup_number(out, value);
-        ct_markup_wrap(out, "\">", text, "</td>");
+        ct_markup_add(out, "<td data-value='%e'>%s</td>", value, text);
     }
     add_state(run, out);
 }
@@ -279,13 +273,11 @@ static bool is_listed(const char *id, const char *list) {
 
 /* `facet`: what to add to the title, "" for nothing. */
 static void add_figure(const ct_figure *f, const char *facet, ct_text *out) {
-    ct_text_add(out, "<figure id=\"%s-box\"%s><h3>", f->id, f->is_wide ? " class=\"wide\"" : "");
-    ct_markup_text(out, f->title);
-    if (facet[0] != '\0') ct_text_add(out, ": ");
-    ct_markup_text(out, facet);
-    ct_text_add(out, "</h3>\n<div class=\"drawing\">%s</div>\n<figcaption>", f->svg.chars);
-    ct_markup_text(out, f->caption);
-    ct_text_add(out, "</figcaption></figure>\n");
+    ct_markup_add(out, f->is_wide ? "<figure id='%s-box' class='wide'>" : "<figure id='%s-box'>",
+                  f->id);
+    ct_markup_add(out, "<h3>%s%s%s</h3>\n", f->title, facet[0] != '\0' ? ": " : "", facet);
+    ct_text_add(out, "<div class=\"drawing\">%s</div>\n", f->svg.chars);
+    ct_markup_add(out, "<figcaption>%s</figcaption></figure>\n", f->caption.chars);
 }
 
 /* Some facet before the k-th that has no legends either has this style. */
@@ -305,11 +297,10 @@ static void add_legend(const ct_report_group *groups, const ct_report_facet *fac
         for (int i = 0; i < facets[k].n_groups && facets[k].n_groups > CT_MAX_IN_LEGEND; i++) {
             const ct_report_group *g = &groups[facets[k].groups[i]];
             if (is_in_legend(groups, facets, k, g->style)) continue;
-            ct_text_add(out, "%s<span class=\"entry\" data-group=\"%d\">",
-                        n_shown++ == 0 ? "<div class=\"legend\">\n" : "", g->style);
+            if (n_shown++ == 0) ct_markup_add(out, "<div class='legend'>\n");
+            ct_markup_add(out, "<span class='entry' data-group='%d'>", g->style);
             add_swatch(out, g->style);
-            ct_markup_text(out, g->name);
-            ct_text_add(out, "</span>\n");
+            ct_markup_add(out, "%s</span>\n", g->name);
         }
     if (n_shown > 0) ct_text_add(out, "</div>\n");
 }
@@ -319,11 +310,11 @@ static void add_section(const ct_report *r, const ct_figures *all, const section
     for (int k = 0; k < all->n; k++) n += is_listed(all->figure[k].id, s->figures);
     if (n == 0) return;
     bool is_folded = n > MAX_OPEN && !s->is_open;
-    ct_text_add(out, "<section id=\"%s\"><h2>%s</h2>\n", s->id, s->title);
+    ct_markup_add(out, "<section id='%s'><h2>%s</h2>\n", s->id, s->title);
     if (s->has_curves) add_legend(r->groups, r->facets, r->n_facets, out);
     if (is_folded)
-        ct_text_add(out, "<details id=\"all-%s\"><summary>%d figures</summary>\n", s->id, n);
-    ct_text_add(out, "<div class=\"figures\">\n");
+        ct_markup_add(out, "<details id='all-%s'><summary>%d figures</summary>\n", s->id, n);
+    ct_markup_add(out, "<div class='figures'>\n");
     for (int k = 0; k < all->n; k++) {
         const ct_figure *f = &all->figure[k];
         if (is_listed(f->id, s->figures))
@@ -335,11 +326,9 @@ static void add_section(const ct_report *r, const ct_figures *all, const section
 /* What a facet has beside the accuracy of its consensus models, folded. */
 static void add_facet(const ct_report *r, const ct_figures *all, int facet, ct_text *out) {
     const ct_report_facet *f = &r->facets[facet];
-    ct_text_add(out, "<details id=\"setting-%d\"><summary>", facet + 1);
-    ct_markup_text(out, f->label);
-    ct_text_add(out, "</summary>\n");
+    ct_markup_add(out, "<details id='setting-%d'><summary>%s</summary>\n", facet + 1, f->label);
     add_legend(r->groups, f, 1, out);
-    ct_text_add(out, "<div class=\"figures\">\n");
+    ct_markup_add(out, "<div class='figures'>\n");
     for (int k = 0; k < all->n; k++)
         if (all->figure[k].facet == facet && is_listed(all->figure[k].id, rest_of_a_facet))
             add_figure(&all->figure[k], "", out);
@@ -367,11 +356,8 @@ static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out
 
 static void add_footer(const ct_report *r, ct_text *out) {
     ct_text_add(out, "<footer>Written by crosstalk " CT_VERSION " from ");
-    for (int k = 0; k < r->n_runs; k++) {
-        ct_text_add(out, "%s<code>", k == 0 ? "" : ", ");
-        ct_markup_text(out, r->runs[k].path);
-        ct_text_add(out, "</code>");
-    }
+    for (int k = 0; k < r->n_runs; k++)
+        ct_markup_add(out, k == 0 ? "<code>%s</code>" : ", <code>%s</code>", r->runs[k].path);
     ct_text_add(out, ".</footer>\n");
 }
 
@@ -380,11 +366,13 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     CT_SCOPED(ct_text) title = {0}, setting = {0};
     add_title(r, o, &title);
     add_setting(r, &setting);
-    ct_text_add(out, "<main id=\"report\">\n<header><h1>");
-    add_escaped(out, &title);
-    ct_text_add(out, "</h1>\n<p class=\"setting\">");
-    add_escaped(out, &setting);
-    ct_text_add(out, "</p></header>\n%s", o->notes != NULL ? o->notes : "");
+    ct_text_add(&setting, "%s", ""); /* perhaps nothing is the same for all */
+    if (title.failed || setting.failed) out->failed = true;
+    if (out->failed) return;
+    ct_markup_add(out,
+                  "<main id='report'>\n<header><h1>%s</h1>\n<p class='setting'>%s</p></header>\n",
+                  title.chars, setting.chars);
+    ct_text_add(out, "%s", o->notes != NULL ? o->notes : "");
     if (o->intro != NULL)
         ct_text_add(out, "%s", o->intro);
     else
@@ -405,22 +393,22 @@ ct_status ct_report_body(const ct_report *report, const ct_report_options *optio
     return ct_text_status(out);
 }
 
-/* As a server says it in a header. */
-static void add_policy(ct_text *out) {
-    ct_text_add(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"");
-    ct_report_policy(NULL, "", out);
-    ct_text_add(out, "\"/>\n");
-}
-
 ct_status ct_report_page(const ct_report *report, const ct_report_options *options, ct_text *out) {
     CT_SCOPED(ct_text) title = {0};
     add_title(report, options, &title);
-    ct_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
-    if (options->head == NULL) add_policy(out);
-    ct_text_add(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                     "<meta name=\"generator\" content=\"crosstalk " CT_VERSION "\"/>\n<title>");
-    add_escaped(out, &title);
-    ct_text_add(out, "</title>\n<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
+    CT_TRY(ct_text_status(&title));
+    ct_markup_add(out, "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'/>\n");
+    if (options->head == NULL) { /* as a server says it in a header */
+        ct_markup_add(out, "<meta http-equiv='Content-Security-Policy' content='");
+        ct_report_policy(NULL, "", out);
+        ct_markup_add(out, "'/>\n");
+    }
+    ct_markup_add(out,
+                  "<meta name='viewport' content='width=device-width, initial-scale=1'/>\n"
+                  "<meta name='generator' content='crosstalk " CT_VERSION "'/>\n"
+                  "<title>%s</title>\n",
+                  title.chars);
+    ct_text_add(out, "<style>\n%s</style>\n%s</head>\n<body>\n", ct_report_css,
                 options->head != NULL ? options->head : "");
     if (options->body != NULL)
         ct_text_add(out, "%s", options->body);

@@ -1,4 +1,4 @@
-#include "report/plot.h"
+#include "report/charts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,12 +23,6 @@ typedef struct frame {
     double left, top, width, height; /* the area between the axes */
     double full_height;
 } frame;
-
-static void widen(double value, double *lowest, double *highest) {
-    if (!isfinite(value)) return;
-    *lowest = fmin(*lowest, value);
-    *highest = fmax(*highest, value);
-}
 
 /* A tick at every point, and some room at both ends; where there are too many, as usual. */
 static void fit_to_points(const ct_plot *p, ct_axis *x) {
@@ -57,23 +51,23 @@ static void fit_to_points(const ct_plot *p, ct_axis *x) {
 
 static void fit_axes(frame *f) {
     const ct_plot *p = f->plot;
-    double x[2] = {p->starts_at_0 ? 0 : INFINITY, p->starts_at_0 ? 0 : -INFINITY};
-    double y[2] = {INFINITY, -INFINITY};
+    ct_range x = CT_NO_RANGE, y = CT_NO_RANGE;
+    if (p->starts_at_0) ct_range_add(&x, 0);
     for (int k = 0; k < p->n_curves; k++) {
         const ct_curve *c = &p->curves[k];
         for (int i = 0; i < c->mean.n; i++) {
-            widen(c->mean.x[i], &x[0], &x[1]);
-            widen(c->mean.y[i], &y[0], &y[1]);
+            ct_range_add(&x, c->mean.x[i]);
+            ct_range_add(&y, c->mean.y[i]);
             if (c->low == NULL) continue;
             /* A logarithm has no place for what a deviation takes below 0. */
-            if (!p->may_be_log || c->low[i] > 0) widen(c->low[i], &y[0], &y[1]);
-            widen(c->high[i], &y[0], &y[1]);
+            if (!p->may_be_log || c->low[i] > 0) ct_range_add(&y, c->low[i]);
+            ct_range_add(&y, c->high[i]);
         }
     }
-    ct_axis_fit(x[0], x[1], p->x_unit, false, 6, &f->x);
+    ct_axis_fit(x, p->x_unit, false, 6, &f->x);
     if (p->has_ticks_at_points) fit_to_points(p, &f->x);
-    ct_axis_fit(y[0], y[1], p->y_unit, p->may_be_log, 5, &f->y);
-    if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y[0], y[1]);
+    ct_axis_fit(y, p->y_unit, p->may_be_log, 5, &f->y);
+    if (p->is_tight && f->y.is_log) ct_axis_tighten(&f->y, y);
 }
 
 static bool begins_character(char c) {
@@ -114,7 +108,7 @@ static int set_legend(const frame *f, double top, ct_text *out) {
         }
         if (out != NULL) {
             double y = top + LEGEND_LINE * line;
-            ct_text_add(out, "<g class=\"entry\" data-group=\"%d\">\n", p->curves[k].style);
+            ct_markup_add(out, "<g class='entry' data-group='%d'>\n", p->curves[k].style);
             ct_style_sample(out, p->curves[k].style, x, y - 4.5);
             ct_svg_label(out, x + SAMPLE, y, "start", "ink", CT_FONT_SIZE, text);
             ct_text_add(out, "</g>\n");
@@ -177,34 +171,33 @@ static void draw_axes(const frame *f, ct_text *out) {
 
 static void add_values(ct_text *out, const char *name, const double *values, int n) {
     ct_text_add(out, " data-%s=\"", name);
-    for (int i = 0; i < n; i++) {
-        if (i > 0) ct_text_add(out, " ");
-        ct_markup_number(out, values[i]);
-    }
+    for (int i = 0; i < n; i++) ct_markup_add(out, i > 0 ? " %e" : "%e", values[i]);
     ct_text_add(out, "\"");
 }
 
-static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out,
-                "<path class=\"band fill-%d\" data-group=\"%d\" fill=\"%s\" fill-opacity=\"0.16\" "
-                "d=\"",
-                c->style % CT_N_COLOURS, c->style, ct_style_colour(c->style));
+/* From point to point, at these heights. */
+static void add_path(const frame *f, const ct_curve *c, const double *y, ct_text *out) {
     for (int i = 0; i < c->mean.n; i++)
-        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
-                    y_at(f, c->high[i]));
+        ct_text_add(out, i == 0 ? "M%.2f,%.2f" : "L%.2f,%.2f", x_at(f, c->mean.x[i]),
+                    y_at(f, y[i]));
+}
+
+static void draw_band(const frame *f, const ct_curve *c, ct_text *out) {
+    ct_markup_add(out,
+                  "<path class='band fill-%d' data-group='%d' fill='%s' fill-opacity='0.16' d='",
+                  c->style % CT_N_COLOURS, c->style, ct_style_colour(c->style));
+    add_path(f, c, c->high, out);
     for (int i = c->mean.n - 1; i >= 0; i--)
-        ct_text_add(out, "L" CT_AT "," CT_AT, x_at(f, c->mean.x[i]), y_at(f, c->low[i]));
+        ct_text_add(out, "L%.2f,%.2f", x_at(f, c->mean.x[i]), y_at(f, c->low[i]));
     ct_text_add(out, "z\"/>\n");
 }
 
 static void draw_path(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out,
-                "<path class=\"line stroke-%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
-                "stroke-dasharray=\"%s\" stroke-linejoin=\"round\" d=\"",
-                c->style % CT_N_COLOURS, ct_style_colour(c->style), ct_style_dash(c->style));
-    for (int i = 0; i < c->mean.n; i++)
-        ct_text_add(out, "%s" CT_AT "," CT_AT, i == 0 ? "M" : "L", x_at(f, c->mean.x[i]),
-                    y_at(f, c->mean.y[i]));
+    ct_markup_add(out,
+                  "<path class='line stroke-%d' fill='none' stroke='%s' stroke-width='2' "
+                  "stroke-dasharray='%s' stroke-linejoin='round' d='",
+                  c->style % CT_N_COLOURS, ct_style_colour(c->style), ct_style_dash(c->style));
+    add_path(f, c, c->mean.y, out);
     ct_text_add(out, "\"/>\n");
 }
 
@@ -222,9 +215,7 @@ static void draw_markers(const frame *f, const ct_curve *c, ct_text *out) {
 }
 
 static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
-    ct_text_add(out, "<g class=\"curve\" data-group=\"%d\" data-label=\"", c->style);
-    ct_markup_text(out, c->label);
-    ct_text_add(out, "\"");
+    ct_markup_add(out, "<g class='curve' data-group='%d' data-label='%s'", c->style, c->label);
     add_values(out, "x", c->mean.x, c->mean.n);
     add_values(out, "y", c->mean.y, c->mean.n);
     if (c->low != NULL) {
@@ -233,7 +224,7 @@ static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
     }
     ct_text_add(out, ">\n");
     for (int k = 0; k < c->n_strands; k++) {
-        ct_text_add(out, "<g class=\"seed\" data-seed=\"%" PRIu64 "\"", c->strands[k].seed);
+        ct_markup_add(out, "<g class='seed' data-seed='%" PRIu64 "'", c->strands[k].seed);
         add_values(out, "x", c->strands[k].points.x, c->strands[k].points.n);
         add_values(out, "y", c->strands[k].points.y, c->strands[k].points.n);
         ct_text_add(out, "/>\n");
@@ -245,18 +236,14 @@ static void draw_curve(const frame *f, const ct_curve *c, ct_text *out) {
 
 /* What a program needs to find a value from a place and back. */
 static void add_facts(const frame *f, ct_text *out) {
-    ct_text_add(out,
-                "<g class=\"facts\" data-box=\"" CT_AT " " CT_AT " " CT_AT " " CT_AT
-                "\" data-x-log=\"%d\" data-y-log=\"%d\" data-x-unit=\"%s\" data-y-unit=\"%s\"",
-                f->left, f->top, f->width, f->height, f->x.is_log, f->y.is_log, f->x.label,
-                f->y.label);
-    add_values(out, "x-from", &f->x.from, 1);
-    add_values(out, "x-to", &f->x.to, 1);
-    add_values(out, "y-from", &f->y.from, 1);
-    add_values(out, "y-to", &f->y.to, 1);
-    add_values(out, "x-divisor", &f->x.divisor, 1);
-    add_values(out, "y-divisor", &f->y.divisor, 1);
-    ct_markup_wrap(out, " data-x-name=\"", f->plot->x_name, "\"/>\n");
+    ct_markup_add(out,
+                  "<g class='facts' data-box='%.2f %.2f %.2f %.2f' data-x-log='%d' "
+                  "data-y-log='%d' data-x-unit='%s' data-y-unit='%s' data-x-from='%e' "
+                  "data-x-to='%e' data-y-from='%e' data-y-to='%e' data-x-divisor='%e' "
+                  "data-y-divisor='%e' data-x-name='%s'/>\n",
+                  f->left, f->top, f->width, f->height, f->x.is_log, f->y.is_log, f->x.label,
+                  f->y.label, f->x.from, f->x.to, f->y.from, f->y.to, f->x.divisor, f->y.divisor,
+                  f->plot->x_name);
 }
 
 void ct_plot_draw(const ct_plot *plot, ct_text *out) {

@@ -37,6 +37,13 @@ static ct_status write_surface(const char *path, cairo_surface_t *surface) {
     return ct_fail(CT_IO, "%s: %s", path, cairo_status_to_string(status));
 }
 
+static ct_status fail(const char *path, GError *error) {
+    ct_status status =
+        ct_fail(CT_IO, "%s: %s", path, error != NULL ? error->message : "librsvg failed");
+    g_clear_error(&error);
+    return status;
+}
+
 static ct_status draw(const char *path, RsvgHandle *handle, double scale) {
     double width = 0, height = 0;
     GError *error = NULL;
@@ -48,11 +55,9 @@ static ct_status draw(const char *path, RsvgHandle *handle, double scale) {
     cairo_surface_t *surface =
         cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)all.width, (int)all.height);
     cairo_t *cairo = cairo_create(surface);
-    ct_status status = CT_OK;
-    if (!rsvg_handle_render_document(handle, cairo, &all, &error))
-        status = ct_fail(CT_IO, "%s: %s", path, error != NULL ? error->message : "librsvg failed");
-    if (status == CT_OK) status = write_surface(path, surface);
-    if (error != NULL) g_error_free(error);
+    ct_status status = rsvg_handle_render_document(handle, cairo, &all, &error)
+                           ? write_surface(path, surface)
+                           : fail(path, error);
     cairo_destroy(cairo);
     cairo_surface_destroy(surface);
     return status;
@@ -63,12 +68,7 @@ ct_status ct_raster_write(const char *path, const ct_text *svg, double scale) {
     CT_TRY(ct_text_status(svg));
     RsvgHandle *handle =
         rsvg_handle_new_from_data((const unsigned char *)svg->chars, svg->n, &error);
-    if (handle == NULL) {
-        ct_status status =
-            ct_fail(CT_IO, "%s: %s", path, error != NULL ? error->message : "librsvg failed");
-        if (error != NULL) g_error_free(error);
-        return status;
-    }
+    if (handle == NULL) return fail(path, error);
     ct_status status = draw(path, handle, scale);
     g_object_unref(handle);
     return status;

@@ -15,25 +15,21 @@ static bool is_own(const char *name) {
 }
 
 static void add_cell(const char *value, ct_text *out) {
-    ct_markup_wrap(out, "<td class=\"word long\">",
-                   value == NULL      ? "\xE2\x80\x93"
-                   : value[0] == '\0' ? "(none)"
-                                      : value,
-                   "</td>");
+    if (value == NULL) value = "\xE2\x80\x93";
+    ct_markup_add(out, "<td class='word long'>%s</td>", value[0] != '\0' ? value : "(none)");
 }
 
 static void add_differing(const ct_report *r, ct_text *out) {
     const ct_record *first = ct_report_first(r, 0);
-    ct_text_add(out, "<div class=\"wide-table\"><table id=\"options-differing\">\n<thead><tr>"
-                     "<th>differs in</th>");
-    for (int g = 0; g < r->n_groups; g++) {
-        ct_markup_wrap(out, "<th class=\"word\">", r->groups[g].label, "</th>");
-    }
+    ct_markup_add(out, "<div class='wide-table'><table id='options-differing'>\n<thead><tr>"
+                       "<th>differs in</th>");
+    for (int g = 0; g < r->n_groups; g++)
+        ct_markup_add(out, "<th class='word'>%s</th>", r->groups[g].label);
     ct_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int k = 0; k < first->n_options; k++) {
         const char *name = first->options[k].name;
         if (ct_report_is_shared(r, name) || is_own(name)) continue;
-        ct_markup_wrap(out, "<tr><th>", name, "</th>");
+        ct_markup_add(out, "<tr><th>%s</th>", name);
         for (int g = 0; g < r->n_groups; g++)
             add_cell(ct_record_option_of(ct_report_first(r, g), name), out);
         ct_text_add(out, "</tr>\n");
@@ -44,16 +40,16 @@ static void add_differing(const ct_report *r, ct_text *out) {
 void ct_report_add_options(const ct_report *r, ct_text *out) {
     const ct_record *first = ct_report_first(r, 0);
     if (first->n_options == 0) return;
-    ct_text_add(out, "<section id=\"options\"><h2>Options</h2>\n");
+    ct_markup_add(out, "<section id='options'><h2>Options</h2>\n");
     if (r->n_groups > 1) add_differing(r, out);
-    ct_text_add(out,
-                "<details><summary>%s</summary>\n<div class=\"wide-table\">"
-                "<table id=\"options-shared\"><tbody>\n",
-                r->n_groups > 1 ? "The same for all" : "Every option");
+    ct_markup_add(out,
+                  "<details><summary>%s</summary>\n<div class='wide-table'>"
+                  "<table id='options-shared'><tbody>\n",
+                  r->n_groups > 1 ? "The same for all" : "Every option");
     for (int k = 0; k < first->n_options; k++) {
         const ct_record_option *o = &first->options[k];
         if (!ct_report_is_shared(r, o->name) || is_own(o->name)) continue;
-        ct_markup_wrap(out, "<tr><th>", o->name, "</th>");
+        ct_markup_add(out, "<tr><th>%s</th>", o->name);
         add_cell(o->value, out);
         ct_text_add(out, "</tr>\n");
     }
@@ -109,42 +105,26 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
         ct_text_add(out, "%s%" PRIu64, k == 0 ? "" : ",", r->runs[g->runs[k]].seed);
 }
 
-/* "name = value" of every option as it is when nobody says otherwise. */
-static void add_defaults(ct_text *out) {
+void ct_report_add_commands(const ct_report *r, ct_text *out) {
+    CT_SCOPED(ct_text) defaults = {0}; /* "name = value" of every option that nobody has set */
+    bool is_open = false;
     ct_config config;
     ct_config_init(&config);
-    ct_text_add(out, "\n");
-    ct_config_print(&config, out);
-}
-
-static void add_group_command(const ct_report *r, int group, const ct_text *defaults,
-                              ct_text *out) {
-    ct_text command = {0};
-    if (r->n_groups > 1) {
-        ct_markup_wrap(out, "<h3>", r->groups[group].label, "</h3>\n");
-    }
-    add_command(r, &r->groups[group], defaults, &command);
-    if (command.failed) out->failed = true;
-    ct_text_add(out, "<pre>");
-    if (command.chars != NULL) ct_markup_text(out, command.chars);
-    ct_text_add(out, "</pre>\n");
-    ct_text_free(&command);
-}
-
-void ct_report_add_commands(const ct_report *r, ct_text *out) {
-    ct_text defaults = {0};
-    bool is_open = false;
-    add_defaults(&defaults);
+    ct_text_add(&defaults, "\n");
+    ct_config_print(&config, &defaults);
     if (defaults.failed) out->failed = true;
-    for (int g = 0; g < r->n_groups; g++) {
+    for (int g = 0; g < r->n_groups && !out->failed; g++) {
+        CT_SCOPED(ct_text) command = {0};
         if (ct_report_first(r, g)->n_options == 0) continue;
         if (!is_open)
-            ct_text_add(out, "<section id=\"repeat\"><h2>How to repeat this</h2>\n"
-                             "<p class=\"note\">The same numbers, to the bit, on the same kind of "
-                             "device, for any number of threads and ranks.</p>\n");
+            ct_markup_add(out, "<section id='repeat'><h2>How to repeat this</h2>\n"
+                               "<p class='note'>The same numbers, to the bit, on the same kind of "
+                               "device, for any number of threads and ranks.</p>\n");
         is_open = true;
-        add_group_command(r, g, &defaults, out);
+        if (r->n_groups > 1) ct_markup_add(out, "<h3>%s</h3>\n", r->groups[g].label);
+        add_command(r, &r->groups[g], &defaults, &command);
+        if (!command.failed) ct_markup_add(out, "<pre>%s</pre>\n", command.chars);
+        out->failed = out->failed || command.failed;
     }
     if (is_open) ct_text_add(out, "</section>\n");
-    ct_text_free(&defaults);
 }

@@ -14,52 +14,47 @@ static bool is_known(const ct_report *r, const ct_record *run) {
     return false;
 }
 
-static ct_status load(const ct_name_list *paths, ct_report *out) {
-    CT_TRY(ct_make(&out->runs, (size_t)paths->n, "the runs"));
-    for (int k = 0; k < paths->n; k++) {
-        ct_record *run = &out->runs[out->n_runs];
-        CT_TRY(ct_record_open(paths->name[k], CT_READ_ALL, run));
-        if (is_known(out, run))
-            ct_record_free(run);
-        else
-            out->n_runs++;
-    }
-    CT_TRY(ct_report_group_runs(out));
-    return ct_report_part(out);
+/* Which runs belong together. The report is the caller's now. */
+static ct_status finish(ct_report *report, ct_report *out) {
+    CT_TRY(ct_report_group_runs(report));
+    CT_TRY(ct_report_part(report));
+    ct_move(out, report);
+    return CT_OK;
 }
 
 ct_status ct_report_lend(const ct_record *const *runs, int n_runs, ct_report *out) {
-    *out = (ct_report){.is_lent = true};
-    ct_status status = ct_make(&out->runs, (size_t)n_runs, "the runs");
-    for (int k = 0; k < n_runs && status == CT_OK; k++) out->runs[out->n_runs++] = *runs[k];
-    if (status == CT_OK) status = ct_report_group_runs(out);
-    if (status == CT_OK) status = ct_report_part(out);
-    if (status != CT_OK) ct_report_free(out);
-    return status;
+    CT_SCOPED(ct_report) r = {.is_lent = true};
+    CT_TRY(ct_make(&r.runs, (size_t)n_runs, "the runs"));
+    for (int k = 0; k < n_runs; k++) r.runs[r.n_runs++] = *runs[k];
+    return finish(&r, out);
 }
 
 ct_status ct_report_load(const char *const *names, int n_names, ct_report *out) {
     CT_SCOPED(ct_name_list) paths = {0};
-    *out = (ct_report){0};
-    ct_status status = CT_OK;
-    for (int k = 0; k < n_names && status == CT_OK; k++) status = ct_record_find(names[k], &paths);
-    if (status == CT_OK && paths.n == 0) status = ct_fail(CT_INVAL, "name one run or more");
-    if (status == CT_OK) status = load(&paths, out);
-    if (status != CT_OK) ct_report_free(out);
-    return status;
+    CT_SCOPED(ct_report) r = {0};
+    for (int k = 0; k < n_names; k++) CT_TRY(ct_record_find(names[k], &paths));
+    if (paths.n == 0) return ct_fail(CT_INVAL, "name one run or more");
+    CT_TRY(ct_make(&r.runs, (size_t)paths.n, "the runs"));
+    for (int k = 0; k < paths.n; k++) {
+        ct_record *run = &r.runs[r.n_runs];
+        CT_TRY(ct_record_load(paths.name[k], CT_READ_ALL, run));
+        if (is_known(&r, run))
+            ct_record_unload(run);
+        else
+            r.n_runs++;
+    }
+    return finish(&r, out);
 }
 
 void ct_report_free(ct_report *r) {
-    for (int k = 0; k < r->n_runs && !r->is_lent; k++) ct_record_free(&r->runs[k]);
+    for (int k = 0; k < r->n_runs && !r->is_lent; k++) ct_record_unload(&r->runs[k]);
     for (int k = 0; k < r->n_groups; k++) {
         ct_free(r->groups[k].label);
+        ct_free(r->groups[k].setting);
         ct_free(r->groups[k].name);
         ct_free(r->groups[k].runs);
     }
-    for (int k = 0; k < r->n_facets; k++) {
-        ct_free(r->facets[k].label);
-        ct_free(r->facets[k].groups);
-    }
+    for (int k = 0; k < r->n_facets; k++) ct_free(r->facets[k].groups);
     ct_name_list_free(&r->differing);
     ct_free(r->facets);
     ct_free(r->runs);

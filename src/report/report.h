@@ -21,18 +21,19 @@
 
 /* Runs that differ in nothing but the seed (and in what cannot change results). */
 typedef struct ct_report_group {
-    char *label; /* the method, and what sets it apart from the other groups */
-    char *name;  /* the same inside its facet, whose label tells the setting */
-    int style;   /* of its curve; the same name has the same one in every facet */
-    int *runs;   /* [n_runs] places in ct_report.runs, seeds ascending */
+    char *label;   /* the method, and what sets it apart from the other groups */
+    char *setting; /* what is learnt and where: the label of its facet */
+    char *name;    /* the label inside its facet, which tells the setting */
+    int style;     /* of its curve; the same name has the same one in every facet */
+    int *runs;     /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
     int kin; /* the first group with the same method and setting */
 } ct_report_group;
 
 /* Groups whose curves stand in the same charts: all, or of many groups those of one setting. */
 typedef struct ct_report_facet {
-    char *label; /* "alpha 0.01, agents 16"; "" where there is one facet */
-    int *groups; /* [n_groups] places in ct_report.groups */
+    const char *label; /* its groups' setting: "alpha 0.01, agents 16"; "" where there is one */
+    int *groups;       /* [n_groups] places in ct_report.groups */
     int n_groups;
 } ct_report_facet;
 
@@ -93,9 +94,9 @@ void ct_report_policy(const char *script, const char *more, ct_text *out);
 typedef struct ct_figure {
     char id[64];
     char title[160];
-    char *caption; /* a sentence or two; plain text */
-    bool is_wide;  /* wants the width of the page */
-    int facet;     /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
+    ct_text caption; /* a sentence or two; plain text */
+    bool is_wide;    /* wants the width of the page */
+    int facet;       /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
     ct_text svg;
 } ct_figure;
 

@@ -31,46 +31,35 @@ static void add_width(ct_text *out, double width) {
 }
 
 void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height) {
-    ct_text_add(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"figure", id);
+    ct_markup_add(out, "<svg xmlns='http://www.w3.org/2000/svg' id='%s' class='figure", id);
     add_width(out, width);
-    ct_text_add(out,
-                "\" role=\"img\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-                "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-                "<title>",
-                width, height, width, height);
-    ct_markup_text(out, title);
-    ct_text_add(out,
-                "</title>\n<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n",
-                width, height);
+    ct_markup_add(out, "' role='img' viewBox='0 0 %.0f %.0f' width='%.0f' height='%.0f' ", width,
+                  height, width, height);
+    ct_text_add(out, "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', "
+                     "sans-serif\">\n");
+    ct_markup_add(out,
+                  "<title>%s</title>\n<rect class='paper' width='%.0f' height='%.0f' "
+                  "fill='#fff'/>\n",
+                  title, width, height);
 }
 
 void ct_svg_close(ct_text *out) {
     ct_text_add(out, "</svg>\n");
 }
 
-void ct_svg_title(ct_text *out, const char *title) {
-    ct_markup_wrap(out, "<title>", title, "</title>");
-}
-
 void ct_svg_line(ct_text *out, const char *class, const char *more, double x1, double y1, double x2,
                  double y2) {
-    ct_text_add(out,
-                "<line class=\"%s\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT "\" y2=\"" CT_AT
-                "\" stroke=\"%s\"%s/>\n",
-                class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3", more);
-}
-
-static const char *ink_of(const char *class) {
-    return class[0] == 's' ? "#52606d" : "#1b242c";
+    ct_markup_add(out, "<line class='%s' x1='%.2f' y1='%.2f' x2='%.2f' y2='%.2f' stroke='%s'",
+                  class, x1, y1, x2, y2, class[0] == 'g' ? "#dfe5ea" : "#8896a3");
+    ct_text_add(out, "%s/>\n", more);
 }
 
 void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const char *class,
                   double size, const char *text) {
-    ct_text_add(out,
-                "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT "\" font-size=\"%g\" fill=\"%s\"",
-                class, x, y, size, ink_of(class));
-    if (anchor[0] != 's') ct_text_add(out, " text-anchor=\"%s\"", anchor);
-    ct_markup_wrap(out, ">", text, "</text>\n");
+    ct_markup_add(out, "<text class='%s' x='%.2f' y='%.2f' font-size='%g' fill='%s'", class, x, y,
+                  size, class[0] == 's' ? "#52606d" : "#1b242c");
+    if (anchor[0] != 's') ct_markup_add(out, " text-anchor='%s'", anchor);
+    ct_markup_add(out, ">%s</text>\n", text);
 }
 
 void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
@@ -78,18 +67,14 @@ void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, cons
     char stem[128];
     size_t n = strcspn(name, "_");
     snprintf(stem, sizeof stem, "%.*s", (int)n, name);
-    ct_text_add(out,
-                "<text class=\"ink\" x=\"" CT_AT "\" y=\"" CT_AT
-                "\" font-size=\"%g\" text-anchor=\"%s\" fill=\"#1b242c\">",
-                x, y, CT_FONT_SIZE, anchor);
-    ct_markup_text(out, stem);
-    if (name[n] == '_') {
-        ct_text_add(out, "<tspan dy=\"3\" font-size=\"%g\">", CT_FONT_SMALL - 1);
-        ct_markup_text(out, name + n + 1);
-        ct_text_add(out, "</tspan>");
-    }
-    if (unit[0] != '\0') ct_text_add(out, " (%s)", unit);
-    ct_text_add(out, "</text>\n");
+    ct_markup_add(out,
+                  "<text class='ink' x='%.2f' y='%.2f' font-size='%g' text-anchor='%s' "
+                  "fill='#1b242c'>%s",
+                  x, y, CT_FONT_SIZE, anchor, stem);
+    if (name[n] == '_')
+        ct_markup_add(out, "<tspan dy='3' font-size='%g'>%s</tspan>", CT_FONT_SMALL - 1,
+                      name + n + 1);
+    ct_text_add(out, unit[0] != '\0' ? " (%s)</text>\n" : "%s</text>\n", unit);
 }
 
 /* How much of the text goes into one line: up to a blank or its end, at least a word. */
@@ -131,45 +116,35 @@ const char *ct_style_dash(int k) {
 }
 
 void ct_style_marker(ct_text *out, int k, double x, double y, const char *title) {
-    ct_text_add(out,
-                "<path class=\"marker fill-%d\" transform=\"translate(" CT_AT "," CT_AT
-                ")\" d=\"%s\" fill=\"%s\"",
-                k % CT_N_COLOURS, x, y, shapes[k % CT_N_COLOURS], ct_style_colour(k));
-    if (title == NULL) {
+    ct_markup_add(out,
+                  "<path class='marker fill-%d' transform='translate(%.2f,%.2f)' d='%s' fill='%s'",
+                  k % CT_N_COLOURS, x, y, shapes[k % CT_N_COLOURS], ct_style_colour(k));
+    if (title != NULL)
+        ct_markup_add(out, "><title>%s</title></path>\n", title);
+    else
         ct_text_add(out, "/>\n");
-        return;
-    }
-    ct_text_add(out, ">");
-    ct_svg_title(out, title);
-    ct_text_add(out, "</path>\n");
 }
 
 void ct_style_sample(ct_text *out, int k, double x, double y) {
-    ct_text_add(out,
-                "<line class=\"stroke-%d\" x1=\"" CT_AT "\" y1=\"" CT_AT "\" x2=\"" CT_AT
-                "\" y2=\"" CT_AT "\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>\n",
-                k % CT_N_COLOURS, x, y, x + 28, y, ct_style_colour(k), ct_style_dash(k));
+    ct_markup_add(out,
+                  "<line class='stroke-%d' x1='%.2f' y1='%.2f' x2='%.2f' y2='%.2f' stroke='%s' "
+                  "stroke-width='2' stroke-dasharray='%s'/>\n",
+                  k % CT_N_COLOURS, x, y, x + 28, y, ct_style_colour(k), ct_style_dash(k));
     ct_style_marker(out, k, x + 14, y, NULL);
-}
-
-double ct_svg_shade(double part) {
-    if (!(part > 0)) return 0;
-    return part > 1 ? 1 : part;
 }
 
 void ct_svg_scale(ct_text *out, const char *id, double x, double y, double width, const char *low,
                   const char *high, const char *what) {
-    ct_text_add(out,
-                "<linearGradient id=\"%s-scale\"><stop class=\"heat-stop\" offset=\"0\" "
-                "stop-color=\"" CT_HEAT_BLUE "\" stop-opacity=\"0\"/><stop class=\"heat-stop\" "
-                "offset=\"1\" stop-color=\"" CT_HEAT_BLUE "\"/></linearGradient>\n"
-                "<rect x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
-                "\" height=\"9\" fill=\"url(#%s-scale)\"/>\n",
-                id, x, y, width, id);
-    ct_text_add(out,
-                "<rect class=\"axis\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
-                "\" height=\"9\" fill=\"none\" stroke=\"#8896a3\" stroke-width=\"0.7\"/>\n",
-                x, y, width);
+    ct_markup_add(out,
+                  "<linearGradient id='%s-scale'><stop class='heat-stop' offset='0' "
+                  "stop-color='" CT_HEAT_BLUE "' stop-opacity='0'/><stop class='heat-stop' "
+                  "offset='1' stop-color='" CT_HEAT_BLUE "'/></linearGradient>\n"
+                  "<rect x='%.2f' y='%.2f' width='%.2f' height='9' fill='url(#%s-scale)'/>\n",
+                  id, x, y, width, id);
+    ct_markup_add(out,
+                  "<rect class='axis' x='%.2f' y='%.2f' width='%.2f' height='9' fill='none' "
+                  "stroke='#8896a3' stroke-width='0.7'/>\n",
+                  x, y, width);
     ct_svg_label(out, x - 6, y + 8.5, "end", "soft", CT_FONT_SMALL, low);
     ct_svg_label(out, x + width + 6, y + 8.5, "start", "soft", CT_FONT_SMALL, high);
     ct_svg_label(out, x + width / 2, y + 23, "middle", "soft", CT_FONT_SMALL, what);

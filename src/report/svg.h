@@ -18,8 +18,6 @@
 void ct_svg_open(ct_text *out, const char *id, const char *title, double width, double height);
 void ct_svg_close(ct_text *out);
 
-/* What is shown when the element around it is pointed at. */
-void ct_svg_title(ct_text *out, const char *title);
 /* A line of class grid or axis; more: attributes, each after a blank. */
 void ct_svg_line(ct_text *out, const char *class, const char *more, double x1, double y1, double x2,
                  double y2);
@@ -48,7 +46,5 @@ void ct_style_sample(ct_text *out, int k, double x, double y);
 /* Keys of heat maps: from pale to dark, lettered at both ends. The id is the drawing's. */
 void ct_svg_scale(ct_text *out, const char *id, double x, double y, double width, const char *low,
                   const char *high, const char *what);
-/* How dark a share of the scale is drawn. */
-double ct_svg_shade(double part);
 
 #endif

@@ -1,4 +1,4 @@
-#include "report/table_chart.h"
+#include "report/charts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,16 +45,16 @@ static double widest_label(char *const *names, int n_classes) {
 }
 
 static void draw_box(ct_text *out, double left, double top, double width, double height) {
-    ct_text_add(out,
-                "<rect class=\"axis\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
-                "\" height=\"" CT_AT "\" fill=\"none\" stroke=\"#8896a3\"/>\n",
-                left, top, width, height);
+    ct_markup_add(out,
+                  "<rect class='axis' x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='none' "
+                  "stroke='#8896a3'/>\n",
+                  left, top, width, height);
 }
 
 /* A line of lettering that reads upwards. */
 static void draw_upright(ct_text *out, double x, double y, const char *anchor, const char *class,
                          const char *text) {
-    ct_text_add(out, "<g transform=\"translate(" CT_AT "," CT_AT ") rotate(-90)\">\n", x, y);
+    ct_markup_add(out, "<g transform='translate(%.2f,%.2f) rotate(-90)'>\n", x, y);
     ct_svg_label(out, 0, 0, anchor, class, CT_FONT_SIZE, text);
     ct_text_add(out, "</g>\n");
 }
@@ -116,10 +116,8 @@ static void draw_key(const bubble_frame *f, double y, ct_text *out) {
         uint32_t count = k == 0 ? few : f->largest;
         double r = radius_of(f, count);
         snprintf(text, sizeof text, "%u samples", count);
-        ct_text_add(out,
-                    "<circle class=\"fill-0\" cx=\"" CT_AT "\" cy=\"" CT_AT "\" r=\"" CT_AT
-                    "\" fill=\"%s\"/>\n",
-                    x + r, y, r, ct_style_colour(0));
+        ct_markup_add(out, "<circle class='fill-0' cx='%.2f' cy='%.2f' r='%.2f' fill='%s'/>\n",
+                      x + r, y, r, ct_style_colour(0));
         ct_svg_label(out, x + 2 * r + 6, y + 4, "start", "soft", CT_FONT_SMALL, text);
         x += 2 * r + 24 + CT_FONT_SMALL * ct_markup_width(text);
     }
@@ -127,17 +125,16 @@ static void draw_key(const bubble_frame *f, double y, ct_text *out) {
 
 static void draw_bubbles(const bubble_frame *f, ct_text *out) {
     const ct_bubbles *b = f->b;
-    ct_text_add(out, "<g class=\"fill-0\" fill=\"%s\">\n", ct_style_colour(0));
+    ct_markup_add(out, "<g class='fill-0' fill='%s'>\n", ct_style_colour(0));
     for (int a = 0; a < b->n_agents; a++)
         for (int c = 0; c < b->n_classes; c++) {
             uint32_t count = b->table[(size_t)a * (size_t)b->n_classes + (size_t)c];
             if (count == 0) continue;
-            ct_text_add(out,
-                        "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"" CT_AT "\" data-agent=\"%d\" "
-                        "data-class=\"%d\" data-count=\"%u\"><title>agent %d, class %d: %u"
-                        "</title></circle>\n",
-                        agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, a, c,
-                        count);
+            ct_markup_add(out,
+                          "<circle cx='%.1f' cy='%.1f' r='%.2f' data-agent='%d' data-class='%d' "
+                          "data-count='%u'><title>agent %d, class %d: %u</title></circle>\n",
+                          agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, a, c,
+                          count);
         }
     ct_text_add(out, "</g>\n");
 }
@@ -178,20 +175,19 @@ static void draw_cell(const heat_frame *f, int row, int column, double share, ui
                       ct_text *out) {
     double x = f->left + column * f->cell, y = f->top + row * f->cell;
     char text[16];
-    ct_text_add(out,
-                "<rect class=\"heat\" x=\"" CT_AT "\" y=\"" CT_AT "\" width=\"" CT_AT
-                "\" height=\"" CT_AT "\" fill=\"" CT_HEAT_BLUE "\" fill-opacity=\"%.3f\" "
-                "data-true=\"%d\" data-taken=\"%d\" data-count=\"%u\"><title>class %d taken for "
-                "%d: %u (%.1f %%)</title></rect>\n",
-                x, y, f->cell, f->cell, ct_svg_shade(share), row, column, count, row, column, count,
-                100 * share);
+    ct_markup_add(out,
+                  "<rect class='heat' x='%.2f' y='%.2f' width='%.2f' height='%.2f' "
+                  "fill='" CT_HEAT_BLUE "' fill-opacity='%.3f' data-true='%d' data-taken='%d' "
+                  "data-count='%u'><title>class %d taken for %d: %u (%.1f %%)</title></rect>\n",
+                  x, y, f->cell, f->cell, share, row, column, count, row, column, count,
+                  100 * share);
     snprintf(text, sizeof text, "%.0f", 100 * share);
     if (f->cell < 24 || strcmp(text, "0") == 0) return;
-    ct_text_add(out,
-                "<text class=\"%s\" x=\"" CT_AT "\" y=\"" CT_AT
-                "\" font-size=\"%g\" text-anchor=\"middle\" fill=\"%s\">%s</text>\n",
-                share > 0.55 ? "light" : "ink", x + f->cell / 2, y + f->cell / 2 + 4, CT_FONT_SMALL,
-                share > 0.55 ? "#fff" : "#1b242c", text);
+    ct_markup_add(out,
+                  "<text class='%s' x='%.2f' y='%.2f' font-size='%g' text-anchor='middle' "
+                  "fill='%s'>%s</text>\n",
+                  share > 0.55 ? "light" : "ink", x + f->cell / 2, y + f->cell / 2 + 4,
+                  CT_FONT_SMALL, share > 0.55 ? "#fff" : "#1b242c", text);
 }
 
 static void draw_row(const heat_frame *f, int row, ct_text *out) {

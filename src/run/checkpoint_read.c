@@ -149,7 +149,7 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
         CT_SCOPED(ct_text) text = {0};
         ct_option_text(o, &text);
         CT_TRY(ct_text_status(&text));
-        CT_TRY(ct_config_set(config, o->key, text.n > 0 ? text.chars : ""));
+        CT_TRY(ct_config_put(config, o->key, text.n > 0 ? text.chars : ""));
     }
     const ct_json *identity = ct_json_get(c->manifest, "identity");
     const ct_json *isa = identity != NULL ? ct_json_get(identity, "instructions") : NULL;

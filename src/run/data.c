@@ -30,7 +30,7 @@ ct_dataset_options ct_run_data_options(const ct_config *c) {
 
 ct_status ct_run_name_data(ct_config *c) {
     const char *name;
-    if (strcmp(c->dataset, "auto") != 0) return CT_OK;
+    if (strcmp(c->dataset, "auto") != 0 || ct_config_inputs(c)->data != NULL) return CT_OK;
     if (strstr(c->data_dir, RANK) != NULL)
         return ct_refuse("data-dir",
                          "@data-dir %s is not looked into before there are ranks; name "
@@ -42,8 +42,11 @@ ct_status ct_run_name_data(ct_config *c) {
     return CT_OK;
 }
 
-static void keep_first(ct_images *images, int64_t n) {
-    if (n > 0 && (size_t)n < images->n) images->n = (size_t)n;
+/* What --train-samples and --test-samples leave. */
+static void keep_first(const ct_config *c, ct_dataset *d) {
+    size_t n_train = (size_t)c->train_samples, n_test = (size_t)c->test_samples;
+    if (n_train > 0 && n_train < d->train.n && d->train_numbers == NULL) d->train.n = n_train;
+    if (n_test > 0 && n_test < d->test.n) d->test.n = n_test;
 }
 
 /* Every %r becomes the rank's number. */
@@ -61,19 +64,38 @@ static ct_status name_dir(const char *pattern, int rank, ct_text *out) {
 ct_status ct_run_open_data_as(const ct_config *c, const ct_dataset_options *options,
                               ct_dataset *out) {
     CT_TRY(ct_dataset_open(c->dataset, options, out));
-    if (out->train_numbers == NULL) keep_first(&out->train, c->train_samples);
-    keep_first(&out->test, c->test_samples);
+    keep_first(c, out);
     return CT_OK;
 }
 
+static ct_status lend_data(const ct_config *c, const ct_inputs *inputs, ct_dataset *out) {
+    CT_TRY(ct_dataset_lend(inputs->data, inputs->external != NULL, out));
+    keep_first(c, out);
+    return CT_OK;
+}
+
+/* As the options say, in a rank's directory. */
+static ct_status open_data_of(const ct_config *c, int rank, ct_dataset_options *options,
+                              ct_dataset *out) {
+    CT_SCOPED(ct_text) dir = {0};
+    CT_TRY(name_dir(c->data_dir, rank, &dir));
+    if (options->dir != NULL) options->dir = dir.chars;
+    return ct_run_open_data_as(c, options, out);
+}
+
 ct_status ct_run_open_data(const ct_config *c, int rank, ct_dataset *out) {
+    const ct_inputs *inputs = ct_config_inputs(c);
+    if (inputs->data != NULL) return lend_data(c, inputs, out);
     ct_dataset_options options = ct_run_data_options(c);
-    ct_text dir = {0};
-    ct_status status = name_dir(c->data_dir, rank, &dir);
-    if (options.dir != NULL) options.dir = dir.chars;
-    if (status == CT_OK) status = ct_run_open_data_as(c, &options, out);
-    ct_text_free(&dir);
-    return status;
+    return open_data_of(c, rank, &options, out);
+}
+
+ct_status ct_run_open_test(const ct_config *c, int image_size, int resize, ct_dataset *out) {
+    ct_dataset_options options = ct_run_data_options(c);
+    options.image_size = image_size;
+    options.resize = resize;
+    options.only_test = true;
+    return open_data_of(c, 0, &options, out);
 }
 
 static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, ct_span agents,
@@ -110,8 +132,15 @@ static ct_status create_source(ct_run *run, const ct_loader *loader, const ct_im
                             d->mean, d->std, out);
 }
 
+static ct_status create_external_sources(ct_run *run) {
+    const ct_dataset *d = &run->dataset;
+    CT_TRY(ct_external_source_create(run->backend, &d->train, d->train_numbers, &run->train));
+    return ct_external_source_create(run->backend, &d->test, NULL, &run->test);
+}
+
 ct_status ct_run_create_sources(ct_run *run) {
     const ct_dataset *d = &run->dataset;
+    if (run->external != NULL) return create_external_sources(run);
     if (d->train_pictures != NULL)
         CT_TRY(create_loader(run, d->train_pictures, run->order, ct_transport_own(run->transport),
                              (int)run->config.batch_size, &run->train_loader));

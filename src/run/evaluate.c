@@ -94,12 +94,18 @@ static ct_status score_streamed(ct_run *run, group *groups, int n_groups) {
 }
 
 static ct_status score_groups(ct_run *run, group *groups, int n_groups) {
+    if (!ct_run_is_tested(run)) return CT_OK;
     return run->test_loader != NULL ? score_streamed(run, groups, n_groups)
                                     : score_in_memory(run, groups, n_groups);
 }
 
+/* NaN: nothing was tested. */
 static double accuracy_of(const ct_score *sum) {
-    return (double)sum->n_correct / sum->n;
+    return sum->n > 0 ? (double)sum->n_correct / sum->n : NAN;
+}
+
+static double loss_of(const ct_score *sum) {
+    return sum->n > 0 ? sum->loss_sum / sum->n : NAN;
 }
 
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
@@ -108,7 +114,7 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
     group one = {.params = params, .running = running, .first = row, .n_rows = 1, .sums = &sum};
     CT_TRY(score_groups(run, &one, 1));
     *accuracy = accuracy_of(&sum);
-    *loss = sum.loss_sum / sum.n;
+    *loss = loss_of(&sum);
     return CT_OK;
 }
 
@@ -127,6 +133,7 @@ static void weigh_living(ct_run *run) {
 
 static ct_status update_consensus(ct_run *run) {
     weigh_living(run);
+    run->has_consensus = true;
     ct_update u = {.n_rows = run->n_worlds};
     SET(&u, &run->consensus, {1, run->all_x, &run->mean});
     CT_TRY(ct_update_run(run->backend, &u));
@@ -134,6 +141,30 @@ static ct_status update_consensus(ct_run *run) {
     ct_update v = {.n_rows = run->n_worlds};
     SET(&v, &run->consensus_running, {1, run->all_running, &run->mean});
     return ct_update_run(run->backend, &v);
+}
+
+ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out) {
+    CT_SCOPED(ct_bank) everyone = {0};
+    const ct_bank *all = bank;
+    if (ct_transport_n_ranks(run->transport) > 1) {
+        CT_TRY(ct_bank_create(run->backend, run->agents.n_rows, 0, bank->n, &everyone));
+        CT_TRY(ct_transport_spread(run->transport, bank, &everyone));
+        all = &everyone;
+    }
+    ct_update u = {.n_rows = run->n_worlds};
+    SET(&u, out, {1, all, &run->mean});
+    return ct_update_run(run->backend, &u);
+}
+
+ct_status ct_run_find_consensus(ct_run *run) {
+    bool is_alone = ct_transport_n_ranks(run->transport) == 1;
+    if (is_alone && run->has_consensus) return CT_OK;
+    weigh_living(run);
+    CT_TRY(ct_run_average(run, &run->agents.x, &run->consensus));
+    if (run->graph.n_buffer_values > 0)
+        CT_TRY(ct_run_average(run, &run->agents.running, &run->consensus_running));
+    run->has_consensus = true;
+    return CT_OK;
 }
 
 /* (1/n) sum_i |x_i - mean|^2 of one world's living agents */
@@ -175,8 +206,8 @@ static void summarise(ct_run *run, int world, const ct_score *sums, ct_evaluatio
     }
     e->diverged = -1;
     e->local_accuracy_mean = 0;
-    e->local_accuracy_min = 1;
-    e->local_accuracy_max = 0;
+    e->local_accuracy_min = ct_run_is_tested(run) ? 1 : NAN;
+    e->local_accuracy_max = ct_run_is_tested(run) ? 0 : NAN;
     for (int i = 0; i < n; i++) {
         if (!ct_run_is_alive(run, world * n + i, run->agents.iteration)) continue;
         double accuracy = run->local_accuracy[world * n + i];
@@ -205,12 +236,12 @@ static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_e
     CT_TRY(score_groups(run, groups, 2));
     for (int k = 0; k < run->n_worlds; k++) {
         out[k].consensus_accuracy = accuracy_of(&consensus[k]);
-        out[k].consensus_loss = consensus[k].loss_sum / consensus[k].n;
+        out[k].consensus_loss = loss_of(&consensus[k]);
     }
     return CT_OK;
 }
 
-ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out) {
+ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
     int n = run->agents.n_agents, n_rows = run->agents.n_rows;
     ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n + n_rows));
     if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");

@@ -8,6 +8,7 @@
 static ct_status gossip(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
     ct_bank mixed = ct_temp(1);
+    run->has_consensus = false;
     CT_TRY(ct_run_connect(run, iteration));
     CT_TRY(ct_agents_exchange(a, &a->x));
     ct_update u = ct_agents_update(a);
@@ -19,26 +20,17 @@ static ct_status gossip(ct_run *run, long iteration) {
 /* Every agent takes the mean of its world, which costs an all-reduce. */
 static ct_status merge(ct_run *run) {
     ct_agents *a = &run->agents;
-    ct_bank everyone = {0}, *all = &a->x;
-    ct_sparse spread = {0};
-    ct_status status = ct_agents_seeds(a, &spread);
-    if (status == CT_OK && ct_transport_n_ranks(run->transport) > 1) {
-        status = ct_bank_create(run->backend, a->n_rows, 0, a->x.n, &everyone);
-        all = &everyone;
-    }
-    if (status == CT_OK) status = ct_transport_spread(run->transport, &a->x, all);
-    if (status == CT_OK) {
-        ct_update u = ct_agents_update(a);
-        SET(&u, &run->consensus, {1, all, &run->mean});
-        SET(&u, &a->x, {1, &run->consensus, &spread});
-        status = ct_agents_apply(a, &u);
-    }
+    CT_SCOPED(ct_sparse) spread = {0};
+    CT_TRY(ct_agents_seeds(a, &spread));
+    CT_TRY(ct_run_average(run, &a->x, &run->consensus));
+    run->has_consensus = true;
+    ct_update u = ct_agents_update(a);
+    SET(&u, &a->x, {1, &run->consensus, &spread});
+    CT_TRY(ct_agents_apply(a, &u));
     uint64_t n = (uint64_t)a->n_agents, bytes = 2 * (n - 1) * a->x.n * sizeof(float) / n;
     for (int row = 0; row < a->n_rows; row++)
         ct_transport_count(run->transport, row, CT_TRAFFIC_PARAMETERS, bytes);
-    ct_bank_free(&everyone);
-    ct_sparse_free(&spread);
-    return status;
+    return CT_OK;
 }
 
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out) {
@@ -48,7 +40,7 @@ ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out) {
     if (c->gossip_rounds > 0) {
         ct_evaluation *e = ct_new(ct_evaluation, (size_t)run->n_worlds);
         if (e == NULL) return ct_fail(CT_NOMEM, "no memory for %d evaluations", run->n_worlds);
-        ct_status status = ct_run_evaluate(run, e);
+        ct_status status = ct_run_score_all(run, e);
         for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
             out[k] = (ct_finish){e[k].local_accuracy_mean, e[k].local_accuracy_min,
                                  e[k].local_accuracy_max};

@@ -56,6 +56,7 @@ ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, cha
 
 ct_status ct_output_name(ct_run *run) {
     char dir[CT_CONFIG_TEXT];
+    if (ct_run_writes_nothing(run)) return CT_OK;
     ct_output_dir(&run->config, dir, sizeof dir);
     memcpy(run->config.out, dir, sizeof dir);
     for (int k = 0; k < run->n_worlds; k++)
@@ -67,7 +68,8 @@ ct_status ct_output_name(ct_run *run) {
 
 ct_status ct_output_lock(const ct_run *run, int *lock) {
     const char *dir = run->config.out;
-    if (!ct_run_leads(run) || *lock >= 0 || !ct_dir_exists(dir)) return CT_OK;
+    if (!ct_run_leads(run) || ct_run_writes_nothing(run) || *lock >= 0 || !ct_dir_exists(dir))
+        return CT_OK;
     if (ct_dir_lock(dir, lock)) return CT_OK;
     return ct_fail(CT_BUSY, "%s is being trained by another process", dir);
 }

@@ -84,13 +84,14 @@ ct_status ct_run_agree(ct_run *run) {
 static uint64_t agent_sum(const ct_run *run, int row) {
     const ct_partition *p = &run->partition;
     const ct_images *train = &run->dataset.train;
-    bool has_pixels = train->pixels != NULL && run->dataset.content == 0;
+    bool has_pixels = ct_image_at(train, 0) != NULL && run->dataset.content == 0;
     uint64_t sum = CT_HASH_START;
     for (size_t k = p->begin[row]; k < p->begin[row + 1]; k++) {
-        size_t place = p->index[k], n = ct_image_bytes(train);
+        size_t place = p->index[k];
         sum = ct_hash_step(sum, ct_dataset_number(&run->dataset, place));
         sum = ct_hash_step(sum, (uint64_t)train->labels[place]);
-        if (has_pixels) sum = ct_checksum_wide(sum, train->pixels + place * n, n);
+        if (has_pixels)
+            sum = ct_checksum_wide(sum, ct_image_at(train, place), ct_image_bytes(train));
     }
     return sum;
 }

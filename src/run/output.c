@@ -26,6 +26,11 @@ static ct_config world_config(const ct_run *run, int world) {
     return c;
 }
 
+/* Whether this rank writes the record. */
+static bool writes(const ct_run *run) {
+    return ct_run_leads(run) && !ct_run_writes_nothing(run);
+}
+
 /* ---- the beginning ---- */
 
 static ct_status begin_world(const ct_run *run, int world) {
@@ -76,7 +81,7 @@ static ct_status begin_again(const ct_run *run, const char *dir) {
 
 ct_status ct_output_begin(const ct_run *run, const ct_checkpoint *checkpoint, int *lock) {
     const ct_config *c = &run->config;
-    if (!ct_run_leads(run)) return CT_OK;
+    if (!writes(run)) return CT_OK;
     if (checkpoint != NULL) CT_TRY(check_metrics(run, checkpoint));
     CT_TRY(ct_dir_create(c->out));
     CT_TRY(ct_output_lock(run, lock));
@@ -100,7 +105,7 @@ static ct_status forget(const ct_run *run, const char *dir) {
 }
 
 ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
-    if (!ct_run_leads(run)) return CT_OK;
+    if (!writes(run)) return CT_OK;
     CT_TRY(ct_output_each(run, forget));
     for (int k = 0; k < run->n_worlds; k++) {
         char from[CT_CONFIG_TEXT];
@@ -114,7 +119,7 @@ ct_status ct_output_resume(const ct_run *run, const ct_checkpoint *checkpoint) {
 /* ---- an epoch ---- */
 
 ct_status ct_output_settle(ct_run *run) {
-    for (int k = 0; k < run->n_worlds && ct_run_leads(run); k++) {
+    for (int k = 0; k < run->n_worlds && writes(run); k++) {
         ct_world *w = &run->worlds[k];
         CT_TRY(ct_record_write_epochs(w->dir, &run->config, &w->unwritten));
     }
@@ -124,14 +129,15 @@ ct_status ct_output_settle(ct_run *run) {
 ct_status ct_output_epoch(ct_run *run, int world, const ct_epoch *e) {
     const char *dir = run->worlds[world].dir;
     size_t n = (size_t)run->dataset.n_classes;
-    if (!ct_run_leads(run)) return CT_OK;
+    if (!writes(run)) return CT_OK;
     ct_record_add_epoch(&run->worlds[world].unwritten, &run->config, e);
     CT_TRY(ct_record_write_epochs(dir, &run->config, &run->worlds[world].unwritten));
     if (!e->is_evaluated) return CT_OK;
     return ct_record_write_evaluation(
         dir, e, &run->dataset, run->local_accuracy + world * run->agents.n_agents,
         run->agents.n_agents,
-        run->confusion != NULL ? run->confusion + (size_t)world * n * n : NULL);
+        run->confusion != NULL && ct_run_is_tested(run) ? run->confusion + (size_t)world * n * n
+                                                        : NULL);
 }
 
 /* ---- the end ---- */
@@ -203,7 +209,7 @@ static ct_status write_ledger(const ct_run *run, int world) {
 }
 
 ct_status ct_output_end(ct_run *run, const ct_epoch *last) {
-    if (!ct_run_leads(run)) return CT_OK;
+    if (!writes(run)) return CT_OK;
     CT_TRY(ct_output_settle(run));
     for (int k = 0; k < run->n_worlds; k++) {
         const char *dir = run->worlds[k].dir;
@@ -224,7 +230,7 @@ ct_status ct_output_fail(const ct_run *run, const ct_error *error, long iteratio
     ct_record_end end = {.state = has_diverged ? CT_RECORD_DIVERGED : CT_RECORD_FAILED,
                          .iteration = iteration,
                          .agent = row >= 0 ? row % run->agents.n_agents : -1};
-    if (!ct_run_leads(run) || error->status == CT_OK || error->status == CT_STOPPED) return CT_OK;
+    if (!writes(run) || error->status == CT_OK || error->status == CT_STOPPED) return CT_OK;
     memcpy(end.reason, error->text, sizeof end.reason);
     for (int k = 0; k < run->n_worlds; k++) {
         ct_config config = world_config(run, k);

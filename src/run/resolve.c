@@ -60,7 +60,7 @@ static ct_status choose_weights(ct_config *c) {
     CT_TRY(ct_config_seeds(c, seeds, &n));
     for (int k = 0; k < n; k++) {
         ct_topology graph = {0};
-        CT_TRY(ct_topology_create(c->topology, (int)c->agents, seeds[k], &graph));
+        CT_TRY(ct_config_graph(c, seeds[k], &graph));
         n_regular += ct_topology_is_regular(&graph);
         ct_topology_free(&graph);
     }
@@ -112,14 +112,20 @@ static ct_status check_needs(const ct_config *c, const ct_algo *algo) {
     return CT_OK;
 }
 
+/* Rows of numbers are no pictures. */
+static const char *usual_model(const ct_config *c, const ct_dataset_defaults *usual) {
+    const ct_data *own = ct_config_inputs(c)->data;
+    if (own != NULL && own->height == 1) return "mlp";
+    return ct_dataset_model(usual, (int)c->image_size);
+}
+
 ct_status ct_config_choose(ct_config *c) {
     const ct_dataset_defaults *usual = ct_dataset_defaults_of(c->dataset);
     const ct_algo *algo;
     CT_TRY(choose_loss(c));
     CT_TRY(ct_algo_find(c->algorithm, &algo));
     choose_lambdas(c);
-    if (c->is_auto[CT_OPT_model])
-        snprintf(c->model, sizeof c->model, "%s", ct_dataset_model(usual, (int)c->image_size));
+    if (c->is_auto[CT_OPT_model]) snprintf(c->model, sizeof c->model, "%s", usual_model(c, usual));
     if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
     if (c->is_auto[CT_OPT_gamma]) c->gamma = ct_algo_gamma(algo, c->topology);
@@ -129,13 +135,13 @@ ct_status ct_config_choose(ct_config *c) {
 }
 
 ct_status ct_config_resolve(ct_config *c) {
-    char dir[CT_CONFIG_TEXT];
+    char dir[CT_CONFIG_TEXT] = "";
     if (c->is_resolved) return CT_OK;
     CT_TRY(ct_run_name_data(c));
     CT_TRY(ct_config_choose(c));
     CT_TRY(choose_weights(c));
     CT_TRY(choose_device(c));
-    ct_output_dir(c, dir, sizeof dir);
+    if (!ct_config_inputs(c)->writes_nothing) ct_output_dir(c, dir, sizeof dir);
     memcpy(c->out, dir, sizeof dir);
     c->is_resolved = true;
     return CT_OK;

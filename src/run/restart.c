@@ -16,7 +16,7 @@ static ct_status check_options(const ct_config *config, const char *dir, ct_conf
     ct_config resolved = *config;
     char name[64];
     ct_config_init(saved);
-    CT_TRY(ct_config_read(saved, path.text));
+    CT_TRY(ct_config_load(saved, path.text));
     CT_TRY(ct_config_to_json(saved, &options));
     CT_TRY(ct_config_resolve(&resolved));
     CT_TRY(ct_config_find_difference(&resolved, options, ct_difference_may_resume, name,
@@ -30,7 +30,7 @@ static ct_status check_options(const ct_config *config, const char *dir, ct_conf
 static ct_status take_options(ct_config *config, ct_config *saved) {
     const ct_option_id every = CT_OPT_checkpoint_every;
     bool was_given = config->given[every];
-    CT_TRY(ct_config_read(config, ct_record_path(config->resume, CT_FILE_CONFIG).text));
+    CT_TRY(ct_config_load(config, ct_record_path(config->resume, CT_FILE_CONFIG).text));
     /* naming it asks for a last checkpoint: so must the record */
     bool is_default = strcmp(config->checkpoint_every, ct_run_options[every].value) == 0;
     config->given[every] = was_given || !is_default;

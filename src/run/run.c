@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "run/fault.h"
+#include "run/training.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -26,17 +27,37 @@ static ct_status create_backend(ct_run *run) {
     return ct_backend_create(c->device, &options, &run->backend);
 }
 
+/* What the caller's own loss and samples leave no room for is refused. */
+static ct_status check_external(const ct_run *run) {
+    const ct_config *c = &run->config;
+    if (c->label_smoothing > 0)
+        return ct_refuse("label-smoothing", "@label-smoothing does nothing with an external model, "
+                                            "whose loss is the caller's");
+    bool has_features = run->external->features != NULL && run->external->n_features > 0;
+    if (strcmp(c->loss, "ccl") == 0 && !has_features)
+        return ct_refuse("loss", "@loss ccl needs the features of the external model: a number of "
+                                 "features and a function for them");
+    return CT_OK;
+}
+
+static ct_status build_external(ct_run *run, int max_batch) {
+    CT_TRY(check_external(run));
+    CT_TRY(ct_external_graph(run->external, run->dataset.n_classes, &run->graph));
+    return ct_external_plan_create(run->backend, &run->graph, max_batch, run->external, &run->plan);
+}
+
 static ct_status build_model(ct_run *run) {
     const ct_config *c = &run->config;
     const ct_dataset *d = &run->dataset;
+    /* Evaluation goes in batches of at least 32, however small the training's are. */
+    int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
+    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
+    if (run->external != NULL) return build_external(run, max_batch);
     ct_model_spec spec = {.name = c->model,
                           .input = {d->train.channels, d->train.height, d->train.width},
                           .n_classes = d->n_classes,
                           .norm = c->norm};
     CT_TRY(ct_graph_create(&spec, &run->graph));
-    if (c->device_note[0] != '\0') ct_note("%s", c->device_note);
-    /* Evaluation goes in batches of at least 32, however small the training's are. */
-    int max_batch = c->batch_size > 32 ? (int)c->batch_size : 32;
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
 }
 
@@ -205,16 +226,18 @@ static ct_status build(ct_run *run) {
     return create_consensus(run);
 }
 
-ct_status ct_run_create(const ct_config *config, ct_run *out) {
+ct_status ct_run_build(const ct_config *config, ct_run *out) {
     memset(out, 0, sizeof *out);
     out->config = *config;
+    out->external = ct_config_inputs(config)->external;
     out->resumed_at = -1;
     ct_status status = build(out);
-    if (status != CT_OK) ct_run_free(out);
+    if (status != CT_OK) ct_run_clear(out);
     return status;
 }
 
-void ct_run_free(ct_run *run) {
+void ct_run_clear(ct_run *run) {
+    ct_training_free(&run->training);
     ct_free(run->agent_sums);
     ct_free(run->class_counts);
     ct_free(run->local_accuracy);
@@ -238,6 +261,7 @@ void ct_run_free(ct_run *run) {
     ct_partition_free(&run->partition);
     ct_run_free_worlds(run);
     ct_dataset_free(&run->dataset);
+    ct_free(run->given);
     memset(run, 0, sizeof *run);
 }
 
@@ -247,8 +271,21 @@ ct_status ct_run_connect(ct_run *run, long iteration) {
     return ct_agents_connect(&run->agents, &phase->sources, &phase->w);
 }
 
-ct_status ct_run_step(ct_run *run, long iteration) {
+/* A step in which the caller computes is nothing that a device could record. */
+static ct_status take_step(ct_run *run) {
     ct_agents *a = &run->agents;
+    if (run->external != NULL) {
+        ct_external_begin(run->plan, a->iteration, a->first, a->n_agents);
+        return a->algo->step(a);
+    }
+    CT_TRY(ct_step_begin(run->backend));
+    CT_TRY(a->algo->step(a));
+    return ct_step_end(run->backend);
+}
+
+ct_status ct_run_iterate(ct_run *run, long iteration) {
+    ct_agents *a = &run->agents;
+    run->has_consensus = false;
     CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
@@ -257,9 +294,7 @@ ct_status ct_run_step(ct_run *run, long iteration) {
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     CT_TRY(ct_run_batches(run, iteration));
     if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
-    CT_TRY(ct_step_begin(run->backend));
-    CT_TRY(a->algo->step(a));
-    CT_TRY(ct_step_end(run->backend));
+    CT_TRY(take_step(run));
     if (a->faults != NULL) CT_TRY(ct_faults_end(a));
     ct_ledger_end_iteration(run->transport);
     return CT_OK;

@@ -2,7 +2,10 @@
 #ifndef CT_RUN_RUN_H
 #define CT_RUN_RUN_H
 
+#include <crosstalk/run.h> /* ct_inputs */
+
 #include "algo/algo.h"
+#include "backend/external.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -28,8 +31,16 @@ typedef struct ct_world {
     ct_text unwritten;        /* lines of metrics.jsonl that there was no room for yet */
 } ct_world;
 
+typedef struct ct_training ct_training; /* run/training.h */
+
+/* What a program gave beside the options; never NULL here, its parts may be. */
+static inline const ct_inputs *ct_config_inputs(const ct_config *config) {
+    static const ct_inputs nothing = CT_INPUTS_INIT;
+    return config->inputs != NULL ? config->inputs : &nothing;
+}
+
 /* Everything a run is made of; built in this order, freed in reverse. */
-typedef struct ct_run {
+struct ct_run {
     ct_config config;
     ct_lr_schedule lr;
     ct_world *worlds; /* [n_worlds] */
@@ -44,7 +55,8 @@ typedef struct ct_run {
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
     ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
     ct_identity identity;
-    uint64_t *agent_sums; /* [own rows] of what an agent trains on */
+    uint64_t *agent_sums;        /* [own rows] of what an agent trains on */
+    const ct_external *external; /* the caller's model, lent; NULL: --model */
     ct_graph graph;
     ct_backend *backend;
     ct_transport *transport;
@@ -65,6 +77,7 @@ typedef struct ct_run {
     ct_bank *all_x;       /* every row's parameters, on the rank that leads: the agents' bank, */
     ct_bank *all_running; /* or among several ranks the collected one; statistics likewise */
     ct_bank collected_x, collected_running;
+    bool has_consensus;        /* what follows is the mean of the models as they are now */
     ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
@@ -73,7 +86,9 @@ typedef struct ct_run {
     uint32_t *confusion;       /* [n_worlds][n_classes][n_classes] the consensus models' of the last
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
-} ct_run;
+    ct_training *training;     /* NULL: it has not begun */
+    void *given;               /* the block that config.inputs lies in, or NULL */
+};
 
 /* ---- data (data.c) ---- */
 /* With --dataset auto, the config gets the name of what lies in --data-dir. */
@@ -83,6 +98,9 @@ ct_dataset_options ct_run_data_options(const ct_config *config);
 /* The data set that the options name, cut to --train-samples and --test-samples; %r in --data-dir
  * stands for the rank. */
 ct_status ct_run_open_data(const ct_config *config, int rank, ct_dataset *out);
+/* The same for a model that is only tested: pictures of its size, and no training part where there
+ * need be none. */
+ct_status ct_run_open_test(const ct_config *config, int image_size, int resize, ct_dataset *out);
 /* The same with other options than the config's about how it is read. */
 ct_status ct_run_open_data_as(const ct_config *config, const ct_dataset_options *options,
                               ct_dataset *out);
@@ -106,12 +124,23 @@ ct_status ct_run_agree(ct_run *run);
 ct_status ct_run_sum_agents(ct_run *run);
 
 /* Reads the data and builds everything; nothing is written yet. */
-ct_status ct_run_create(const ct_config *config, ct_run *out);
-void ct_run_free(ct_run *run);
+ct_status ct_run_build(const ct_config *config, ct_run *out);
+void ct_run_clear(ct_run *run);
 
 /* The rank that evaluates the consensus, writes files and talks to the user. */
 static inline bool ct_run_leads(const ct_run *run) {
     return ct_transport_rank(run->transport) == 0;
+}
+
+/* It has no run directory: no record, no checkpoints. */
+static inline bool ct_run_writes_nothing(const ct_run *run) {
+    return ct_config_inputs(&run->config)->writes_nothing;
+}
+
+/* There is something to test on; otherwise accuracies are NaN. */
+static inline bool ct_run_is_tested(const ct_run *run) {
+    bool is_able = run->external == NULL || run->external->evaluate != NULL;
+    return is_able && run->dataset.test.n > 0;
 }
 
 /* The agent of a row has not been killed (--fault) before this iteration, or is back. */
@@ -122,7 +151,7 @@ static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
 /* Links of this iteration, where they change from one to the next. */
 ct_status ct_run_connect(ct_run *run, long iteration);
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
-ct_status ct_run_step(ct_run *run, long iteration);
+ct_status ct_run_iterate(ct_run *run, long iteration);
 
 /* Multiply-adds of an agent in an iteration, on average over this process (cost.c): on its own
  * batch under its own model, and under its neighbours' models (cross-features, cross-gradients). */
@@ -140,9 +169,13 @@ ct_status ct_train(const ct_config *config);
 /* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
  * out: [n_worlds], filled on the rank that leads, as are local_accuracy and confusion of the run.
  */
-ct_status ct_run_evaluate(ct_run *run, ct_evaluation *out);
+ct_status ct_run_score_all(ct_run *run, ct_evaluation *out);
 /* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
+/* Updates run->consensus on all ranks, which all call it, and nothing else. */
+ct_status ct_run_find_consensus(ct_run *run);
+/* out [n_worlds] = the mean of each world's rows of a bank, on all ranks. */
+ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out);
 /* One parameter bank row on the test part. */
 ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
                        double *accuracy, double *loss);
@@ -150,16 +183,18 @@ ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int
 /* ---- models and files (model_file.c) ---- */
 /* Start values into run->agents.x: of the seed, or of --init. */
 ct_status ct_run_init_params(ct_run *run);
-/* A model file's tensors into one row; every parameter must be there with its shape, nothing else.
- */
-ct_status ct_load_model(const ct_graph *graph, const char *path, float *row, float *running);
+/* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
+/* One own row's model. */
+ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path);
 
 /* ---- seeds (worlds.c) ---- */
 #define CT_MAX_WORLDS 1024
 /* The seeds of --seeds, or the one of --seed: at most CT_MAX_WORLDS. */
 ct_status ct_config_seeds(const ct_config *config, uint64_t *seeds, int *n);
+/* The graph of a seed: the options', or a program's own. */
+ct_status ct_config_graph(const ct_config *config, uint64_t seed, ct_topology *out);
 /* The worlds of --seeds (or --seed) and --lambdas with their graphs; then, once the data is read,
  * their splits, and once these are right, what is slow to find out about graphs of many agents.
  */

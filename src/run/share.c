@@ -1,7 +1,7 @@
 /* What a rank keeps of the training data: its own agents' samples and no others, whether it has
  * read them from the whole set or from a part that holds nothing else. Samples keep their numbers
  * in the whole set, by which everything about them is drawn, so that a run has the same bits
- * wherever they lie. */
+ * wherever they lie. Samples in a program's own memory stay there, all of them. */
 #include <string.h>
 
 #include "data/part.h"
@@ -107,7 +107,8 @@ ct_status ct_run_share_data(ct_run *run) {
         status = check_row(run, row, place);
     if (status == CT_OK) status = measure(run, place);
     bool is_alone = ct_transport_n_ranks(run->transport) == 1;
-    if (status == CT_OK && (!is_alone || run->dataset.train_numbers != NULL)) {
+    bool is_all_own = is_alone && run->dataset.train_numbers == NULL;
+    if (status == CT_OK && !is_all_own && !run->dataset.train.is_lent) {
         status = keep_own(run, place);
         if (status == CT_OK) find_places(&run->dataset, place);
         if (status == CT_OK) localise(run, place);

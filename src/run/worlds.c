@@ -68,11 +68,17 @@ static ct_status add_pairs(ct_run *run) {
     return ct_split(run->config.lambdas, add_pair, run);
 }
 
+ct_status ct_config_graph(const ct_config *c, uint64_t seed, ct_topology *out) {
+    const ct_edges *own = ct_config_inputs(c)->graph;
+    if (own != NULL) return ct_topology_of_edges((int)c->agents, own->edges, own->n_edges, out);
+    return ct_topology_create(c->topology, (int)c->agents, seed, out);
+}
+
 static ct_status connect_agents(ct_run *run, int k) {
     ct_world *world = &run->worlds[k];
     const ct_config *c = &run->config;
     if (run->schedule.n > 0) return ct_schedule_union(&run->schedule, k, &world->graph, &world->w);
-    CT_TRY(ct_topology_create(c->topology, (int)c->agents, world->seed, &world->graph));
+    CT_TRY(ct_config_graph(c, world->seed, &world->graph));
     return ct_mixing_create(&world->graph, c->weights, &world->w);
 }
 
@@ -155,6 +161,9 @@ ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t see
                               .alpha = c->alpha,
                               .classes_per_agent = (int)c->classes_per_agent,
                               .seed = seed};
+    const ct_data *own = ct_config_inputs(c)->data;
+    if (own != NULL && own->agent_of != NULL)
+        return ct_partition_by_agent(own->agent_of, d->train.n, (int)c->agents, out);
     if (c->partition_file[0] != '\0')
         return ct_partition_read(c->partition_file, (int)c->agents, ct_dataset_n_whole(d), out);
     if (d->train_numbers != NULL) return partition_part(&spec, d, out);

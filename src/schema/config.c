@@ -36,7 +36,7 @@ void ct_config_init(ct_config *config) {
     for (int id = 0; id < CT_N_OPTIONS; id++) ct_config_unset(config, (ct_option_id)id);
 }
 
-ct_status ct_config_set_id(ct_config *config, ct_option_id id, const char *value) {
+ct_status ct_config_put_id(ct_config *config, ct_option_id id, const char *value) {
     const ct_option *o = &ct_run_options[id];
     bool is_auto = ct_option_is_auto(o) && strcmp(value, "auto") == 0;
     if (!is_auto || o->kind == CT_KIND_TEXT)
@@ -47,10 +47,10 @@ ct_status ct_config_set_id(ct_config *config, ct_option_id id, const char *value
     return CT_OK;
 }
 
-ct_status ct_config_set(ct_config *config, const char *name, const char *value) {
+ct_status ct_config_put(ct_config *config, const char *name, const char *value) {
     const ct_option *o;
     CT_TRY(ct_schema_look_up(name, &o));
-    return ct_config_set_id(config, (ct_option_id)(o - ct_run_options), value);
+    return ct_config_put_id(config, (ct_option_id)(o - ct_run_options), value);
 }
 
 bool ct_config_is_given(const ct_config *config, const char *name) {
@@ -142,11 +142,11 @@ static ct_status read_line(ct_config *config, const char *path, int number, char
     if (id >= 0 && config->given[id]) return CT_OK;
     if (id >= 0) first_line[id] = number;
     ct_error error;
-    if (CT_CATCH(&error, ct_config_set(config, name, value)) == CT_OK) return CT_OK;
+    if (CT_CATCH(&error, ct_config_put(config, name, value)) == CT_OK) return CT_OK;
     return ct_fail_in(&error, "%s:%d", path, number);
 }
 
-ct_status ct_config_read(ct_config *config, const char *path) {
+ct_status ct_config_load(ct_config *config, const char *path) {
     ct_blob blob = {0};
     ct_status status = CT_OK;
     CT_TRY(ct_file_read(path, CT_MAX_TEXT_BYTES, &blob));
@@ -182,7 +182,7 @@ static bool is_saved(int id) {
 }
 
 /* A number that is still to be chosen has no value yet. */
-static void add_value(int id, const ct_config *config, ct_text *out) {
+void ct_config_print_value(const ct_config *config, ct_option_id id, ct_text *out) {
     const ct_option *o = &ct_run_options[id];
     const void *field = field_in(config, id);
     if (config->is_auto[id] && o->kind != CT_KIND_TEXT) {
@@ -201,7 +201,7 @@ void ct_config_print(const ct_config *config, ct_text *out) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         if (!is_saved(id)) continue;
         ct_text_add(out, "%s = ", ct_run_options[id].name);
-        add_value(id, config, out);
+        ct_config_print_value(config, (ct_option_id)id, out);
         ct_text_add(out, "\n");
     }
 }
@@ -211,7 +211,7 @@ void ct_config_print_shared(const ct_config *config, ct_text *out) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         CT_SCOPED(ct_text) value = {0};
         if ((ct_run_options[id].roles & (CT_ROLE_RANK | CT_ROLE_CONTENT)) != 0) continue;
-        add_value(id, config, &value);
+        ct_config_print_value(config, (ct_option_id)id, &value);
         ct_text_add(out, "%s\"@%s\": ", before, ct_run_options[id].name);
         ct_json_add_string(out, value.n > 0 ? value.chars : "");
         out->failed = out->failed || value.failed;
@@ -241,7 +241,7 @@ void ct_config_print_command(const ct_config *config, ct_text *out) {
         }
         ct_text value = {0};
         ct_text_add(&value, "%s", "");
-        add_value(id, config, &value);
+        ct_config_print_value(config, (ct_option_id)id, &value);
         ct_text_add(out, " --%s ", o->name);
         if (value.failed)
             out->failed = true;

@@ -3,9 +3,6 @@
 #ifndef CT_SCHEMA_CONFIG_H
 #define CT_SCHEMA_CONFIG_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "schema/schema.h"
 #include "util/json.h"
 #include "util/status.h"
@@ -37,6 +34,7 @@ typedef struct ct_config {
     bool is_auto[CT_N_OPTIONS]; /* still to be chosen by ct_config_resolve (run/resolve.h) */
     bool is_resolved;           /* nothing is: the options are final */
     char instructions[16]; /* that a run to be resumed was computed with; "": the best there are */
+    const struct ct_inputs *inputs; /* what a program gave beside options (run.h); NULL: nothing */
     char device_note[512]; /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 
@@ -45,9 +43,9 @@ void ct_config_init(ct_config *config);
 
 /* One option by name (without dashes) or alias. CT_INVAL: an unknown name (with the nearest known
  * one), or a value that does not fit. */
-ct_status ct_config_set(ct_config *config, const char *name, const char *value);
+ct_status ct_config_put(ct_config *config, const char *name, const char *value);
 /* The same by its place. */
-ct_status ct_config_set_id(ct_config *config, ct_option_id id, const char *value);
+ct_status ct_config_put_id(ct_config *config, ct_option_id id, const char *value);
 /* It is as if it had never been named. */
 void ct_config_unset(ct_config *config, ct_option_id id);
 /* It was named on the command line or in the config file. */
@@ -77,9 +75,11 @@ const char *ct_config_word(const ct_config *config, const char *name);
 const char *ct_config_name(const char *name);
 
 /* Reads `name = value` lines; # begins a comment. Options already given are left alone. */
-ct_status ct_config_read(ct_config *config, const char *path);
+ct_status ct_config_load(ct_config *config, const char *path);
 
 /* ---- as text ---- */
+/* One option's value as it is written in a file ("auto": still to be chosen). */
+void ct_config_print_value(const ct_config *config, ct_option_id id, ct_text *out);
 /* `name = value` lines of every option that is saved (auto: still to be chosen). */
 void ct_config_print(const ct_config *config, ct_text *out);
 /* The same as JSON members, without braces. */

@@ -75,6 +75,26 @@ const ct_option *ct_own_option(const char *command, int k) {
     return NULL;
 }
 
+const char *ct_command_set(const char *command, int k) {
+    static const char *const takes[][2] = {
+#define TAKES(command_, set_) {command_, set_},
+#include "schema/take_list.h"
+#undef TAKES
+    };
+    if (k == 0) return command;
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
+        if (strcmp(takes[i][0], command) == 0 && --k == 0) return takes[i][1];
+    return NULL;
+}
+
+const ct_option *ct_set_option(const char *set, int k) {
+    int n = 0;
+    while (ct_own_option(set, n) != NULL) n++;
+    if (k < n) return ct_own_option(set, k);
+    bool is_run = strcmp(set, "run") == 0;
+    return is_run && k - n < CT_N_OPTIONS ? &ct_run_options[k - n] : NULL;
+}
+
 /* A word is one of a list with commas. */
 static bool is_listed(const char *list, const char *word) {
     size_t n = strlen(word);

@@ -2,21 +2,11 @@
 #ifndef CT_SCHEMA_SCHEMA_H
 #define CT_SCHEMA_SCHEMA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <crosstalk/config.h> /* ct_option_kind */
 
 #include "util/status.h"
 
 #define CT_CONFIG_TEXT 512 /* room for a TEXT value */
-
-typedef enum ct_option_kind {
-    CT_KIND_TEXT,   /* char [CT_CONFIG_TEXT] */
-    CT_KIND_WHOLE,  /* int64_t */
-    CT_KIND_REAL,   /* double */
-    CT_KIND_FLAG,   /* bool */
-    CT_KIND_SWITCH, /* bool */
-} ct_option_kind;
 
 /* Explained in option_list.h. */
 enum {
@@ -52,12 +42,18 @@ extern const ct_option ct_run_options[];
 /* The k-th option that is a command's own; NULL: it has no more. */
 const ct_option *ct_own_option(const char *command, int k);
 
+/* Sets of options that a command takes, its own first: names for ct_set_option. NULL: no more. */
+const char *ct_command_set(const char *command, int k);
+/* The k-th option of a set; of "run" those of its own and then ct_run_options. NULL: no more. */
+const ct_option *ct_set_option(const char *set, int k);
+
 /* An option of a run, by name or alias; NULL: there is none. */
 const ct_option *ct_schema_find(const char *name);
 /* The same, or CT_INVAL with the nearest known name. */
 ct_status ct_schema_look_up(const char *name, const ct_option **out);
 
-/* A value of the option's kind from text into its field; CT_INVAL where it does not fit. */
+/* A value of the option's kind from text into its field (TEXT: char [CT_CONFIG_TEXT], WHOLE: int64_t,
+ * REAL: double, FLAG and SWITCH: bool); CT_INVAL where it does not fit. */
 ct_status ct_option_parse(const ct_option *option, const char *text, void *field);
 /* Bytes of a field. */
 size_t ct_option_size(ct_option_kind kind);

@@ -135,10 +135,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
  * looks; what is asked is refused then. */
 static void *on_uri(void *context, const char *uri, struct MHD_Connection *connection) {
     client *c = client_of(connection);
-    int n_fields = 1;
     (void)context;
-    for (const char *at = uri; *at != '\0'; at++) n_fields += *at == '&';
-    c->is_too_long = n_fields > CT_HTTP_MAX_FIELDS || strlen(uri) > MAX_URI;
+    c->is_too_long = ct_count_parts(uri, '&') > CT_HTTP_MAX_FIELDS || strlen(uri) > MAX_URI;
     for (char *at = (char *)(uintptr_t)uri; *at != '\0' && c->is_too_long; at++)
         if (*at == '&') *at = '.';
     return NULL;

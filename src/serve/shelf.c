@@ -7,7 +7,7 @@
 #define MAX_BYTES ((size_t)1 << 30) /* of all runs together; what comes beyond is not shown */
 
 static void free_run(ct_shelf_run *run) {
-    ct_record_free(&run->record);
+    ct_record_unload(&run->record);
     ct_free(run->complaint);
     ct_free(run->path);
     *run = (ct_shelf_run){0};
@@ -26,13 +26,13 @@ static size_t bytes_of(const ct_record *r) {
 static ct_status read_run(const ct_folder *root, ct_shelf *shelf, ct_shelf_run *run) {
     ct_error error;
     ct_status status =
-        CT_CATCH(&error, ct_record_open_in(root, run->path, CT_READ_ALL, &run->record));
+        CT_CATCH(&error, ct_record_load_in(root, run->path, CT_READ_ALL, &run->record));
     if (status != CT_OK && status != CT_IO) return ct_fail_again(&error);
     if (status != CT_OK) return ct_make_text(&run->complaint, error.text);
     run->n_bytes = bytes_of(&run->record);
     if (shelf->n_bytes + run->n_bytes <= MAX_BYTES) return CT_OK;
     run->n_bytes = 0;
-    ct_record_free(&run->record);
+    ct_record_unload(&run->record);
     CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "%s: not shown: the runs here take more than %zu MiB of memory", run->path,
                 MAX_BYTES >> 20);
@@ -60,14 +60,12 @@ static ct_status add_run(const ct_folder *root, ct_shelf *old, const char *path,
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_record_look_at(root, path, &stamp));
     if (status == CT_NOMEM) return ct_fail_again(&error);
+    out->n++;
     if (!take_old(old, path, &stamp, run)) {
         CT_TRY(ct_make_text(&run->path, path));
-        out->n++;
         run->stamp = stamp;
         if (status != CT_OK) return ct_make_text(&run->complaint, error.text);
         CT_TRY(read_run(root, out, run));
-    } else {
-        out->n++;
     }
     out->n_bytes += run->n_bytes;
     return CT_OK;

@@ -73,7 +73,7 @@ static void add_key(selection *s, const void *bytes, size_t n) {
 }
 
 static void complain(selection *s, const char *sentence) {
-    ct_markup_wrap(&s->complaints, "<p class=\"note\">", sentence, "</p>\n");
+    ct_markup_add(&s->complaints, "<p class='note'>%s</p>\n", sentence);
     add_key(s, sentence, strlen(sentence));
 }
 
@@ -132,11 +132,10 @@ static void add_script(const char *from, const ct_http_request *request, const c
                        ct_text *out) {
     char tag[32];
     ct_http_tag(body, tag, sizeof tag);
-    ct_text_add(out, "<script data-from=\"%s", from);
+    ct_markup_add(out, "<script data-from='%s", from);
     add_query(request, out);
-    ct_text_add(out, "\" data-tag=\"");
-    ct_markup_text(out, tag);
-    ct_text_add(out, "\">\n%s</script>\n<link rel=\"icon\" href=\"data:,\"/>\n", ct_serve_script);
+    ct_markup_add(out, "' data-tag='%s'>\n", tag);
+    ct_text_add(out, "%s</script>\n<link rel=\"icon\" href=\"data:,\"/>\n", ct_serve_script);
 }
 
 static ct_status show_report(const ct_site *site, const ct_http_request *request,
@@ -160,62 +159,52 @@ static ct_status show_report(const ct_site *site, const ct_http_request *request
 
 /* ---- the list ---- */
 
-static void add_names(const ct_site *site, const ct_report *r, const ct_report_group *g,
-                      ct_text *out) {
-    for (int k = 0; k < g->n_runs; k++)
-        ct_text_add(out, "%s%s", k == 0 ? "" : "\n", name_of(site, r->runs[g->runs[k]].path));
-}
-
 /* A box to tick and a link, both for all runs of the group. */
-static void add_link(const ct_text *names, const char *label, ct_text *out) {
-    const char *all = names->chars != NULL ? names->chars : "";
-    ct_markup_wrap(out, "<th><input type=\"checkbox\" name=\"run\" aria-label=\"compare\" value=\"",
-                   all, "\"/> <a href=\"/report?run=");
-    add_encoded(out, all);
-    ct_markup_wrap(out, "\">", label, "</a></th>");
-    if (names->failed) out->failed = true;
-}
-
-static void add_accuracy(const ct_report *r, const ct_report_group *g, ct_text *out) {
-    double deviation, accuracy = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
-    ct_text_add(out, "<td>");
-    if (isfinite(accuracy)) ct_text_add(out, "%.2f", 100 * accuracy);
-    if (isfinite(deviation)) ct_text_add(out, " \xC2\xB1 %.2f", 100 * deviation);
-    ct_text_add(out, "</td>");
+static void add_link(const char *names, const char *label, ct_text *out) {
+    ct_markup_add(out,
+                  "<th><input type='checkbox' name='run' aria-label='compare' value='%s'/> "
+                  "<a href='/report?run=",
+                  names);
+    add_encoded(out, names);
+    ct_markup_add(out, "'>%s</a></th>", label);
 }
 
 static void add_group(const ct_site *site, const ct_report *r, const ct_report_group *g,
                       ct_text *out) {
     const ct_record *first = &r->runs[g->runs[0]];
-    ct_text names = {0};
+    double deviation, accuracy = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
+    CT_SCOPED(ct_text) names = {0};
     char state[64];
     ct_record_print_end(ct_report_end(r, g), state, sizeof state);
-    add_names(site, r, g, &names);
+    for (int k = 0; k < g->n_runs; k++)
+        ct_text_add(&names, k == 0 ? "%s" : "\n%s", name_of(site, r->runs[g->runs[k]].path));
+    if (names.failed) out->failed = true;
+    if (out->failed) return;
     ct_text_add(out, "<tr>");
-    add_link(&names, g->label, out);
-    ct_text_add(out, "<td class=\"word\">");
-    ct_markup_text(out, name_of(site, first->path));
-    ct_text_add(out, "</td><td>%d</td><td>%.0f</td>", g->n_runs,
-                fmax(0, ct_record_last(first, CT_METRIC_EPOCH)));
-    add_accuracy(r, g, out);
-    ct_text_add(out, "<td class=\"word\">%s</td></tr>\n", state);
-    ct_text_free(&names);
+    add_link(names.chars, g->label, out);
+    ct_markup_add(out, "<td class='word'>%s</td><td>%d</td><td>%.0f</td><td>",
+                  name_of(site, first->path), g->n_runs,
+                  fmax(0, ct_record_last(first, CT_METRIC_EPOCH)));
+    if (isfinite(accuracy)) ct_text_add(out, "%.2f", 100 * accuracy);
+    if (isfinite(deviation)) ct_text_add(out, " \xC2\xB1 %.2f", 100 * deviation);
+    ct_markup_add(out, "</td><td class='word'>%s</td></tr>\n", state);
 }
 
 static void add_list(const ct_site *site, const ct_report *r, const ct_text *complaints,
                      ct_text *out) {
-    ct_markup_wrap(out, "<main id=\"list\">\n<header><h1>Runs</h1>\n<p class=\"setting\">",
-                   site->shelf.dir, "</p></header>\n");
+    ct_markup_add(out,
+                  "<main id='list'>\n<header><h1>Runs</h1>\n<p class='setting'>%s</p></header>\n",
+                  site->shelf.dir);
     if (r->n_groups == 0) {
         ct_text_add(out, "<p>None yet: crosstalk train --out here/name begins one.</p>\n");
     } else {
-        ct_text_add(out,
-                    "<form action=\"/report\"><div class=\"wide-table\"><table>\n<thead><tr>"
-                    "<th>method</th><th class=\"word\">run</th><th>seeds</th><th>epochs</th>"
-                    "<th>consensus %%</th><th class=\"word\">state</th></tr></thead>\n<tbody>\n");
+        ct_markup_add(out,
+                      "<form action='/report'><div class='wide-table'><table>\n<thead><tr>"
+                      "<th>method</th><th class='word'>run</th><th>seeds</th><th>epochs</th>"
+                      "<th>consensus %%</th><th class='word'>state</th></tr></thead>\n<tbody>\n");
         for (int g = 0; g < r->n_groups; g++) add_group(site, r, &r->groups[g], out);
-        ct_text_add(out, "</tbody></table></div>\n<p><button>Compare</button> <span class=\"note\">"
-                         "those ticked, or all</span></p></form>\n");
+        ct_markup_add(out, "</tbody></table></div>\n<p><button>Compare</button> "
+                           "<span class='note'>those ticked, or all</span></p></form>\n");
     }
     ct_text_add(out, "%s</main>\n", complaints->chars != NULL ? complaints->chars : "");
 }
@@ -301,8 +290,10 @@ static void handle(void *context, const ct_http_request *request, ct_http_answer
     answer_failed(answer, CT_IO, "there is no such page");
 }
 
-static ct_status open_site(const char *dir, const char *address, int port, ct_site *site) {
+ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
+    CT_SCOPED_BY(ct_site_close, ct_site *) site = NULL;
     CT_SCOPED(ct_text) policy = {0};
+    CT_TRY(ct_make(&site, 1, "the server"));
     ct_report_policy(ct_serve_script,
                      "; img-src data:; connect-src 'self'; form-action 'self'; "
                      "frame-ancestors 'none'",
@@ -314,16 +305,9 @@ static ct_status open_site(const char *dir, const char *address, int port, ct_si
                                .handler = handle,
                                .context = site,
                                .policy = policy.chars};
-    return ct_http_open(&options, &site->http);
-}
-
-ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
-    ct_site *site = ct_new(ct_site, 1);
-    if (site == NULL) return ct_fail(CT_NOMEM, "no memory for the server");
-    ct_status status = open_site(dir, address, port, site);
-    *out = site;
-    if (status != CT_OK) ct_site_close(out);
-    return status;
+    CT_TRY(ct_http_open(&options, &site->http));
+    ct_move(out, &site);
+    return CT_OK;
 }
 
 int ct_site_port(const ct_site *site) {

@@ -5,11 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/algo.h"
 #include "data/dataset.h"
+#include "data/partition.h"
+#include "nn/graph.h"
+#include "run/fault.h"
 #include "run/run.h"
+#include "run/schedule.h"
+#include "schema/interval.h"
 #include "study/study_internal.h"
+#include "topology/schedule.h"
 #include "util/file.h"
 #include "util/memory.h"
+#include "util/registry.h"
 
 #define QUICK_PART 20 /* --quick takes this part of the epochs */
 
@@ -18,7 +26,7 @@
 /* A value without | is every column's. */
 static ct_status entry_of(const ct_study *study, const ct_setting *s, int column,
                           char out[CT_CONFIG_TEXT]) {
-    int n = ct_parts_count(s->value);
+    int n = ct_count_parts(s->value, '|');
     if (n > 1 && n != study->n_columns)
         return ct_fail(CT_IO, "%d entries for %d column%s", n, study->n_columns,
                        study->n_columns == 1 ? "" : "s");
@@ -73,18 +81,21 @@ static void name_cell(const ct_study *study, bool is_row, ct_cell *cell) {
 /* A list of one seed is that seed. */
 static ct_status simplify_seeds(ct_config *config) {
     if (config->seeds[0] == '\0' || strchr(config->seeds, ',') != NULL) return CT_OK;
-    CT_TRY(ct_config_set(config, "seed", config->seeds));
+    CT_TRY(ct_config_put(config, "seed", config->seeds));
     ct_config_unset(config, CT_OPT_seeds);
     return CT_OK;
 }
 
 /* The directory inside that is named after the data set, as imagenette-160 is after imagenette. */
 static ct_status find_data(const char *dir, const char *dataset, ct_path *out) {
-    size_t n = strlen(dataset);
+    CT_SCOPED(ct_name_list) names = {0};
+    CT_TRY(ct_study_list_names(dir, dataset, "", &names));
+    for (int k = 0; k < names.n; k++) {
+        *out = ct_path_in(dir, names.name[k]);
+        bool is_it = !isalnum((unsigned char)names.name[k][strlen(dataset)]);
+        if (is_it && ct_dir_exists(out->text)) return CT_OK;
+    }
     *out = (ct_path){""};
-    do {
-        CT_TRY(ct_study_next_dir(dir, dataset, out));
-    } while (out->text[0] != '\0' && isalnum((unsigned char)ct_study_dir_name(out)[n]));
     return CT_OK;
 }
 
@@ -137,7 +148,7 @@ static ct_status fail_about(const ct_study *study, const ct_cell *cell, const so
 static ct_status apply_one(const ct_study *study, const ct_setting *s, ct_cell *cell) {
     char value[CT_CONFIG_TEXT];
     CT_TRY(entry_of(study, s, cell->column, value));
-    return ct_config_set(&cell->config, s->name, value);
+    return ct_config_put(&cell->config, s->name, value);
 }
 
 /* The settings of a section. */
@@ -166,15 +177,65 @@ static ct_status apply_all(const ct_study *study, ct_cell *cell, sources *from) 
     return CT_OK;
 }
 
+/* ---- words that a run would refuse as soon as it begins ---- */
+
+typedef struct search {
+    const char *name;
+    bool is_there;
+} search;
+
+static void look(void *context, const char *name, const char *text) {
+    search *s = context;
+    (void)text;
+    s->is_there = s->is_there || strcmp(s->name, name) == 0;
+}
+
+static ct_status check_listed(const char *option, const char *name, ct_registry_each list) {
+    search s = {name, false};
+    list(look, &s);
+    return s.is_there ? CT_OK : ct_unknown_name(option, name, NULL, list);
+}
+
+/* Names and lists that a run would refuse before it reads its data. */
+static ct_status check_names(const ct_config *c) {
+    static const uint64_t seed;
+    char model[CT_CONFIG_TEXT];
+    const ct_algo *algo;
+    ct_shape usual;
+    ct_lr_schedule lr;
+    ct_faults faults;
+    ct_interval interval = {0};
+    CT_TRY(ct_algo_find(c->algorithm, &algo));
+    /* what is behind the colon depends on the data */
+    snprintf(model, sizeof model, "%.*s", (int)strcspn(c->model, ":"), c->model);
+    CT_TRY(ct_model_usual_input(model, &usual));
+    CT_TRY(check_listed("dataset", c->dataset, ct_dataset_each));
+    if (c->partition_file[0] == '\0')
+        CT_TRY(check_listed("partition", c->partition, ct_partition_each));
+    CT_TRY(ct_lr_schedule_create(c, &lr));
+    if (c->fault[0] != '\0') CT_TRY(ct_fault_parse(c, &seed, &faults));
+    return ct_interval_parse(c->checkpoint_every, &interval);
+}
+
+static ct_status check_graph(const ct_config *config) {
+    uint64_t seed = (uint64_t)config->seed;
+    int n = (int)config->agents;
+    CT_SCOPED(ct_schedule) schedule = {0};
+    CT_SCOPED(ct_topology) graph = {0};
+    if (ct_schedule_is_known(config->topology))
+        return ct_schedule_create(config->topology, n, &seed, 1, &schedule);
+    return ct_topology_create(config->topology, n, seed, &graph);
+}
+
 /* The words of a run. A graph is made once for all cells that have it. */
 static ct_status check_options(const ct_study *study, const ct_config *c) {
-    CT_TRY(ct_config_check(c));
+    CT_TRY(check_names(c));
     for (int k = 0; k < study->n_cells; k++) {
         const ct_config *before = &study->cells[k].config;
         if (!study->cells[k].is_selected) continue;
         if (before->agents == c->agents && strcmp(before->topology, c->topology) == 0) return CT_OK;
     }
-    return ct_config_check_graph(c);
+    return check_graph(c);
 }
 
 /* A typing error costs no time: it is found before the first run begins. Tables of what is there
@@ -200,8 +261,8 @@ static ct_status resolve(const ct_study *study, ct_cell *cell, const sources *fr
     int64_t n = r->quick_epochs > 0 ? r->quick_epochs : all / QUICK_PART;
     if (!r->is_quick || n >= all) return CT_OK;
     snprintf(text, sizeof text, "%lld", (long long)(n > 1 ? n : 1));
-    CT_TRY(ct_config_set(&cell->config, "epochs", text));
-    return ct_config_set(&cell->resolved, "epochs", text);
+    CT_TRY(ct_config_put(&cell->config, "epochs", text));
+    return ct_config_put(&cell->resolved, "epochs", text);
 }
 
 static ct_status configure(const ct_study *study, const ct_config *given, ct_cell *cell) {

@@ -12,12 +12,6 @@ ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error) {
     return ct_fail_in(error, "%s:%d", study->path, line);
 }
 
-int ct_parts_count(const char *text) {
-    int n = 1;
-    for (; *text != '\0'; text++) n += *text == '|';
-    return n;
-}
-
 void ct_parts_get(const char *text, int k, int n, char *out, size_t size) {
     out[0] = '\0';
     for (; k > 0 && text != NULL; k--, n--) {
@@ -81,7 +75,7 @@ ct_status ct_study_add_metrics(const char *names, const ct_metric **list, int *n
 /* ---- above the sections ---- */
 
 static ct_status set_heads(ct_study *study, const char *value) {
-    int n = ct_parts_count(value);
+    int n = ct_count_parts(value, '|');
     if (n > CT_STUDY_HEADS) return ct_fail(CT_INVAL, "at most %d headings", CT_STUDY_HEADS);
     for (int k = 0; k < n; k++) ct_parts_get(value, k, n, study->heads[k], CT_STUDY_LABEL);
     study->n_heads = n;

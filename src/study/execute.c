@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/light.h"
 #include "run/checkpoint.h"
 #include "run/run.h"
 #include "run/signals.h"
@@ -68,7 +67,7 @@ static ct_status check_begun(const ct_cell *cell) {
     CT_SCOPED_HANDLE(ct_json) options = NULL;
     ct_config saved;
     ct_config_init(&saved);
-    CT_TRY(ct_config_read(&saved, ct_record_path(cell->config.out, CT_FILE_CONFIG).text));
+    CT_TRY(ct_config_load(&saved, ct_record_path(cell->config.out, CT_FILE_CONFIG).text));
     CT_TRY(ct_config_to_json(&saved, &options));
     return check_run(cell, options, NULL);
 }
@@ -81,7 +80,8 @@ static ct_status read_summary(ct_cell *cell) {
     return CT_OK;
 }
 
-ct_status ct_cell_inspect(ct_cell *cell) {
+/* Its state, and the summary of a finished one. */
+static ct_status inspect(ct_cell *cell) {
     CT_SCOPED_HANDLE(ct_json) diverged = NULL;
     const char *dir = cell->config.out;
     ct_json_free(&cell->summary);
@@ -108,7 +108,7 @@ ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep) {
     int reason = rename(from, to) == 0 ? 0 : errno;
     if (reason != 0 && !(reason == ENOENT && ct_dir_exists(to)))
         return ct_fail(CT_IO, "%s: cannot become %s: %s", from, to, strerror(reason));
-    return ct_cell_inspect(cell); /* ENOENT: the same study, begun twice, was faster */
+    return inspect(cell); /* ENOENT: the same study, begun twice, was faster */
 }
 
 bool ct_cell_is_free(const ct_cell *cell) {
@@ -117,7 +117,7 @@ bool ct_cell_is_free(const ct_cell *cell) {
 }
 
 ct_status ct_study_inspect(ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++) CT_TRY(ct_cell_inspect(&study->cells[k]));
+    for (int k = 0; k < study->n_cells; k++) CT_TRY(inspect(&study->cells[k]));
     return CT_OK;
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/dots.h"
-#include "report/plot.h"
+#include "record/folder.h"
+#include "report/charts.h"
 #include "report/raster.h"
 #include "study/study_internal.h"
 #include "util/file.h"
@@ -296,8 +296,100 @@ static ct_status write_lines(const ct_study *study) {
     return draw_series(study, "figure", &s, &plot);
 }
 
+/* ---- curves over the epochs ---- */
+
+enum { MAX_EPOCHS = 100000 };
+
+/* What finished cells have of all curves: mean and sample deviation over the seeds, from the
+ * metrics.jsonl of every run. */
+typedef struct curves {
+    const ct_study *study;
+    int n_epochs;
+    ct_epoch_sum *sums; /* [n_cells][n_epochs][n_curves]; n = 0: there is none */
+    int cell;           /* which is being read */
+} curves;
+
+static void curves_free(curves *c) {
+    ct_free(c->sums);
+}
+
+/* [n_curves] of an epoch, from 1 on. */
+static ct_epoch_sum *sums_at(const curves *c, int cell, int epoch) {
+    size_t place = (size_t)cell * (size_t)c->n_epochs + (size_t)epoch - 1;
+    return &c->sums[place * (size_t)c->study->n_curves];
+}
+
+static ct_status read_seed(void *context, const char *dir) {
+    const curves *c = context;
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(ct_record_load(dir, CT_READ_METRICS, &run));
+    for (const ct_record_row *row = run.epochs; row < run.epochs + run.n_epochs; row++) {
+        int epoch = (int)row->value[CT_METRIC_EPOCH];
+        if (epoch < 1 || epoch > c->n_epochs)
+            return ct_fail(CT_IO, "%s: an epoch %d among the metrics",
+                           c->study->cells[c->cell].config.out, epoch);
+        for (int k = 0; k < c->study->n_curves; k++) {
+            const ct_metric *metric = c->study->curves[k];
+            double value = row->value[metric - ct_metrics] * metric->factor;
+            if (!isnan(value)) ct_epoch_add(sums_at(c, c->cell, epoch) + k, value);
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status read_curves(const ct_study *study, curves *out) {
+    out->study = study;
+    for (int k = 0; k < study->n_cells; k++) {
+        double n = ct_json_number(study->cells[k].summary, "epoch");
+        if (n > out->n_epochs && n <= MAX_EPOCHS) out->n_epochs = (int)n;
+    }
+    CT_TRY(ct_make(&out->sums,
+                   (size_t)study->n_cells * (size_t)out->n_epochs * (size_t)study->n_curves,
+                   "curves"));
+    for (int *k = &out->cell; *k < study->n_cells; ++*k)
+        if (study->cells[*k].state == CT_CELL_DONE)
+            CT_TRY(ct_record_each_world(study->cells[*k].config.out, read_seed, out));
+    return CT_OK;
+}
+
+static void add_csv_point(ct_text *out, const ct_epoch_sum *s) {
+    if (s->n > 0)
+        ct_text_add(out, ",%.9g,", ct_epoch_mean(s));
+    else
+        ct_text_add(out, ",,");
+    if (s->n > 1) ct_text_add(out, "%.6g", ct_epoch_deviation(s));
+}
+
+/* Nothing of an epoch that has no number: of a finished run not every one is kept. */
+static void add_csv_line(ct_text *out, const ct_study *study, const ct_cell *cell, int epoch,
+                         const ct_epoch_sum *sums) {
+    bool is_kept = false;
+    for (int k = 0; k < study->n_curves; k++) is_kept = is_kept || sums[k].n > 0;
+    if (!is_kept) return;
+    ct_csv_add(out, study->rows[cell->row].label);
+    ct_text_add(out, ",");
+    ct_csv_add(out, study->columns[cell->column].label);
+    ct_text_add(out, ",%d", epoch);
+    for (int k = 0; k < study->n_curves; k++) add_csv_point(out, &sums[k]);
+    ct_text_add(out, "\n");
+}
+
+static ct_status write_csv(const curves *c) {
+    const ct_study *study = c->study;
+    CT_SCOPED(ct_text) out = {0};
+    ct_text_add(&out, "row,column,epoch");
+    for (int k = 0; k < study->n_curves; k++)
+        ct_text_add(&out, ",%s,%s_std", study->curves[k]->name, study->curves[k]->name);
+    ct_text_add(&out, "\n");
+    for (int k = 0; k < study->n_cells; k++)
+        for (int e = 1; e <= c->n_epochs; e++)
+            add_csv_line(&out, study, &study->cells[k], e, sums_at(c, k, e));
+    return ct_study_write_file(study, "curves.csv", &out);
+}
+
 /* The k-th of the study's curves, of every finished cell. */
-static ct_status write_curve(const ct_study *study, const ct_study_curves *all, int k) {
+static ct_status write_curve(const curves *all, int k) {
+    const ct_study *study = all->study;
     CT_SCOPED(series) s = {0};
     char name[CT_STUDY_LABEL];
     const ct_metric *metric = study->curves[k];
@@ -317,10 +409,9 @@ static ct_status write_curve(const ct_study *study, const ct_study_curves *all, 
         char *label = s.labels[s.n - 1];
         size_t n = strlen(label);
         if (column->line > 0) snprintf(label + n, sizeof *s.labels - n, ", %s", column->label);
-        for (int e = 0; e < all->n_epochs; e++) {
-            const ct_epoch_sum *sum = ct_study_curve_at(all, i, e) + k;
-            if (sum->n > 0)
-                add_point(&s, curve, e + 1, ct_epoch_mean(sum), ct_epoch_deviation(sum));
+        for (int e = 1; e <= all->n_epochs; e++) {
+            const ct_epoch_sum *sum = sums_at(all, i, e) + k;
+            if (sum->n > 0) add_point(&s, curve, e, ct_epoch_mean(sum), ct_epoch_deviation(sum));
         }
     }
     snprintf(name, sizeof name, "figure-%s", metric->name);
@@ -328,11 +419,11 @@ static ct_status write_curve(const ct_study *study, const ct_study_curves *all, 
 }
 
 static ct_status write_curves(const ct_study *study) {
-    CT_SCOPED(ct_study_curves) all = {0};
-    CT_TRY(ct_study_curves_read(study, &all));
-    CT_TRY(ct_study_write_curves(study, &all));
+    CT_SCOPED(curves) all = {0};
+    CT_TRY(read_curves(study, &all));
+    CT_TRY(write_csv(&all));
     for (int k = 0; k < study->n_curves && study->figure.kind == CT_FIGURE_CURVES; k++)
-        CT_TRY(write_curve(study, &all, k));
+        CT_TRY(write_curve(&all, k));
     return CT_OK;
 }
 

@@ -15,38 +15,27 @@ enum { N_PLACES = 4, RUN_DEPTH = 4 /* shared/pair/seed/checkpoint/iteration */ }
 
 /* ---- directories ---- */
 
-ct_status ct_study_next_name(const char *dir, const char *start, const char *ending,
-                             char name[256]) {
-    char best[256] = "";
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+ct_status ct_study_list_names(const char *dir, const char *start, const char *ending,
+                              ct_name_list *out) {
+    ct_status status = CT_OK;
     DIR *d = opendir(dir);
     if (d == NULL && errno == ENOMEM) return ct_no_memory(dir);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; d != NULL && status == CT_OK && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name), n_end = strlen(ending);
-        bool fits = n > n_end && strcmp(e->d_name + n - n_end, ending) == 0 &&
+        bool fits = e->d_name[0] != '.' && n > n_end &&
+                    strcmp(e->d_name + n - n_end, ending) == 0 &&
                     strncmp(e->d_name, start, strlen(start)) == 0;
-        if (!fits || e->d_name[0] == '.') continue;
+        if (!fits) continue;
         e->d_name[n - n_end] = '\0';
-        if (strcmp(e->d_name, name) > 0 && (best[0] == '\0' || strcmp(e->d_name, best) < 0))
-            snprintf(best, sizeof best, "%s", e->d_name);
+        status = ct_name_list_add(out, e->d_name);
     }
     if (d != NULL) closedir(d);
-    memcpy(name, best, sizeof best);
-    return CT_OK;
-}
-
-const char *ct_study_dir_name(const ct_path *path) {
-    const char *slash = strrchr(path->text, '/');
-    return slash != NULL ? slash + 1 : path->text;
-}
-
-ct_status ct_study_next_dir(const char *dir, const char *start, ct_path *path) {
-    char name[256];
-    snprintf(name, sizeof name, "%.255s", ct_study_dir_name(path));
-    do {
-        CT_TRY(ct_study_next_name(dir, start, "", name));
-        *path = name[0] != '\0' ? ct_path_in(dir, name) : (ct_path){""};
-    } while (name[0] != '\0' && !ct_dir_exists(path->text));
-    return CT_OK;
+    if (out->n > 0) qsort(out->name, (size_t)out->n, sizeof *out->name, by_name);
+    return status;
 }
 
 static void remove_dir(const char *dir, int depth) {
@@ -106,32 +95,20 @@ ct_status ct_study_open(const char *name, ct_study *out) {
                    name);
 }
 
-/* The one after `name`, wherever it lies; "": there is none. */
-static ct_status next_study(char name[256]) {
-    char dir[2 * CT_CONFIG_TEXT], best[256] = "";
-    for (int k = 0; k < N_PLACES; k++) {
-        char next[256];
-        memcpy(next, name, sizeof next);
-        place(k, dir, sizeof dir);
-        CT_TRY(ct_study_next_name(dir, "", ".conf", next));
-        bool is_first = best[0] == '\0' || strcmp(next, best) < 0;
-        if (next[0] != '\0' && is_first) memcpy(best, next, sizeof best);
-    }
-    memcpy(name, best, sizeof best);
-    return CT_OK;
-}
-
 ct_status ct_study_list(FILE *out) {
-    char name[256] = "";
-    int n = 0;
-    for (;; n++) {
-        CT_TRY(next_study(name));
-        if (name[0] == '\0') break;
+    char dir[2 * CT_CONFIG_TEXT];
+    CT_SCOPED(ct_name_list) names = {0};
+    for (int k = 0; k < N_PLACES; k++) {
+        place(k, dir, sizeof dir);
+        CT_TRY(ct_study_list_names(dir, "", ".conf", &names));
+    }
+    for (int k = 0; k < names.n; k++) {
         CT_SCOPED(ct_study) study = {0};
-        CT_TRY(ct_study_open(name, &study));
+        if (k > 0 && strcmp(names.name[k], names.name[k - 1]) == 0) continue;
+        CT_TRY(ct_study_open(names.name[k], &study));
         ct_show(out, "%-20s %s\n", study.name, study.title);
     }
-    if (n > 0) return CT_OK;
+    if (names.n > 0) return CT_OK;
     return ct_fail(CT_IO, "no experiments found: neither experiments/ here nor where the program "
                           "lies; CROSSTALK_EXPERIMENTS names another directory");
 }

@@ -28,26 +28,28 @@ static ct_status offer_run(ct_study *study, const char *dir) {
 
 /* Those of another study. */
 static ct_status offer_runs(ct_study *study, const char *dir) {
-    for (ct_path run = {""};;) {
-        CT_TRY(ct_study_next_dir(dir, "", &run));
-        if (run.text[0] == '\0') return CT_OK;
-        CT_TRY(offer_run(study, run.text));
-    }
+    CT_SCOPED(ct_name_list) runs = {0};
+    CT_TRY(ct_study_list_names(dir, "", "", &runs));
+    for (int k = 0; k < runs.n; k++) CT_TRY(offer_run(study, ct_path_in(dir, runs.name[k]).text));
+    return CT_OK;
 }
 
 ct_status ct_study_find_elsewhere(ct_study *study) {
     char out[sizeof study->out];
+    CT_SCOPED(ct_name_list) others = {0};
     size_t n = strlen(study->out);
     memcpy(out, study->out, n + 1);
     while (n > 1 && out[n - 1] == '/') out[--n] = '\0';
     char *slash = strrchr(out, '/');
     if (slash != NULL) slash[slash == out] = '\0';
-    for (ct_path other = {""};;) {
-        CT_TRY(ct_study_next_dir(slash != NULL ? out : ".", "", &other));
-        if (other.text[0] == '\0') return CT_OK;
+    const char *beside = slash != NULL ? out : ".";
+    CT_TRY(ct_study_list_names(beside, "", "", &others));
+    for (int k = 0; k < others.n; k++) {
+        ct_path other = ct_path_in(beside, others.name[k]);
         bool is_own = ct_dir_is_same(other.text, study->out); /* its cells are known already */
         if (!is_own && ct_dir_has(other.text, "table.csv")) CT_TRY(offer_runs(study, other.text));
     }
+    return CT_OK;
 }
 
 /* ---- copying ---- */
@@ -68,10 +70,12 @@ static ct_status copy_files(const char *from, const char *to) {
 
 /* Into a directory of its own, which then takes the cell's name: there is all of it, or nothing. */
 static ct_status copy_run(ct_cell *cell, const char *part) {
-    for (ct_path seed = {""};;) {
-        CT_TRY(ct_study_next_dir(cell->elsewhere, "seed-", &seed));
-        if (seed.text[0] == '\0') break;
-        CT_TRY(copy_files(seed.text, ct_path_in(part, ct_study_dir_name(&seed)).text));
+    CT_SCOPED(ct_name_list) seeds = {0};
+    CT_TRY(ct_study_list_names(cell->elsewhere, "seed-", "", &seeds));
+    for (int k = 0; k < seeds.n; k++) {
+        ct_path from = ct_path_in(cell->elsewhere, seeds.name[k]);
+        if (ct_dir_exists(from.text))
+            CT_TRY(copy_files(from.text, ct_path_in(part, seeds.name[k]).text));
     }
     CT_TRY(copy_files(cell->elsewhere, part));
     return ct_cell_take(cell, part, false);

@@ -90,7 +90,7 @@ static ct_status look(launch *l, bool *is_one) {
     ct_path path = ct_record_path(l->dir, CT_FILE_CONFIG);
     ct_config_init(&l->config);
     ct_status status =
-        ct_file_exists(path.text) ? CT_CATCH(NULL, ct_config_read(&l->config, path.text)) : CT_IO;
+        ct_file_exists(path.text) ? CT_CATCH(NULL, ct_config_load(&l->config, path.text)) : CT_IO;
     if (status == CT_NOMEM) return ct_no_memory(path.text);
     *is_one = status == CT_OK && l->config.lambdas[0] != '\0';
     l->n = l->n_finished = l->n_waiting = 0;
@@ -192,14 +192,15 @@ static ct_status clean_up(launch *l) {
 
 ct_status ct_share_resume_all(ct_study *study) {
     launch l = {.study = study};
-    ct_path dir = {""};
-    for (;;) {
-        CT_TRY(ct_study_next_dir(study->out, CT_SHARED, &dir));
-        if (dir.text[0] == '\0') return CT_OK;
-        if (strlen(dir.text) + 64 > sizeof l.dir) continue;
+    CT_SCOPED(ct_name_list) names = {0};
+    CT_TRY(ct_study_list_names(study->out, CT_SHARED, "", &names));
+    for (int k = 0; k < names.n; k++) {
+        ct_path dir = ct_path_in(study->out, names.name[k]);
+        if (!ct_dir_exists(dir.text) || strlen(dir.text) + 64 > sizeof l.dir) continue;
         memcpy(l.dir, dir.text, sizeof l.dir);
         CT_TRY(clean_up(&l));
     }
+    return CT_OK;
 }
 
 /* ---- a new launch ---- */
@@ -251,17 +252,11 @@ static ct_status name_dir(const ct_study *study, const ct_cell *cell, launch *l)
                    MAX_NAMES, cell->name);
 }
 
-static int count_seeds(const ct_config *config) {
-    int n = 1;
-    for (const char *at = config->seeds; *at != '\0'; at++) n += *at == ',';
-    return n;
-}
-
 ct_status ct_share_run(ct_study *study, int first, int *n) {
     ct_cell *cell = &study->cells[first];
     launch l = {.study = study};
     CT_SCOPED(ct_text) lambdas = {0};
-    int most = study->request.at_once / count_seeds(&cell->resolved);
+    int most = study->request.at_once / ct_count_parts(cell->resolved.seeds, ',');
     *n = 0;
     if (most < 2 || !may_share(cell)) return CT_OK;
     CT_TRY(collect(study, first, most, &lambdas, n));

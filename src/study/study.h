@@ -173,7 +173,7 @@ ct_status ct_study_run(ct_study *study, int *n_left);
 /* Lists the cells with their state and their commands. */
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);
 
-/* ---- results (table.c, curves.c, figure.c, page.c) ---- */
+/* ---- results (table.c, figure.c, page.c) ---- */
 /* table.md, table.csv, table.tex (and curves.csv, and figures) into --out; compare.* of a
  * comparison. */
 ct_status ct_study_write(ct_study *study);

@@ -1,6 +1,7 @@
 #ifndef CT_STUDY_STUDY_INTERNAL_H
 #define CT_STUDY_STUDY_INTERNAL_H
 
+#include "record/find.h"
 #include "study/study.h"
 #include "util/memory.h"
 
@@ -12,22 +13,13 @@ ct_status ct_study_fail_at(const ct_study *study, int line, ct_error *error);
         ct_error error_;                                                                           \
         if (CT_CATCH(&error_, call) != CT_OK) return ct_study_fail_at(study, line, &error_);       \
     } while (0)
-/* Parts of a text "a | b | c", blanks trimmed: how many, and the k-th of n; the last one is all the
- * rest, and one that is not there "". */
-int ct_parts_count(const char *text);
+/* The k-th of the n parts of a text "a | b | c", blanks trimmed; the last one is all the rest, and
+ * one that is not there "". */
 void ct_parts_get(const char *text, int k, int n, char *out, size_t size);
 /* A setting of a section; NULL: it has none. */
 const ct_setting *ct_study_setting(const ct_study *study, int row, int column, const char *name);
 
-/* ---- words (check.c) ---- */
-/* Names and lists that a run would refuse before it reads its data, of resolved options. */
-ct_status ct_config_check(const ct_config *config);
-/* The same of the graph, which is made for it. */
-ct_status ct_config_check_graph(const ct_config *config);
-
 /* ---- one cell (execute.c, data.c) ---- */
-/* Looks at what is there: its state, and the summary of a finished one. */
-ct_status ct_cell_inspect(ct_cell *cell);
 /* Nothing is there, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
 /* Whether a run with these saved options, and this summary if it is finished (else NULL), is the
@@ -59,14 +51,10 @@ ct_status ct_share_run(ct_study *study, int first, int *n);
 ct_status ct_share_resume_all(ct_study *study);
 
 /* ---- directories (find.c) ---- */
-/* The next entry of a directory by name, of those that begin and end so: `name` (without the
- * ending) becomes it; begin with "", which also is the end. Entries may come and go meanwhile. */
-ct_status ct_study_next_name(const char *dir, const char *start, const char *ending,
-                             char name[256]);
-/* The next directory inside whose name begins so: *path becomes it; begin with "", as it ends. */
-ct_status ct_study_next_dir(const char *dir, const char *start, ct_path *path);
-/* What it is called. */
-const char *ct_study_dir_name(const ct_path *path);
+/* Names in a directory of what begins and ends so, without the ending, in order; those that begin
+ * with a point are left out. */
+ct_status ct_study_list_names(const char *dir, const char *start, const char *ending,
+                              ct_name_list *out);
 /* A run's directory of ours with all that is in it. */
 void ct_study_remove_dir(const char *dir);
 
@@ -75,23 +63,6 @@ void ct_study_remove_dir(const char *dir);
 ct_status ct_figure_parse(const char *text, ct_study_figure *out);
 /* Sets the cells' x. CT_IO with file:line where an option has no number to draw over. */
 ct_status ct_figure_place_cells(ct_study *study);
-
-/* ---- curves (curves.c) ---- */
-/* What finished cells have of all curves. */
-typedef struct ct_study_curves {
-    int n_epochs, n_curves;
-    ct_epoch_sum
-        *sums; /* [study->n_cells][n_epochs][n_curves] over the seeds; n = 0: there is none */
-} ct_study_curves;
-
-/* Into a zeroed one. */
-ct_status ct_study_curves_read(const ct_study *study, ct_study_curves *out);
-void ct_study_curves_free(ct_study_curves *curves);
-static inline ct_epoch_sum *ct_study_curve_at(const ct_study_curves *c, int cell, int epoch) {
-    return &c->sums[((size_t)cell * (size_t)c->n_epochs + (size_t)epoch) * (size_t)c->n_curves];
-}
-/* curves.csv */
-ct_status ct_study_write_curves(const ct_study *study, const ct_study_curves *curves);
 
 /* ---- table.c ---- */
 /* The cell that a place shows; NULL: none. One of another column is shown again (<). */
@@ -105,7 +76,4 @@ void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation,
 ct_status ct_study_add_html(const ct_study *study, ct_text *out);
 /* `text` to --out/name. */
 ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_text *text);
-/* A field of a CSV line, quoted where it must be. */
-void ct_csv_add(ct_text *out, const char *field);
-
 #endif

@@ -386,16 +386,6 @@ ct_status ct_study_print(const ct_study *study, FILE *out) {
 
 /* ---- CSV ---- */
 
-void ct_csv_add(ct_text *out, const char *field) {
-    if (strpbrk(field, ",\"\n") == NULL) {
-        ct_text_add(out, "%s", field);
-        return;
-    }
-    ct_text_add(out, "\"");
-    for (; *field != '\0'; field++) ct_text_add(out, *field == '"' ? "\"\"" : "%c", *field);
-    ct_text_add(out, "\"");
-}
-
 static void add_csv_number(ct_text *out, double value) {
     if (isnan(value))
         ct_text_add(out, ",");

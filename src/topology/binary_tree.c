@@ -14,30 +14,30 @@ static int moved(int i, int n) {
     return n % 2 == 0 ? n - 1 - i : (i + 1) % n;
 }
 
-static void add_tree(ct_edges *edges, bool is_second) {
+static void add_tree(ct_edge_list *edges, bool is_second) {
     int n = edges->n;
     for (int i = 1; i < n; i++) {
         int j = parent_of(i, n);
-        ct_edges_add(edges, is_second ? moved(i, n) : i, is_second ? moved(j, n) : j);
+        ct_edge_list_add(edges, is_second ? moved(i, n) : i, is_second ? moved(j, n) : j);
     }
 }
 
 ct_status ct_topology_binary_tree(int n, bool is_second, ct_topology *out) {
-    ct_edges edges = {.n = n};
+    ct_edge_list edges = {.n = n};
     add_tree(&edges, is_second);
-    return ct_edges_finish(&edges, out);
+    return ct_edge_list_finish(&edges, out);
 }
 
-ct_status ct_topology_make_binary_tree(const ct_topology_request *request, ct_topology *out) {
-    CT_TRY(ct_request_no_argument(request));
-    return ct_topology_binary_tree(request->n, false, out);
+ct_status ct_topology_make_binary_tree(const ct_topology_request *request, ct_edge_list *out) {
+    (void)request;
+    add_tree(out, false);
+    return CT_OK;
 }
 
 ct_status ct_topology_make_double_binary_tree(const ct_topology_request *request,
-                                              ct_topology *out) {
-    CT_TRY(ct_request_no_argument(request));
-    ct_edges edges = {.n = request->n};
-    add_tree(&edges, false);
-    add_tree(&edges, true);
-    return ct_edges_finish(&edges, out);
+                                              ct_edge_list *out) {
+    (void)request;
+    add_tree(out, false);
+    add_tree(out, true);
+    return CT_OK;
 }

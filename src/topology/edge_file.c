@@ -72,15 +72,54 @@ static void edge_list_free(edge_list *list) {
     ct_free(list->edges);
 }
 
-ct_status ct_topology_make_edge_file(const ct_topology_request *request, ct_topology *out) {
+/* Which of n_edges edges repeats an earlier one; -1: none does. */
+static ct_status find_double(const ct_topology *t, const int (*edges)[2], int n_edges, int *out) {
+    CT_SCOPED_BLOCK(bool) seen = NULL;
+    CT_TRY(ct_make(&seen, (size_t)t->begin[t->n], "a graph's edges"));
+    *out = -1;
+    for (int k = 0; k < n_edges && *out < 0; k++) {
+        int a = edges[k][0] < edges[k][1] ? edges[k][0] : edges[k][1];
+        int b = edges[k][0] + edges[k][1] - a, first = t->begin[a];
+        int at = first + ct_sorted_find(t->neighbour + first, ct_topology_degree(t, a), b);
+        if (seen[at]) *out = k;
+        seen[at] = true;
+    }
+    return CT_OK;
+}
+
+ct_status ct_topology_of_edges(int n, const int (*edges)[2], int n_edges, ct_topology *out) {
+    CT_SCOPED(ct_edge_list) list = {.n = n};
+    CT_SCOPED(ct_topology) t = {0};
+    int again = -1;
+    if (n < 1 || n > CT_MAX_AGENTS || n_edges < 0 || (edges == NULL && n_edges > 0))
+        return ct_fail(CT_INVAL, "%d edges between %d agents are no graph", n_edges, n);
+    for (int k = 0; k < n_edges; k++) {
+        int a = edges[k][0], b = edges[k][1];
+        if (a < 0 || b < 0 || a >= n || b >= n || a == b)
+            return ct_fail(CT_INVAL,
+                           "edge %d joins %d and %d; it must join two of the agents 0..%d", k, a, b,
+                           n - 1);
+        ct_edge_list_add(&list, a, b);
+    }
+    CT_TRY(ct_edge_list_finish(&list, &t));
+    CT_TRY(find_double(&t, edges, n_edges, &again));
+    if (again >= 0)
+        return ct_fail(CT_INVAL, "edge %d, %d to %d, is there twice", again, edges[again][0],
+                       edges[again][1]);
+    CT_TRY(ct_topology_connected(CT_INVAL, "the graph", &t));
+    snprintf(t.name, sizeof t.name, "own");
+    ct_move(out, &t);
+    return CT_OK;
+}
+
+ct_status ct_topology_make_edge_file(const ct_topology_request *request, ct_edge_list *out) {
     if (request->argument == NULL || request->argument[0] == '\0')
         return ct_fail(CT_INVAL, "topology 'file' needs a path, as in file:edges.txt");
     CT_SCOPED(edge_list) list = {.path = request->argument, .n_agents = request->n};
     CT_TRY(ct_lines_read(list.path, &list, read_line));
     if (list.n == 0) return ct_fail(CT_IO, "%s: no edges in it", list.path);
     CT_TRY(check_doubles(&list));
-    ct_edges edges = {.n = list.n_agents};
-    for (size_t k = 0; k < list.n; k++) ct_edges_add(&edges, list.edges[k].a, list.edges[k].b);
-    CT_TRY(ct_edges_finish(&edges, out));
-    return ct_topology_connected(CT_IO, list.path, out);
+    for (size_t k = 0; k < list.n; k++) ct_edge_list_add(out, list.edges[k].a, list.edges[k].b);
+    out->file = list.path;
+    return CT_OK;
 }

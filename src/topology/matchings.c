@@ -11,18 +11,12 @@ ct_status ct_schedule_make_matchings(const ct_topology_request *request, ct_arro
 
 /* Row i with its partner j; j == i: alone. */
 static void fill_row(ct_phase *phase, int i, int j) {
+    static const double half = 0.5;
     ct_topology *t = &phase->sources;
-    ct_sparse *w = &phase->w;
-    int edge = t->begin[i], entry = w->begin[i];
-    if (j != i) t->neighbour[edge++] = j;
-    w->column[entry] = i < j ? i : j;
-    w->value[entry++] = i == j ? 1.0 : 0.5;
-    if (j != i) {
-        w->column[entry] = i < j ? j : i;
-        w->value[entry++] = 0.5;
-    }
-    t->begin[i + 1] = edge;
-    w->begin[i + 1] = entry;
+    int n = i != j;
+    if (n > 0) t->neighbour[t->begin[i]] = j;
+    t->begin[i + 1] = t->begin[i] + n;
+    ct_mixing_fill_row(&phase->w, i, &j, &half, n, n > 0 ? half : 1);
 }
 
 void ct_matchings_draw(const ct_schedule *s, long iteration, ct_phase *out) {

@@ -1,13 +1,12 @@
 #include "topology/topology_internal.h"
 
 /* A pentagon 0-4, a pentagram 5-9, and spokes between them. */
-ct_status ct_topology_make_petersen(const ct_topology_request *request, ct_topology *out) {
+ct_status ct_topology_make_petersen(const ct_topology_request *request, ct_edge_list *out) {
     CT_TRY(ct_request_exactly(request, 10));
-    ct_edges edges = {.n = 10};
     for (int i = 0; i < 5; i++) {
-        ct_edges_add(&edges, i, (i + 1) % 5);
-        ct_edges_add(&edges, i, i + 5);
-        ct_edges_add(&edges, i + 5, (i + 2) % 5 + 5);
+        ct_edge_list_add(out, i, (i + 1) % 5);
+        ct_edge_list_add(out, i, i + 5);
+        ct_edge_list_add(out, i + 5, (i + 2) % 5 + 5);
     }
-    return ct_edges_finish(&edges, out);
+    return CT_OK;
 }

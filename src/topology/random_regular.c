@@ -45,12 +45,12 @@ static ct_status workspace_create(int n, int degree, workspace *out) {
 }
 
 /* Joins what can be joined of the shuffled stubs; returns how many are left, in front. */
-static size_t join_pairs(workspace *work, size_t n_stubs, ct_edges *edges) {
+static size_t join_pairs(workspace *work, size_t n_stubs, ct_edge_list *edges) {
     size_t n_left = 0;
     for (size_t k = 0; k < n_stubs; k += 2) {
         uint32_t a = work->stub[k], b = work->stub[k + 1];
         if (a != b && insert_edge(&work->set, a, b)) {
-            ct_edges_add(edges, (int)a, (int)b);
+            ct_edge_list_add(edges, (int)a, (int)b);
         } else {
             work->stub[n_left++] = a;
             work->stub[n_left++] = b;
@@ -60,7 +60,7 @@ static size_t join_pairs(workspace *work, size_t n_stubs, ct_edges *edges) {
 }
 
 /* One attempt; false in a dead end. */
-static bool join_all(workspace *work, int degree, ct_rng *rng, ct_edges *edges) {
+static bool join_all(workspace *work, int degree, ct_rng *rng, ct_edge_list *edges) {
     size_t n_stubs = (size_t)edges->n * (size_t)degree;
     for (size_t k = 0; k < n_stubs; k++) work->stub[k] = (uint32_t)(k / (size_t)degree);
     for (size_t k = 0; k < work->set.n_slots; k++) work->set.slot[k] = 0;
@@ -79,12 +79,12 @@ static ct_status attempt_graph(const ct_topology_request *request, int degree, b
                                uint32_t attempt, workspace *work, ct_topology *out, bool *found) {
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, attempt, 0);
-    CT_SCOPED(ct_edges) edges = {.n = request->n};
+    CT_SCOPED(ct_edge_list) edges = {.n = request->n};
     *found = false;
     if (!join_all(work, degree, &rng, &edges)) return CT_OK;
     CT_SCOPED(ct_topology) t = {0};
     int unreached = -1;
-    CT_TRY(ct_edges_finish(&edges, &t));
+    CT_TRY(ct_edge_list_finish(&edges, &t));
     if (connected) CT_TRY(ct_topology_walk(&t, NULL, &unreached));
     *found = unreached < 0;
     if (*found) ct_move(out, &t);
@@ -106,27 +106,16 @@ static ct_status make_by_pairing(const ct_topology_request *request, int degree,
 
 /* Two neighbours each and connected: a ring in random order. Pairing would find one as well, but
  * the larger the ring the more often it falls into several. */
-static ct_status make_random_ring(const ct_topology_request *request, ct_topology *out) {
+static ct_status add_random_ring(const ct_topology_request *request, ct_edge_list *out) {
     CT_SCOPED_BLOCK(uint32_t) order = NULL;
     CT_TRY(ct_make(&order, (size_t)request->n, "a random ring"));
     for (int i = 0; i < request->n; i++) order[i] = (uint32_t)i;
     ct_rng rng;
     ct_rng_init(&rng, request->seed, CT_RNG_TOPOLOGY, 0, 0, 0);
     ct_rng_shuffle(&rng, order, (size_t)request->n);
-    ct_edges edges = {.n = request->n};
     for (int i = 0; i < request->n; i++)
-        ct_edges_add(&edges, (int)order[i], (int)order[(i + 1) % request->n]);
-    return ct_edges_finish(&edges, out);
-}
-
-/* More than half of all neighbours: leave out a graph of the others. Such a graph is connected, and
- * pairing works where it is sparse. */
-static ct_status make_complement(const ct_topology *absent, ct_topology *out) {
-    ct_edges edges = {.n = absent->n};
-    for (int i = 0; i < absent->n; i++)
-        for (int j = i + 1; j < absent->n; j++)
-            if (!ct_topology_has_edge(absent, i, j)) ct_edges_add(&edges, i, j);
-    return ct_edges_finish(&edges, out);
+        ct_edge_list_add(out, (int)order[i], (int)order[(i + 1) % request->n]);
+    return CT_OK;
 }
 
 static int default_degree(int n) {
@@ -156,12 +145,18 @@ static ct_status read_degree(const ct_topology_request *request, int *out) {
     return CT_OK;
 }
 
-ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct_topology *out) {
-    int degree = 0;
+/* More than half of all neighbours: a graph of the others is left out. What is left is connected,
+ * and pairing works where it is sparse. */
+ct_status ct_topology_make_random_regular(const ct_topology_request *request, ct_edge_list *out) {
+    int degree = 0, n = request->n;
+    CT_SCOPED(ct_topology) t = {0};
     CT_TRY(read_degree(request, &degree));
-    if (degree == 2) return make_random_ring(request, out);
-    if (degree <= request->n / 2) return make_by_pairing(request, degree, true, out);
-    CT_SCOPED(ct_topology) absent = {0};
-    CT_TRY(make_by_pairing(request, request->n - 1 - degree, false, &absent));
-    return make_complement(&absent, out);
+    if (degree == 2) return add_random_ring(request, out);
+    bool is_dense = degree > n / 2;
+    CT_TRY(make_by_pairing(request, is_dense ? n - 1 - degree : degree, !is_dense, &t));
+    if (!is_dense) ct_edge_list_add_graph(out, &t, 0);
+    for (int i = 0; i < n && is_dense; i++)
+        for (int j = i + 1; j < n; j++)
+            if (!ct_topology_has_edge(&t, i, j)) ct_edge_list_add(out, i, j);
+    return CT_OK;
 }

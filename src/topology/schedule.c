@@ -65,12 +65,13 @@ static int compare_arrows(const void *x, const void *y) {
 
 /* ---- phases ---- */
 
-void ct_phase_free(ct_phase *phase) {
+static void ct_phase_free(ct_phase *phase) {
     ct_topology_free(&phase->sources);
     ct_sparse_free(&phase->w);
 }
 
-ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out) {
+/* Room for n rows and n_arrows arrows. */
+static ct_status phase_alloc(int n, int n_arrows, ct_phase *out) {
     CT_SCOPED(ct_phase) phase = {0};
     CT_TRY(ct_topology_alloc(n, n_arrows, &phase.sources));
     CT_TRY(ct_sparse_create(n, n, n + n_arrows, &phase.w));
@@ -78,26 +79,17 @@ ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out) {
     return CT_OK;
 }
 
-/* Row `row` of the phase from its arrows, which are about agent `row - shift`. */
-static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, size_t n,
-                     double kept) {
+/* Row `row` of the phase from its arrows, which are about agent `row - shift`; weights: [n] */
+static void fill_row(ct_phase *phase, int row, int shift, const ct_arrow *arrows, int n,
+                     double kept, double *weights) {
     ct_topology *t = &phase->sources;
-    ct_sparse *w = &phase->w;
-    int edge = t->begin[row], at = w->begin[row];
-    bool own_done = false;
-    for (size_t k = 0; k <= n; k++) {
-        if (!own_done && (k == n || arrows[k].from + shift > row)) {
-            w->column[at] = row;
-            w->value[at++] = kept;
-            own_done = true;
-        }
-        if (k == n) break;
-        t->neighbour[edge++] = arrows[k].from + shift;
-        w->column[at] = arrows[k].from + shift;
-        w->value[at++] = arrows[k].weight;
+    int *sources = t->neighbour + t->begin[row];
+    for (int k = 0; k < n; k++) {
+        sources[k] = arrows[k].from + shift;
+        weights[k] = arrows[k].weight;
     }
-    t->begin[row + 1] = edge;
-    w->begin[row + 1] = at;
+    t->begin[row + 1] = t->begin[row] + n;
+    ct_mixing_fill_row(&phase->w, row, sources, weights, n, kept);
 }
 
 /* One step for every seed, from one seed's arrows (by receiver, then sender). */
@@ -106,15 +98,15 @@ static ct_status create_phase(const ct_arrow *arrows, size_t n_arrows, int n_age
     int n = n_agents * n_seeds;
     size_t first = 0;
     CT_SCOPED_BLOCK(double) given = NULL;
-    CT_TRY(ct_make(&given, (size_t)n_agents, "a step of a schedule"));
-    CT_TRY(ct_phase_alloc(n, (int)n_arrows * n_seeds, out));
+    CT_TRY(ct_make(&given, 2 * (size_t)n_agents, "a step of a schedule"));
+    CT_TRY(phase_alloc(n, (int)n_arrows * n_seeds, out));
     for (size_t k = 0; k < n_arrows; k++) given[arrows[k].from] += arrows[k].weight;
     for (int row = 0; row < n; row++) {
         int i = row % n_agents;
         size_t count = 0;
         if (i == 0) first = 0; /* every seed walks the arrows from the start */
         while (first + count < n_arrows && arrows[first + count].to == i) count++;
-        fill_row(out, row, row - i, arrows + first, count, 1 - given[i]);
+        fill_row(out, row, row - i, arrows + first, (int)count, 1 - given[i], given + n_agents);
         first += count;
     }
     return CT_OK;
@@ -200,7 +192,7 @@ static ct_status build(ct_schedule *s, const entry *found, const char *argument,
     CT_TRY(ct_make(&s->phases, (size_t)(s->period > 0 ? s->period : 1), "a schedule's steps"));
     if (s->period == 0) {
         s->is_balanced = true;
-        CT_TRY(ct_phase_alloc(s->n, s->n, &s->phases[0]));
+        CT_TRY(phase_alloc(s->n, s->n, &s->phases[0]));
     } else {
         CT_TRY(create_phases(s, arrows));
     }

@@ -40,8 +40,4 @@ void ct_matchings_draw(const ct_schedule *schedule, long iteration, ct_phase *ou
 /* CT_INVAL unless, over a period, everyone's rows reach everyone (of the first seed). */
 ct_status ct_schedule_check_reach(ct_schedule *schedule);
 
-/* Room for n rows and n_arrows arrows. */
-ct_status ct_phase_alloc(int n, int n_arrows, ct_phase *out);
-void ct_phase_free(ct_phase *phase);
-
 #endif

@@ -30,15 +30,15 @@ static void add_means(ct_schedule *s, int first, ct_sparse *w) {
 
 ct_status ct_schedule_union(ct_schedule *s, int seed, ct_topology *graph, ct_sparse *w) {
     int first = seed * s->n_agents;
-    ct_edges edges = {.n = s->n_agents};
+    ct_edge_list edges = {.n = s->n_agents};
     CT_SCOPED(ct_topology) all = {0};
     for (int t = 0; t < n_steps(s); t++) {
         const ct_topology *step = &ct_schedule_at(s, t)->sources;
         for (int i = 0; i < s->n_agents; i++)
             for (int e = step->begin[first + i]; e < step->begin[first + i + 1]; e++)
-                ct_edges_add(&edges, i, step->neighbour[e] - first);
+                ct_edge_list_add(&edges, i, step->neighbour[e] - first);
     }
-    CT_TRY(ct_edges_finish(&edges, &all));
+    CT_TRY(ct_edge_list_finish(&edges, &all));
     snprintf(all.name, sizeof all.name, "%s", s->name);
     CT_TRY(ct_mixing_create(&all, "metropolis", w));
     if (s->is_balanced) add_means(s, first, w);

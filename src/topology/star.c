@@ -1,8 +1,6 @@
 #include "topology/topology_internal.h"
 
-ct_status ct_topology_make_star(const ct_topology_request *request, ct_topology *out) {
-    CT_TRY(ct_request_no_argument(request));
-    ct_edges edges = {.n = request->n};
-    for (int i = 1; i < edges.n; i++) ct_edges_add(&edges, 0, i);
-    return ct_edges_finish(&edges, out);
+ct_status ct_topology_make_star(const ct_topology_request *request, ct_edge_list *out) {
+    for (int i = 1; i < request->n; i++) ct_edge_list_add(out, 0, i);
+    return CT_OK;
 }

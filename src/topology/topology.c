@@ -10,12 +10,12 @@
 typedef struct entry {
     const char *name;
     const char *text;
-    bool is_denser;
-    ct_status (*make)(const ct_topology_request *request, ct_topology *out);
+    unsigned traits;
+    ct_status (*make)(const ct_topology_request *request, ct_edge_list *out);
 } entry;
 
 static const entry entries[] = {
-#define TOPOLOGY(id, name, is_denser, text) {name, text, is_denser, ct_topology_make_##id},
+#define TOPOLOGY(id, name, traits, text) {name, text, traits, ct_topology_make_##id},
 #include "topology/topology_list.h"
 #undef TOPOLOGY
 };
@@ -35,7 +35,7 @@ static const entry *find_entry(const char *spec) {
 
 bool ct_topology_is_denser(const char *spec) {
     const entry *found = find_entry(spec);
-    return found != NULL && found->is_denser;
+    return found != NULL && (found->traits & CT_IS_DENSER) != 0;
 }
 
 /* Graphs that change are asked for in the same place. */
@@ -54,8 +54,12 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
     ct_topology_request request = {
         .name = found->name, .argument = colon == NULL ? NULL : colon + 1, .n = n, .seed = seed};
     CT_SCOPED(ct_topology) t = {0};
-    CT_TRY(found->make(&request, &t));
-    CT_TRY(ct_topology_connected(CT_INVAL, spec, &t));
+    CT_SCOPED(ct_edge_list) edges = {.n = n};
+    if ((found->traits & CT_TAKES_ARGUMENT) == 0) CT_TRY(ct_request_no_argument(&request));
+    CT_TRY(found->make(&request, &edges));
+    const char *file = edges.file;
+    CT_TRY(ct_edge_list_finish(&edges, &t));
+    CT_TRY(ct_topology_connected(file != NULL ? CT_IO : CT_INVAL, file != NULL ? file : spec, &t));
     snprintf(t.name, sizeof t.name, "%.*s", (int)sizeof t.name - 1, spec);
     ct_move(out, &t);
     return CT_OK;

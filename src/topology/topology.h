@@ -29,6 +29,9 @@ ct_status ct_topology_create(const char *spec, int n, uint64_t seed, ct_topology
 bool ct_topology_is_denser(const char *spec);
 /* Room for n agents and so many entries of neighbour lists; all else is the caller's. */
 ct_status ct_topology_alloc(int n, int n_entries, ct_topology *out);
+/* The graph, called "own", of these edges between agents 0 .. n-1. CT_INVAL: one is there twice, or
+ * joins an agent to itself or to none; or the graph is not connected. */
+ct_status ct_topology_of_edges(int n, const int (*edges)[2], int n_edges, ct_topology *out);
 void ct_topology_free(ct_topology *topology);
 
 static inline int ct_topology_degree(const ct_topology *t, int i) {
@@ -42,9 +45,6 @@ bool ct_topology_has_edge(const ct_topology *t, int i, int j);
 /* Everyone has as many neighbours. */
 bool ct_topology_is_regular(const ct_topology *t);
 ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse *out);
-
-/* Symmetric, rows and columns sum to 1 within 1e-6, no negative weight, edges of t only. */
-ct_status ct_mixing_check(const ct_sparse *w, const ct_topology *t);
 
 typedef struct ct_topology_facts {
     int n_edges; /* undirected */

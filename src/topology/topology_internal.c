@@ -6,7 +6,7 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-void ct_edges_add(ct_edges *edges, int a, int b) {
+void ct_edge_list_add(ct_edge_list *edges, int a, int b) {
     if (a == b || edges->status != CT_OK) return;
     if (edges->n_pairs >= CT_MAX_EDGES)
         edges->status = ct_fail(CT_INVAL,
@@ -20,19 +20,19 @@ void ct_edges_add(ct_edges *edges, int a, int b) {
     edges->pair[edges->n_pairs++][1] = b;
 }
 
-void ct_edges_add_graph(ct_edges *edges, const ct_topology *t, int first) {
+void ct_edge_list_add_graph(ct_edge_list *edges, const ct_topology *t, int first) {
     for (int i = 0; i < t->n; i++)
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
-            if (t->neighbour[e] > i) ct_edges_add(edges, first + i, first + t->neighbour[e]);
+            if (t->neighbour[e] > i) ct_edge_list_add(edges, first + i, first + t->neighbour[e]);
 }
 
-void ct_edges_free(ct_edges *edges) {
+void ct_edge_list_free(ct_edge_list *edges) {
     ct_free(edges->pair);
-    *edges = (ct_edges){0};
+    *edges = (ct_edge_list){0};
 }
 
 /* Both directions of every edge, by agent, not yet in order. */
-static void fill_rows(const ct_edges *edges, ct_topology *t) {
+static void fill_rows(const ct_edge_list *edges, ct_topology *t) {
     for (size_t k = 0; k < edges->n_pairs; k++)
         for (int side = 0; side < 2; side++) t->begin[edges->pair[k][side] + 1]++;
     for (int i = 0; i < t->n; i++) t->begin[i + 1] += t->begin[i];
@@ -59,8 +59,8 @@ static void sort_rows_and_drop_doubles(ct_topology *t) {
     t->begin[t->n] = n_kept;
 }
 
-ct_status ct_edges_finish(ct_edges *edges, ct_topology *out) {
-    CT_SCOPED(ct_edges) taken = {0};
+ct_status ct_edge_list_finish(ct_edge_list *edges, ct_topology *out) {
+    CT_SCOPED(ct_edge_list) taken = {0};
     ct_move(&taken, edges);
     CT_TRY(taken.status);
     CT_TRY(ct_topology_alloc(taken.n, 2 * (int)taken.n_pairs, out));
@@ -69,7 +69,7 @@ ct_status ct_edges_finish(ct_edges *edges, ct_topology *out) {
     return CT_OK;
 }
 
-ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached) {
+ct_status ct_topology_walk(const ct_topology *t, ct_edge_list *first, int *unreached) {
     CT_SCOPED_BLOCK(int) queue = NULL;
     CT_SCOPED_BLOCK(bool) seen = NULL;
     CT_TRY(ct_make(&queue, (size_t)t->n, "a walk through a graph"));
@@ -82,7 +82,7 @@ ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached
             if (seen[j]) continue;
             seen[j] = true;
             queue[n_queued++] = j;
-            if (first != NULL) ct_edges_add(first, queue[k], j);
+            if (first != NULL) ct_edge_list_add(first, queue[k], j);
         }
     }
     int i = 0;
@@ -124,7 +124,6 @@ ct_status ct_request_no_argument(const ct_topology_request *request) {
 }
 
 ct_status ct_request_exactly(const ct_topology_request *request, int n) {
-    CT_TRY(ct_request_no_argument(request));
     if (request->n == n) return CT_OK;
     return ct_fail(CT_INVAL, "topology '%s' has %d agents, not %d", request->name, n, request->n);
 }

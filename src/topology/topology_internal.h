@@ -13,34 +13,41 @@ typedef struct ct_topology_request {
     uint64_t seed;
 } ct_topology_request;
 
-/* Each graph of topology_list.h is one such function; it fills all of *out but the name. */
-#define TOPOLOGY(id, name, is_denser, text)                                                        \
-    ct_status ct_topology_make_##id(const ct_topology_request *request, ct_topology *out);
-#include "topology/topology_list.h"
-#undef TOPOLOGY
-
 /* More would be gigabytes and, counted twice, no longer fit ct_sparse's int. */
 #define CT_MAX_EDGES ((size_t)1 << 26)
 
 /* Undirected edges, gathered in any order. */
-typedef struct ct_edges {
+typedef struct ct_edge_list {
     int n; /* agents */
     int (*pair)[2];
     size_t n_pairs;
-    ct_status status; /* the first failure of ct_edges_add; ct_edges_finish hands it on */
-} ct_edges;
+    const char *file; /* that they come from, or NULL */
+    ct_status status; /* the first failure of ct_edge_list_add; ct_edge_list_finish hands it on */
+} ct_edge_list;
+
+/* What is known of a graph by its name. */
+enum {
+    CT_IS_DENSER = 1,      /* one of the paper's denser graphs (its Table 3) */
+    CT_TAKES_ARGUMENT = 2, /* name:argument; others are refused with one */
+};
+
+/* Each graph of topology_list.h is one such function: it adds the edges. */
+#define TOPOLOGY(id, name, traits, text)                                                           \
+    ct_status ct_topology_make_##id(const ct_topology_request *request, ct_edge_list *out);
+#include "topology/topology_list.h"
+#undef TOPOLOGY
 
 /* Adds the edge a-b; a == b adds nothing, an edge added twice counts once. */
-void ct_edges_add(ct_edges *edges, int a, int b);
+void ct_edge_list_add(ct_edge_list *edges, int a, int b);
 /* Adds those of a graph whose agent 0 is `first` here. */
-void ct_edges_add_graph(ct_edges *edges, const ct_topology *t, int first);
+void ct_edge_list_add_graph(ct_edge_list *edges, const ct_topology *t, int first);
 /* Turns the edges into *out (without a name) and frees them, whether that succeeds or not. */
-ct_status ct_edges_finish(ct_edges *edges, ct_topology *out);
-void ct_edges_free(ct_edges *edges);
+ct_status ct_edge_list_finish(ct_edge_list *edges, ct_topology *out);
+void ct_edge_list_free(ct_edge_list *edges);
 
 /* A breadth-first walk from agent 0: the edges over which it meets each agent (first may be NULL),
  * and the first agent that it does not meet; -1 if the graph is connected. */
-ct_status ct_topology_walk(const ct_topology *t, ct_edges *first, int *unreached);
+ct_status ct_topology_walk(const ct_topology *t, ct_edge_list *first, int *unreached);
 
 /* CT_OK, or `refused` with the first agent that cannot reach agent 0. */
 ct_status ct_topology_connected(ct_status refused, const char *what, const ct_topology *t);
@@ -50,7 +57,11 @@ ct_status ct_topology_connected(ct_status refused, const char *what, const ct_to
 ct_status ct_lines_read(const char *path, void *context,
                         ct_status (*each)(void *context, int line, char *text));
 
-/* CT_INVAL if the request has an argument, or a number of agents other than `n`. */
+/* Row i of W: n other agents, ascending, with their weights, and the agent itself among them. */
+void ct_mixing_fill_row(ct_sparse *w, int i, const int *others, const double *weights, int n,
+                        double own);
+
+/* CT_INVAL if the request has an argument; or a number of agents other than `n`. */
 ct_status ct_request_no_argument(const ct_topology_request *request);
 ct_status ct_request_exactly(const ct_topology_request *request, int n);
 /* "RxC" with R*C = n; without an argument the pair of divisors closest to a square, R <= C. */

@@ -13,15 +13,15 @@ static bool is_ring(const ct_topology *t) {
 ct_status ct_topology_spanning_tree(const ct_topology *t, ct_topology *out, bool *was_tree) {
     bool tree =
         t->begin[t->n] == 2 * (t->n - 1); /* connected, so that this many edges are a tree */
-    CT_SCOPED(ct_edges) edges = {.n = t->n};
+    CT_SCOPED(ct_edge_list) edges = {.n = t->n};
     int unreached; /* none: the graph is connected */
     if (tree)
-        ct_edges_add_graph(&edges, t, 0);
+        ct_edge_list_add_graph(&edges, t, 0);
     else if (is_ring(t))
-        for (int i = 0; i + 1 < t->n; i++) ct_edges_add(&edges, i, i + 1);
+        for (int i = 0; i + 1 < t->n; i++) ct_edge_list_add(&edges, i, i + 1);
     else
         CT_TRY(ct_topology_walk(t, &edges, &unreached));
-    CT_TRY(ct_edges_finish(&edges, out));
+    CT_TRY(ct_edge_list_finish(&edges, out));
     snprintf(out->name, sizeof out->name, "%s%.*s", tree ? "" : "tree of ",
              (int)sizeof out->name - 9, t->name);
     *was_tree = tree;

@@ -3,14 +3,11 @@
  *   metropolis:  w_ij = 1/(1 + max(p_i, p_j)),  w_ii = 1 - sum_j w_ij
  * The second is Xiao, Boyd and Kim, "Distributed average consensus with least-mean-square
  * deviation" (2007); on a regular graph it is the first. */
-#include "topology/topology.h"
+#include "topology/topology_internal.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "util/memory.h"
-
-#define TOLERANCE 1e-6
 
 bool ct_topology_is_regular(const ct_topology *t) {
     for (int i = 1; i < t->n; i++)
@@ -30,20 +27,16 @@ static double own_weight(const ct_topology *t, int i, bool uniform) {
     return sum < 1.0 ? 1.0 - sum : 0.0;
 }
 
-/* Row i at w->begin[i]: the neighbours below i, i itself, the neighbours above. */
-static void fill_row(const ct_topology *t, int i, bool uniform, ct_sparse *w) {
+void ct_mixing_fill_row(ct_sparse *w, int i, const int *others, const double *weights, int n,
+                        double own) {
     int at = w->begin[i];
-    bool own_done = false;
-    for (int k = t->begin[i]; k <= t->begin[i + 1]; k++) {
-        bool last = k == t->begin[i + 1];
-        if (!own_done && (last || t->neighbour[k] > i)) {
-            w->column[at] = i;
-            w->value[at++] = own_weight(t, i, uniform);
-            own_done = true;
-        }
-        if (last) break;
-        w->column[at] = t->neighbour[k];
-        w->value[at++] = edge_weight(t, i, t->neighbour[k]);
+    for (int k = 0; k <= n; k++) {
+        bool is_next = (k == n || others[k] > i) && (k == 0 || others[k - 1] < i);
+        if (is_next) w->column[at] = i;
+        if (is_next) w->value[at++] = own;
+        if (k == n) break;
+        w->column[at] = others[k];
+        w->value[at++] = weights[k];
     }
     w->begin[i + 1] = at;
 }
@@ -59,47 +52,15 @@ ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse 
                        "uniform mixing weights on '%s', where the number of neighbours differs, "
                        "would not be doubly stochastic; use metropolis",
                        t->name);
+    CT_SCOPED_BLOCK(double) row = NULL;
+    CT_TRY(ct_make(&row, (size_t)t->n, "mixing weights"));
     CT_TRY(ct_sparse_create(t->n, t->n, t->begin[t->n] + t->n, out));
-    for (int i = 0; i < t->n; i++) fill_row(t, i, regular && (is_auto || is_uniform), out);
-    return CT_OK;
-}
-
-/* Row i: its order, its signs, its edges, its symmetry; adds it to the columns' sums. */
-static ct_status check_row(const ct_sparse *w, const ct_topology *t, int i, double *column_sum) {
-    double sum = 0.0;
-    int previous = -1;
-    for (int k = w->begin[i]; k < w->begin[i + 1]; k++) {
-        int j = w->column[k];
-        double value = w->value[k];
-        if (j <= previous || j >= t->n)
-            return ct_fail(CT_INVAL, "mixing matrix: row %d: column %d is out of order", i, j);
-        previous = j;
-        if (!(value >= 0.0))
-            return ct_fail(CT_INVAL, "mixing matrix: w(%d,%d) = %g is negative", i, j, value);
-        if (value > 0.0 && i != j && !ct_topology_has_edge(t, i, j))
-            return ct_fail(CT_INVAL, "mixing matrix: w(%d,%d) = %g, but there is no such edge", i,
-                           j, value);
-        double mirrored = ct_sparse_get(w, j, i);
-        if (!(fabs(value - mirrored) <= TOLERANCE))
-            return ct_fail(CT_INVAL, "mixing matrix: w(%d,%d) = %g, but w(%d,%d) = %g", i, j, value,
-                           j, i, mirrored);
-        sum += value;
-        column_sum[j] += value;
+    for (int i = 0; i < t->n; i++) {
+        const int *others = t->neighbour + t->begin[i];
+        int n = ct_topology_degree(t, i);
+        for (int k = 0; k < n; k++) row[k] = edge_weight(t, i, others[k]);
+        ct_mixing_fill_row(out, i, others, row, n,
+                           own_weight(t, i, regular && (is_auto || is_uniform)));
     }
-    if (fabs(sum - 1.0) <= TOLERANCE) return CT_OK;
-    return ct_fail(CT_INVAL, "mixing matrix: row %d sums to %.9g, not 1", i, sum);
-}
-
-ct_status ct_mixing_check(const ct_sparse *w, const ct_topology *t) {
-    if (w->n_rows != t->n || w->n_cols != t->n)
-        return ct_fail(CT_INVAL, "mixing matrix: %d x %d for %d agents", w->n_rows, w->n_cols,
-                       t->n);
-    CT_SCOPED_BLOCK(double) column_sum = NULL;
-    CT_TRY(ct_make(&column_sum, (size_t)t->n, "the check of a mixing matrix"));
-    for (int i = 0; i < t->n; i++) CT_TRY(check_row(w, t, i, column_sum));
-    for (int j = 0; j < t->n; j++)
-        if (!(fabs(column_sum[j] - 1.0) <= TOLERANCE))
-            return ct_fail(CT_INVAL, "mixing matrix: column %d sums to %.9g, not 1", j,
-                           column_sum[j]);
     return CT_OK;
 }

@@ -219,6 +219,21 @@ static void sync_directory(const char *path) {
 }
 
 /* Closes the writer whatever happens; after a failure nothing is left of it. */
+ct_status ct_writer_add_floats(ct_writer *writer, const float *values, size_t n) {
+    uint8_t chunk[32768];
+    const size_t n_chunk = sizeof chunk / sizeof *values;
+    for (size_t i = 0; i < n; i += n_chunk) {
+        size_t n_now = n - i < n_chunk ? n - i : n_chunk;
+        for (size_t k = 0; k < n_now; k++) {
+            uint32_t bits;
+            memcpy(&bits, &values[i + k], sizeof bits);
+            for (int b = 0; b < 4; b++) chunk[4 * k + (size_t)b] = (uint8_t)(bits >> (8 * b));
+        }
+        CT_TRY(ct_writer_add(writer, chunk, n_now * sizeof *values));
+    }
+    return CT_OK;
+}
+
 ct_status ct_writer_commit(ct_writer **writer) {
     CT_SCOPED_BY(ct_writer_abandon, ct_writer *) w = ct_take(writer);
     const char *path = w->path.text;
@@ -372,4 +387,12 @@ ct_path ct_path_in(const char *dir, const char *name) {
     const char *slash = n == 0 || dir[n - 1] == '/' ? "" : "/";
     snprintf(path.text, sizeof path.text, "%s%s%s", dir, slash, name);
     return path;
+}
+
+ct_path ct_path_dir(const char *path) {
+    ct_path dir = ct_path_in("", path);
+    char *slash = strrchr(dir.text, '/');
+    if (slash == NULL) return ct_path_in("", ".");
+    slash[slash == dir.text] = '\0'; /* of the root, its slash stays */
+    return dir;
 }

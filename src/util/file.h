@@ -47,6 +47,8 @@ ct_status ct_file_replace(const char *path, const void *bytes, size_t n);
 typedef struct ct_writer ct_writer;
 ct_status ct_writer_open(const char *path, ct_writer **out);
 ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
+/* Numbers of 32 bits, the lowest byte first, whatever the machine has. */
+ct_status ct_writer_add_floats(ct_writer *writer, const float *values, size_t n);
 ct_status ct_writer_commit(ct_writer **writer);
 void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
 
@@ -76,6 +78,8 @@ typedef struct ct_path {
     char text[4104];
 } ct_path;
 ct_path ct_path_in(const char *dir, const char *name);
+/* The directory that a file lies in; "." for a bare name. */
+ct_path ct_path_dir(const char *path);
 
 /* CT_IO: "<path>: <what errno says>"; CT_NOMEM where that is what it says. */
 ct_status ct_file_failed(const char *path);

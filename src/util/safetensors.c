@@ -138,10 +138,15 @@ static ct_status read_tensor(const source *s, const ct_json *entry, ct_tensor *t
     return CT_OK;
 }
 
-static ct_status check_metadata(const source *s, const ct_json *entry) {
+static ct_status read_notes(const source *s, const ct_json *entry, ct_tensors *out) {
     if (entry->kind != CT_JSON_OBJECT) return refuse(s, METADATA, "is not an object of strings");
-    for (const ct_json *c = entry->child; c != NULL; c = c->next)
+    CT_TRY(ct_make(&out->notes, entry->n_children, s->path));
+    for (const ct_json *c = entry->child; c != NULL; c = c->next) {
         if (c->kind != CT_JSON_STRING) return refuse(s, METADATA, "is not an object of strings");
+        ct_tensors_note *note = &out->notes[out->n_notes++]; /* counted first, as tensors are */
+        CT_TRY(ct_make_text(&note->name, c->key));
+        CT_TRY(ct_make_text(&note->value, c->string));
+    }
     return CT_OK;
 }
 
@@ -182,7 +187,7 @@ static ct_status read_entries(const source *s, const ct_json *header, ct_tensors
     CT_TRY(ct_make(&spans, header->n_children, s->path));
     for (const ct_json *e = header->child; e != NULL; e = e->next) {
         if (strcmp(e->key, METADATA) == 0) {
-            CT_TRY(check_metadata(s, e));
+            CT_TRY(read_notes(s, e, out));
             continue;
         }
         size_t k = out->n++; /* counted first: a failed one is freed with the others */
@@ -216,6 +221,11 @@ void ct_tensors_free(ct_tensors *tensors) {
         ct_free(tensors->items[i].name);
         ct_free(tensors->items[i].values);
     }
+    for (size_t i = 0; i < tensors->n_notes; i++) {
+        ct_free(tensors->notes[i].name);
+        ct_free(tensors->notes[i].value);
+    }
+    ct_free(tensors->notes);
     ct_free(tensors->by_name);
     ct_free(tensors->items);
     *tensors = (ct_tensors){0};
@@ -226,6 +236,12 @@ const ct_tensor *ct_tensors_find(const ct_tensors *tensors, const char *name) {
     const ct_tensor **found =
         bsearch(&key, tensors->by_name, tensors->n, sizeof *tensors->by_name, compare_names);
     return found != NULL ? *found : NULL;
+}
+
+const char *ct_tensors_note_of(const ct_tensors *tensors, const char *name) {
+    for (size_t i = 0; i < tensors->n_notes; i++)
+        if (strcmp(tensors->notes[i].name, name) == 0) return tensors->notes[i].value;
+    return NULL;
 }
 
 static ct_status check_item(const char *path, const ct_tensor *item) {
@@ -240,13 +256,26 @@ static ct_status check_item(const char *path, const ct_tensor *item) {
                    item->name, item->count, good ? "wrong count or name" : "wrong shape");
 }
 
+static void add_notes(const ct_tensors_note *notes, size_t n, ct_text *out) {
+    ct_text_add(out, "\"" METADATA "\":{");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) ct_text_add(out, ",");
+        ct_json_add_string(out, notes[i].name);
+        ct_text_add(out, ":");
+        ct_json_add_string(out, notes[i].value);
+    }
+    ct_text_add(out, "}");
+}
+
 /* The header, padded with blanks so that the data begin at a multiple of 8. */
-static ct_status make_header(const char *path, const ct_tensor *items, size_t n, ct_text *out) {
+static ct_status make_header(const char *path, const ct_tensor *items, size_t n,
+                             const ct_tensors_note *notes, size_t n_notes, ct_text *out) {
     size_t offset = 0;
     ct_text_add(out, "{");
+    if (n_notes > 0) add_notes(notes, n_notes, out);
     for (size_t i = 0; i < n; i++) {
         CT_TRY(check_item(path, &items[i]));
-        if (i > 0) ct_text_add(out, ",");
+        if (i > 0 || n_notes > 0) ct_text_add(out, ",");
         ct_json_add_string(out, items[i].name);
         ct_text_add(out, ":{\"dtype\":\"F32\",\"shape\":[");
         for (int d = 0; d < items[i].n_dims; d++)
@@ -263,35 +292,21 @@ static ct_status make_header(const char *path, const ct_tensor *items, size_t n,
     return ct_json_parse(out->chars, out->n, path, &again);
 }
 
-static void store_u32(uint32_t value, uint8_t *b) {
-    for (int i = 0; i < 4; i++) b[i] = (uint8_t)(value >> (8 * i));
-}
-
-static ct_status write_values(ct_writer *writer, const float *values, size_t n) {
-    uint8_t chunk[4096];
-    const size_t n_chunk = sizeof chunk / sizeof *values;
-    for (size_t i = 0; i < n; i += n_chunk) {
-        size_t n_now = n - i < n_chunk ? n - i : n_chunk;
-        for (size_t k = 0; k < n_now; k++) {
-            uint32_t bits;
-            memcpy(&bits, &values[i + k], sizeof bits);
-            store_u32(bits, chunk + 4 * k);
-        }
-        CT_TRY(ct_writer_add(writer, chunk, n_now * sizeof *values));
-    }
-    return CT_OK;
-}
-
 ct_status ct_tensors_write(const char *path, const ct_tensor *items, size_t n) {
+    return ct_tensors_write_noted(path, items, n, NULL, 0);
+}
+
+ct_status ct_tensors_write_noted(const char *path, const ct_tensor *items, size_t n,
+                                 const ct_tensors_note *notes, size_t n_notes) {
     CT_SCOPED(ct_text) header = {0};
     CT_SCOPED_BY(ct_writer_abandon, ct_writer *) writer = NULL;
-    uint8_t length[8];
-    CT_TRY(make_header(path, items, n, &header));
+    CT_TRY(make_header(path, items, n, notes, n_notes, &header));
     CT_TRY(ct_writer_open(path, &writer));
-    store_u32((uint32_t)header.n, length);
-    store_u32((uint32_t)((uint64_t)header.n >> 32), length + 4);
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)header.n >> (8 * i));
     CT_TRY(ct_writer_add(writer, length, sizeof length));
     CT_TRY(ct_writer_add(writer, header.chars, header.n));
-    for (size_t i = 0; i < n; i++) CT_TRY(write_values(writer, items[i].values, items[i].count));
+    for (size_t i = 0; i < n; i++)
+        CT_TRY(ct_writer_add_floats(writer, items[i].values, items[i].count));
     return ct_writer_commit(&writer);
 }

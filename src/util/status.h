@@ -10,27 +10,7 @@
 #define CT_UTIL_STATUS_H
 
 /* Every header of ours includes this one; what nearly all of them need comes with it. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-typedef enum ct_status {
-    CT_OK = 0,
-    CT_INVAL,    /* the caller's words are off: unknown name, bad number (exit 2) */
-    CT_IO,       /* the world is off: missing, truncated, corrupt, unwritable (exit 1) */
-    CT_NOMEM,    /* out of memory (exit 1) */
-    CT_NOTBUILT, /* a part left out at configure time (exit 2) */
-    CT_DIVERGED, /* NaN or Inf during training (exit 1) */
-    CT_BUSY,     /* another process is at it (exit 1) */
-    CT_STOPPED,  /* by a signal or a time limit; what was done is saved (exit 128 + signal) */
-    CT_DIFFERS,  /* a saved run has other options or data than asked for (exit 2) */
-} ct_status;
-
-typedef struct ct_error {
-    ct_status status;
-    char about[64]; /* the option it is about, or "" */
-    char text[1024];
-} ct_error;
+#include <crosstalk/base.h> /* ct_status, ct_error, ct_error_text */
 
 #if defined(__GNUC__)
 #define CT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -54,9 +34,7 @@ ct_status ct_no_memory(const char *what);
 ct_status ct_fail_again(const ct_error *error);
 ct_status ct_fail_in(const ct_error *error, const char *place, ...) CT_PRINTF(2, 3);
 
-/* The whole sentence, options spelled with `dashes` in front. */
-void ct_error_text(const ct_error *error, const char *dashes, char *out, size_t size);
-/* Text with every @name spelled like that. */
+/* Text with every @name spelled as `dashes` and the name. */
 void ct_spell(const char *text, const char *dashes, char *out, size_t size);
 
 /* 0, 1, 2, or for CT_STOPPED 128 + the signal, as the command line promises; signal 0: it was a

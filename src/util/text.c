@@ -53,6 +53,16 @@ void ct_text_free(ct_text *text) {
     *text = (ct_text){0};
 }
 
+void ct_csv_add(ct_text *out, const char *field) {
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        ct_text_add(out, "%s", field);
+        return;
+    }
+    ct_text_add(out, "\"");
+    for (; *field != '\0'; field++) ct_text_add(out, *field == '"' ? "\"\"" : "%c", *field);
+    ct_text_add(out, "\"");
+}
+
 static const char *skip_blanks(const char *at) {
     while (isspace((unsigned char)*at)) at++;
     return at;
@@ -103,6 +113,12 @@ ct_status ct_split(const char *list, ct_status (*each)(void *context, const char
         field = comma == NULL ? NULL : comma + 1;
     }
     return CT_OK;
+}
+
+int ct_count_parts(const char *list, char between) {
+    int n = 1;
+    for (; *list != '\0'; list++) n += *list == between;
+    return n;
 }
 
 char *ct_lines_next(ct_lines *lines) {

@@ -15,6 +15,8 @@ void ct_text_add(ct_text *text, const char *format, ...) CT_PRINTF(2, 3);
 /* CT_OK, or CT_NOMEM if some ct_text_add could not be done. */
 ct_status ct_text_status(const ct_text *text);
 void ct_text_free(ct_text *text);
+/* Adds a field of a CSV line, quoted where it must be. */
+void ct_csv_add(ct_text *out, const char *field);
 
 /* The whole string is one number of that kind; otherwise false and *out is left alone.
  * Numbers may have blanks around them; nan, inf and hexadecimal are refused. */
@@ -27,6 +29,9 @@ bool ct_parse_bool(const char *text, bool *out);
  * fails. */
 ct_status ct_split(const char *list, ct_status (*each)(void *context, const char *field),
                    void *context);
+
+/* Parts of a list with this sign between them: "a,b" has 2, "" (what there is without a list) 1. */
+int ct_count_parts(const char *list, char between);
 
 /* The lines of a text in memory, which is changed: their ends (LF or CRLF) become 0, and a 0 within
  * one becomes '?', so that it does not seem to end there. The text has a byte more than its length

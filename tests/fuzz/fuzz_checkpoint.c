@@ -23,8 +23,8 @@ static ct_run *run_of_corpus(void) {
     if (is_made) return &run;
     ct_config_init(&config);
     for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (ct_config_set(&config, options[k][0], options[k][1]) != CT_OK) abort();
-    if (ct_run_create(&config, &run) != CT_OK) abort();
+        if (ct_config_put(&config, options[k][0], options[k][1]) != CT_OK) abort();
+    if (ct_run_build(&config, &run) != CT_OK) abort();
     mkdir(fuzz_path("checkpoint"), 0700);
     mkdir(fuzz_path(FOLDER), 0700);
     is_made = true;

@@ -1,5 +1,5 @@
 /* NumPy arrays: the same bytes as images and as labels. */
-#include "data/npy_internal.h"
+#include "data/dataset_internal.h"
 
 #include <string.h>
 

@@ -20,14 +20,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                         "failed.json"};
     static int n_runs; /* the corpus comes first */
     ct_record run = {0};
-    ct_record_end end;
     char words[64];
     fuzz_folder(names, sizeof names / sizeof *names, data, n);
-    if (ct_record_look(fuzz_dir(), &end) == CT_OK) ct_record_print_end(&end, words, sizeof words);
-    if (ct_record_open(fuzz_dir(), CT_READ_ALL, &run) != CT_OK) return 0;
+    if (ct_record_load(fuzz_dir(), CT_READ_END, &run) == CT_OK)
+        ct_record_print_end(&run.end, words, sizeof words);
+    ct_record_unload(&run);
+    if (ct_record_load(fuzz_dir(), CT_READ_ALL, &run) != CT_OK) return 0;
     if (run.summary != NULL) (void)ct_summary_add_late(fuzz_dir(), run.summary);
     if (n_runs++ < 16 || ct_hash(CT_HASH_START, data, n) % 32 == 0) make_page();
-    ct_record_free(&run);
+    ct_record_unload(&run);
     fuzz_n_accepted++;
     return 0;
 }

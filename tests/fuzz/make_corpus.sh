@@ -60,6 +60,7 @@ corpus json summary <run/seed-1/summary.json
 corpus json evaluation <run/seed-1/evaluation.json
 printf '[null, true, -1.5e-7, "\\u00e9\\ud83d\\ude00\\n", {"": [[[]]], "a b": {}}]' | corpus json all
 corpus safetensors model <run/seed-1/consensus.safetensors
+corpus model described <run/seed-1/consensus.safetensors
 gzip -9nc run/seed-1/metrics.jsonl | corpus gzip metrics.gz
 corpus part idx <parts/rank-0.ctpart
 corpus pack pictures <x.ctpack

@@ -1,5 +1,5 @@
 /* From nodes to steps. Neighbouring nodes become one step where the second only finishes what the
- * first computes: conv or linear + relu, conv + relu + 2x2 max pooling, norm + add. */
+ * first computes: conv or linear + relu, 5x5 conv + relu + 2x2 max pooling, norm + add. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "util/memory.h"
@@ -129,9 +129,10 @@ ct_status ct_cpu_compile(cpu_plan *plan, bool exact_conv) {
             step->relu = true;
             step->inner = i;
             step->out = ++i;
-            step->pool = step->winograd == 0 && takes_pool(g, i);
-            step->winograd5 = step->pool && !exact_conv && suits_winograd5(node, step->from);
-            step->rows5 = step->pool && !exact_conv && suits_rows5(step);
+            const bool may_pool = step->winograd == 0 && !exact_conv && takes_pool(g, i);
+            step->winograd5 = may_pool && suits_winograd5(node, step->from);
+            step->rows5 = may_pool && suits_rows5(step);
+            step->pool = step->winograd5 || step->rows5;
             if (step->pool) step->out = ++i;
         } else if (takes_add(g, i)) {
             const ct_node *next = &g->nodes[i + 1];

@@ -18,8 +18,8 @@ static bool is_pointwise(const cpu_step *step) {
 
 /* ---- the input as a kernel reads it ---- */
 
-/* Pads columns (and rows for the kernel that pools; others skip rows outside the picture), or keeps
- * only the pixels that a 1x1 kernel with a stride reads. */
+/* Pads columns (rows outside the picture are skipped), or keeps only the pixels that a 1x1 kernel with
+ * a stride reads. */
 typedef struct source {
     bool is_copy;
     int step;
@@ -32,10 +32,6 @@ static source source_of(const cpu_step *step) {
     source s = {.is_copy = node->pad > 0, .step = 1, .h = step->from.h, .w = step->from.w};
     s.padding = (ct_padding){.before_x = node->pad, .after_x = node->pad};
     s.w += 2 * node->pad;
-    if (step->pool) {
-        s.padding.before_y = s.padding.after_y = node->pad;
-        s.h += 2 * node->pad;
-    }
     if (is_pointwise(step) && node->stride > 1)
         s = (source){.is_copy = true, .step = node->stride, .h = step->to.h, .w = step->to.w};
     return s;
@@ -55,7 +51,7 @@ static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
                           .kh = node->kernel,
                           .kw = node->kernel,
                           .stride = node->stride / s->step,
-                          .pad_y = step->pool ? 0 : node->pad,
+                          .pad_y = node->pad,
                           .pad_x = node->pad,
                           .h_in = s->h,
                           .w_in = s->w - 2 * node->pad,
@@ -71,21 +67,10 @@ static ct_conv_geometry geometry(const cpu_step *step, const source *s) {
 
 /* ---- forward ---- */
 
-static ct_shape pooled(ct_shape s) {
-    return (ct_shape){s.c, s.h / 2, s.w / 2};
-}
-
-static uint8_t *winners(const cpu_call *c, const cpu_step *step) {
-    return (uint8_t *)cpu_stats(c, step->out);
-}
-
 static void direct_forward(const cpu_call *c, const cpu_step *step) {
     const ct_node *node = step->node;
     const source s = source_of(step);
-    const ct_shape to = step->pool ? pooled(step->to) : step->to;
-    ct_conv_geometry g = geometry(step, &s);
-    g.y_channel = plane(to.h, to.w);
-    g.y_row = plane(1, to.w);
+    const ct_conv_geometry g = geometry(step, &s);
     const ptrdiff_t taps = node->kernel * node->kernel;
     const ptrdiff_t steps[4] = {g.c_in * taps, taps, node->kernel, 1};
     const size_t per_group = c->k->conv_pack_size(&g);
@@ -95,14 +80,10 @@ static void direct_forward(const cpu_call *c, const cpu_step *step) {
     for (size_t i = 0; i < (size_t)node->groups; i++)
         c->k->conv_pack(&g, w + i * per_group, steps, packed + i * per_group);
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const size_t at = b * cpu_tensor_floats(to);
         const float *x = cpu_value(c, step->in) + b * cpu_tensor_floats(step->from);
-        float *y = cpu_value(c, step->out) + at;
+        float *y = cpu_value(c, step->out) + b * cpu_tensor_floats(step->to);
         x = read_source(c, step, &s, x, copy);
-        if (step->pool) /* always of one group */
-            c->k->conv_pool(&g, x, packed, bias, y,
-                            c->mode == CPU_TRAIN ? winners(c, step) + at : NULL);
-        for (size_t i = 0; i < (size_t)node->groups && !step->pool; i++)
+        for (size_t i = 0; i < (size_t)node->groups; i++)
             c->k->conv(&g, x + i * (size_t)g.c_in * g.x_channel, packed + i * per_group,
                        bias != NULL ? bias + i * (size_t)g.c_out : NULL, step->relu ? CT_RELU : 0,
                        y + i * (size_t)g.c_out * g.y_channel);
@@ -133,12 +114,22 @@ static void winograd_forward(const cpu_call *c, const cpu_step *step) {
         c->k->bias_relu(y, step->to.c, (size_t)(step->to.h * step->to.w), bias, step->relu);
 }
 
+/* ---- 5x5 with pooling ---- */
+
 static ct_conv5_geometry geometry5(const cpu_step *step) {
     return (ct_conv5_geometry){step->from.c, step->to.c, step->from.h, step->from.w,
                                step->node->pad};
 }
 
-/* 5x5 with pooling, in both directions or along rows. */
+static ct_shape pooled(ct_shape s) {
+    return (ct_shape){s.c, s.h / 2, s.w / 2};
+}
+
+static uint8_t *winners(const cpu_call *c, const cpu_step *step) {
+    return (uint8_t *)cpu_stats(c, step->out);
+}
+
+/* In both directions or along rows. */
 static void conv5_forward(const cpu_call *c, const cpu_step *step) {
     const ct_conv5_geometry g = geometry5(step);
     (step->rows5 ? c->k->rows5_pool : c->k->winograd5_pool)(
@@ -150,11 +141,11 @@ static void conv5_forward(const cpu_call *c, const cpu_step *step) {
 void ct_cpu_conv_forward(const cpu_call *c, const cpu_step *step) {
     if (step->winograd)
         winograd_forward(c, step);
-    else if (step->winograd5 || step->rows5)
+    else if (step->pool)
         conv5_forward(c, step);
     else if (ct_cpu_is_depthwise(step))
         ct_cpu_depthwise_forward(c, step);
-    else if (ct_cpu_is_pointwise(step) && !step->pool)
+    else if (ct_cpu_is_pointwise(step))
         ct_cpu_pointwise_forward(c, step);
     else
         direct_forward(c, step);
@@ -299,14 +290,6 @@ static void winograd_gradients(const cpu_call *c, const cpu_step *step, bool acc
                  cpu_dparam(c, step->node->weight), u + cpu_round(by->weights_size(&back)));
 }
 
-static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
-    const ct_conv5_geometry g = geometry5(step);
-    c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
-                             output_grad(c, step), c->n_blocks, accumulate,
-                             step->in != 0 ? cpu_grad(c, step->in) : NULL,
-                             cpu_dparam(c, step->node->weight), c->worker->scratch);
-}
-
 /* The gradient at the pooled output, back at the convolution's. */
 static void unpool(const cpu_call *c, const cpu_step *step) {
     const size_t size = cpu_tensor_floats(pooled(step->to));
@@ -314,6 +297,15 @@ static void unpool(const cpu_call *c, const cpu_step *step) {
         c->k->conv_unpool(cpu_grad(c, step->out) + b * size, winners(c, step) + b * size,
                           step->to.c, step->to.h, step->to.w,
                           cpu_grad(c, step->inner) + b * cpu_tensor_floats(step->to));
+}
+
+static void winograd5_gradients(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    const ct_conv5_geometry g = geometry5(step);
+    unpool(c, step);
+    c->k->winograd5_backward(&g, cpu_value(c, step->in), cpu_param(c, step->node->weight),
+                             output_grad(c, step), c->n_blocks, accumulate,
+                             step->in != 0 ? cpu_grad(c, step->in) : NULL,
+                             cpu_dparam(c, step->node->weight), c->worker->scratch);
 }
 
 /* Of weights and bias, from the pooled output's. */
@@ -331,7 +323,6 @@ void ct_cpu_conv_backward(const cpu_call *c, const cpu_step *step) {
         return;
     }
     bool *has_grad = &c->worker->has_grad[c->plan->root[step->in]];
-    if (step->pool) unpool(c, step);
     if (step->winograd5)
         winograd5_gradients(c, step, *has_grad);
     else if (step->winograd)
@@ -382,8 +373,7 @@ size_t ct_cpu_conv_scratch(const cpu_plan *plan, const ct_kernels *k, const cpu_
     const ct_padding pad = gradient_padding(step);
     size_t weights = cpu_round(plan->base.graph->params[step->node->weight].count);
     size_t copy = s.is_copy ? (size_t)c_in * plane(s.h, s.w) : 0;
-    size_t dy =
-        (size_t)c_out * plane(h + pad.before_y + pad.after_y, w + pad.before_x + pad.after_x);
+    size_t dy = (size_t)c_out * plane(h, w + pad.before_x + pad.after_x);
     size_t direct = larger(larger(weights + copy, weights + dy), n_blocks * copy);
     return is_pointwise(step) ? larger(direct, ct_cpu_pointwise_scratch(step)) : direct;
 }

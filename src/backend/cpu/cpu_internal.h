@@ -16,15 +16,16 @@ typedef struct cpu_backend {
     ct_backend base;
     const ct_kernels *kernels;
     ct_pool *pool;
-    bool exact_conv;
+    bool exact_conv, only_forward;
     float *temps;        /* [n_threads][CT_MAX_TEMPS][n_temp_rows][CPU_UPDATE_COLUMNS] */
     int n_temp_rows;     /* as many as the tallest bank has */
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
     float *coefs;
     size_t n_terms;
+    size_t temps_room, terms_room, coefs_room;
 } cpu_backend;
 
-/* One or several nodes run as one: conv or linear + relu, conv + relu + pooling, norm + add. */
+/* One or several nodes run as one: conv or linear + relu, 5x5 conv + relu + pooling, norm + add. */
 typedef struct cpu_step {
     ct_op op;
     const ct_node *node; /* whose parameters it uses */
@@ -34,8 +35,8 @@ typedef struct cpu_step {
     bool pool;           /* 2x2 max pooling after the relu; `to` is the convolution's output */
     int inner;           /* with pool: the convolution's node, whose gradient needs a place */
     int winograd;        /* 3x3, its gradients by tiles of so many pixels; 0: not */
-    bool winograd5;      /* 5x5 in both directions, always with pool */
-    bool rows5;          /* F(4,5) along rows, with pool, of the pictures */
+    bool winograd5;      /* with pool: 5x5 in both directions */
+    bool rows5;          /* with pool: F(4,5) along rows, of the pictures */
     int remake;   /* step whose output the backward pass computes again before this one; -1: none */
     int norm;     /* step whose output this one makes of that step's input as it reads; -1: none */
     bool is_lazy; /* the output is made by the step that reads it */
@@ -89,13 +90,6 @@ typedef struct cpu_call {
     const float *params;
     float *dparams, *buffers;
 } cpu_call;
-
-/* Some pixels of some channels of a tensor's block. */
-typedef struct cpu_part {
-    size_t block;
-    int channel, n_channels;
-    int pixel, n_pixels;
-} cpu_part;
 
 static inline size_t cpu_tensor_floats(ct_shape s) {
     return ct_shape_size(s) * CT_LANES;
@@ -169,13 +163,12 @@ void ct_cpu_pointwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_pointwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
 void ct_cpu_depthwise_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_depthwise_backward(const cpu_call *call, const cpu_step *step, bool accumulate);
+/* norm.c */
+ct_norm_args ct_cpu_norm(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_forward(const cpu_call *call, const cpu_step *step);
 void ct_cpu_norm_again(const cpu_call *call, const cpu_step *step);
-/* Statistics of one group of an idle norm, all blocks. */
-void ct_cpu_norm_group(const cpu_call *call, const cpu_step *step, int group);
-/* Part of a lazy norm's output, channels `row` floats apart. */
-void ct_cpu_norm_pixels(const cpu_call *call, const cpu_step *step, const cpu_part *part,
-                        float *out, size_t row);
+/* Statistics of one group of an idle norm. */
+void ct_cpu_norm_stats(const cpu_call *call, const cpu_step *step, int group);
 void ct_cpu_norm_backward(const cpu_call *call, const cpu_step *step);
 /* input.c: the pictures of a batch in lanes */
 void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float *x);
@@ -185,6 +178,7 @@ ct_status ct_cpu_features(ct_plan *plan, const ct_work *work, ct_bank *features,
 ct_status ct_cpu_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cpu_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+ct_status ct_cpu_logits(ct_plan *plan, const ct_work *work, float *logits);
 /* update.c */
 ct_status ct_cpu_reserve_update(cpu_backend *backend, int n_rows, size_t n_terms);
 ct_status ct_cpu_update(ct_backend *backend, const ct_update *update);

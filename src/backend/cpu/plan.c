@@ -75,11 +75,12 @@ typedef struct sizes {
 static sizes workspace_sizes(const cpu_plan *plan) {
     const ct_graph *g = plan->base.graph;
     const size_t n_passes = (size_t)cpu_n_passes(plan, plan->base.max_batch);
-    const size_t train = n_passes * plan->train.n_floats;
+    const bool trains = !((const cpu_backend *)plan->base.backend)->only_forward;
+    const size_t train = trains ? n_passes * plan->train.n_floats : 0;
     sizes s = {.arena = cpu_round(train > plan->forward.n_floats ? train : plan->forward.n_floats),
                .scratch = cpu_round(plan->scratch_floats),
-               .spare = cpu_round(plan->spare_floats),
-               .dparams = n_passes > 1 ? cpu_round(g->n_weights) : 0,
+               .spare = trains ? cpu_round(plan->spare_floats) : 0,
+               .dparams = trains && n_passes > 1 ? cpu_round(g->n_weights) : 0,
                .outputs = ct_host_outputs_floats(&plan->base)};
     s.total = s.arena + s.scratch + s.spare + s.dparams + s.outputs;
     return s;

@@ -17,6 +17,7 @@ typedef struct task {
     size_t column;
     ct_score *scores;
     int *predictions;
+    float *logits;
 } task;
 
 static const cpu_backend *backend_of(const cpu_plan *plan) {
@@ -188,7 +189,7 @@ static void finish_gradient(const task *t, const ct_job *job, const float *other
 static void gradient_job(const task *t, int k, int worker) {
     const ct_job *job = &t->work->jobs[k];
     const int n_passes = cpu_n_passes(t->plan, t->work->batches[job->batch].n);
-    assert(n_passes > 0);
+    assert(n_passes > 0 && !backend_of(t->plan)->only_forward);
     float *g = ct_host_row(t->out, job->out), *other = t->plan->workers[worker].dparams;
     for (int pass = 0; pass < n_passes; pass++) forward_pass(t, job, worker, pass);
     compute_losses(t, k, worker);
@@ -223,6 +224,14 @@ static void evaluate_task(void *context, int k, int worker) {
     ct_host_score(&t->plan->base, t->work, k, out, t->scores, t->predictions);
 }
 
+static void logits_task(void *context, int k, int worker) {
+    const task *t = context;
+    const ct_plan *plan = &t->plan->base;
+    const size_t stride = (size_t)plan->max_batch * (size_t)plan->graph->n_classes;
+    forward_job(t, &t->work->jobs[k], worker, CPU_EVALUATE, t->plan->n_steps, plan->graph->logits,
+                false, t->logits + (size_t)k * stride);
+}
+
 /* ---- all jobs ---- */
 
 ct_status ct_cpu_features(ct_plan *base, const ct_work *work, ct_bank *features,
@@ -252,5 +261,11 @@ ct_status ct_cpu_gradient(ct_plan *base, const ct_work *work, const ct_objective
 ct_status ct_cpu_evaluate(ct_plan *base, const ct_work *work, ct_score *scores, int *predictions) {
     task t = {.plan = (cpu_plan *)base, .work = work, .scores = scores, .predictions = predictions};
     ct_pool_run(backend_of(t.plan)->pool, work->n_jobs, evaluate_task, &t);
+    return CT_OK;
+}
+
+ct_status ct_cpu_logits(ct_plan *base, const ct_work *work, float *logits) {
+    task t = {.plan = (cpu_plan *)base, .work = work, .logits = logits};
+    ct_pool_run(backend_of(t.plan)->pool, work->n_jobs, logits_task, &t);
     return CT_OK;
 }

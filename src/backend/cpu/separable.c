@@ -36,7 +36,7 @@ static void copy_pixels(const float *x, int c, size_t channel, int n, size_t row
 
 /* What a product reads: block b of a tensor, or of a norm's output that is not stored. */
 typedef struct operand {
-    const float *x;       /* the block */
+    const float *x;       /* the block, or that of the norm's input */
     const cpu_step *norm; /* NULL: x is what is read */
     size_t b;
     int c;
@@ -45,18 +45,21 @@ typedef struct operand {
 
 static void read_pixels(const cpu_call *call, const operand *o, int first, int n, size_t row,
                         float *out) {
-    if (o->norm != NULL)
-        ct_cpu_norm_pixels(call, o->norm, &(cpu_part){o->b, 0, o->c, first, n}, out, row);
-    else
+    if (o->norm == NULL) {
         copy_pixels(o->x + first * CT_LANES, o->c, o->channel, n, row, out);
+        return;
+    }
+    const ct_norm_args norm = ct_cpu_norm(call, o->norm);
+    const float *stats = cpu_stats(call, o->norm->out) + o->b * (size_t)norm.groups * 2 * CT_LANES;
+    call->k->norm_pixels(&norm, o->x, first, n, stats, out, row);
 }
 
 /* The input of a convolution. */
 static operand input_of(const cpu_call *c, const cpu_step *step, size_t b) {
+    const float *x = cpu_value(c, ct_cpu_source(c->plan, step));
     const cpu_step *norm = step->norm >= 0 ? &c->plan->steps[step->norm] : NULL;
-    return (operand){norm == NULL ? cpu_value(c, step->in) + b * cpu_tensor_floats(step->from)
-                                  : NULL,
-                     norm, b, step->from.c, plane(step->from)};
+    return (operand){x + b * cpu_tensor_floats(step->from), norm, b, step->from.c,
+                     plane(step->from)};
 }
 
 /* y = w x for all pixels of one block. */
@@ -145,10 +148,8 @@ static void chunk_weights(const cpu_call *c, const cpu_step *step, const product
 
 /* The product before the chunk that reads pixels first .. first+n-1 asks for them: values of the
  * forward pass were written long ago. */
-static void ask_for(const cpu_call *c, const operand *o, int first, int n, ct_linear_geometry *g) {
-    const float *x = o->x;
-    if (o->norm != NULL) x = cpu_value(c, o->norm->in) + o->b * cpu_tensor_floats(o->norm->from);
-    g->ahead = x + first * CT_LANES;
+static void ask_for(const operand *o, int first, int n, ct_linear_geometry *g) {
+    g->ahead = o->x + first * CT_LANES;
     g->ahead_row = o->channel;
     g->ahead_rows = o->c;
     g->ahead_pixels = n;
@@ -166,7 +167,7 @@ static void chunk_data(const cpu_call *c, const cpu_step *step, const products *
                             .x_column = CT_LANES,
                             .y_row = plane(step->from),
                             .y_column = CT_LANES};
-    if (x->c > step->to.c && k->n_next > 0) ask_for(c, x, k->first + k->n, k->n_next, &g);
+    if (x->c > step->to.c && k->n_next > 0) ask_for(x, k->first + k->n, k->n_next, &g);
     c->k->linear(&g, cpu_param(c, step->node->weight), s->dy, NULL, accumulate ? CT_ACCUMULATE : 0,
                  dx);
 }
@@ -224,37 +225,32 @@ size_t ct_cpu_depthwise_scratch(const ct_kernels *k, const cpu_step *step) {
 typedef struct channels {
     ct_depthwise_geometry g;
     const float *x;
-    ct_depthwise_norm norm;
-    bool has_norm;
-    size_t from, to; /* where they begin in the input and in the output */
+    ct_norm_args norm;
+    const ct_norm_args *applied; /* NULL: no norm is */
+    const float *stats;          /* its */
+    size_t from, to;             /* where they begin in the input and in the output */
 } channels;
 
-static channels channels_of(const cpu_call *c, const cpu_step *step, size_t b, int first, int n) {
-    const int source = ct_cpu_source(c->plan, step);
-    channels k = {.g = depthwise(step), .has_norm = step->norm >= 0};
-    k.g.c = n;
-    k.from = b * cpu_tensor_floats(step->from) + (size_t)first * plane(step->from);
-    k.to = b * cpu_tensor_floats(step->to) + (size_t)first * plane(step->to);
-    k.x = cpu_value(c, source) + k.from;
-    if (!k.has_norm) return k;
-    const ct_node *node = c->plan->steps[step->norm].node;
-    const float *v = cpu_param(c, node->slope);
-    k.norm = (ct_depthwise_norm){.w = cpu_param(c, node->weight) + first,
-                                 .b = cpu_param(c, node->bias) + first,
-                                 .v = v != NULL ? v + first : NULL,
-                                 .stats = cpu_stats(c, step->in) +
-                                          b * (size_t)node->groups * 2 * CT_LANES,
-                                 .first = first,
-                                 .per_group = step->from.c / node->groups};
-    return k;
+static void find_channels(const cpu_call *c, const cpu_step *step, size_t b, int first, int n,
+                          channels *k) {
+    *k = (channels){.g = depthwise(step)};
+    k->g.c = n;
+    k->g.first = first;
+    k->from = b * cpu_tensor_floats(step->from) + (size_t)first * plane(step->from);
+    k->to = b * cpu_tensor_floats(step->to) + (size_t)first * plane(step->to);
+    k->x = cpu_value(c, ct_cpu_source(c->plan, step)) + k->from;
+    if (step->norm < 0) return;
+    k->norm = ct_cpu_norm(c, &c->plan->steps[step->norm]);
+    k->applied = &k->norm;
+    k->stats = cpu_stats(c, step->in) + b * (size_t)k->norm.groups * 2 * CT_LANES;
 }
 
 static void depthwise_some(const cpu_call *c, const cpu_step *step, int first, int n) {
     const float *bias = cpu_param(c, step->node->bias);
+    channels k;
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const channels k = channels_of(c, step, b, first, n);
-        c->k->depthwise(&k.g, k.x, k.has_norm ? &k.norm : NULL,
-                        cpu_param(c, step->node->weight) + 9 * first,
+        find_channels(c, step, b, first, n, &k);
+        c->k->depthwise(&k.g, k.x, k.applied, k.stats, cpu_param(c, step->node->weight) + 9 * first,
                         bias != NULL ? bias + first : NULL, step->relu ? CT_RELU : 0,
                         cpu_value(c, step->out) + k.to, c->worker->scratch);
     }
@@ -270,18 +266,18 @@ void ct_cpu_depthwise_forward(const cpu_call *c, const cpu_step *step) {
     const cpu_step *norm = &c->plan->steps[step->norm];
     const int n_groups = norm->node->groups, per_group = step->from.c / n_groups;
     for (int group = 0; group < n_groups; group++) {
-        ct_cpu_norm_group(c, norm, group);
+        ct_cpu_norm_stats(c, norm, group);
         depthwise_some(c, step, group * per_group, per_group);
     }
 }
 
 void ct_cpu_depthwise_backward(const cpu_call *c, const cpu_step *step, bool accumulate) {
+    channels k;
     for (size_t b = 0; b < (size_t)c->n_blocks; b++) {
-        const channels k = channels_of(c, step, b, 0, step->from.c);
-        c->k->depthwise_backward(&k.g, k.x, k.has_norm ? &k.norm : NULL,
-                                 cpu_grad(c, step->out) + k.to, cpu_param(c, step->node->weight),
-                                 accumulate ? CT_ACCUMULATE : 0, b > 0,
-                                 step->in != 0 ? cpu_grad(c, step->in) + k.from : NULL,
+        find_channels(c, step, b, 0, step->from.c, &k);
+        c->k->depthwise_backward(&k.g, k.x, k.applied, k.stats, cpu_grad(c, step->out) + k.to,
+                                 cpu_param(c, step->node->weight), accumulate ? CT_ACCUMULATE : 0,
+                                 b > 0, step->in != 0 ? cpu_grad(c, step->in) + k.from : NULL,
                                  cpu_dparam(c, step->node->weight), c->worker->scratch);
     }
 }

@@ -114,28 +114,16 @@ static size_t longest_sum(const ct_update *update) {
 /* Room for temporaries of n_rows rows and sums of n_terms terms. Matrices have no more columns
  * than banks have rows, so what is taken here with the banks serves every later update. */
 ct_status ct_cpu_reserve_update(cpu_backend *b, int n_rows, size_t n_terms) {
-    size_t n_threads = (size_t)ct_pool_size(b->pool);
-    if (n_rows > b->n_temp_rows) {
-        ct_free(b->temps);
-        b->n_temp_rows = 0;
-        b->temps =
-            ct_new(float, n_threads *CT_MAX_TEMPS *(size_t)n_rows *(size_t)CPU_UPDATE_COLUMNS);
-        if (b->temps == NULL) return ct_fail(CT_NOMEM, "no memory for temporaries of an update");
-        b->n_temp_rows = n_rows;
-    }
-    size_t most = (size_t)CT_MAX_TERMS * (size_t)(n_rows > 0 ? n_rows : 1);
-    if (most > n_terms) n_terms = most;
-    if (n_terms > b->n_terms) {
-        ct_free(b->terms);
-        ct_free(b->coefs);
-        b->n_terms = 0;
-        b->terms = ct_new(const float *, n_threads *n_terms);
-        b->coefs = ct_new(float, n_threads *n_terms);
-        if (b->terms == NULL || b->coefs == NULL)
-            return ct_fail(CT_NOMEM, "no memory for the terms of an update");
-        b->n_terms = n_terms;
-    }
-    return CT_OK;
+    const size_t n_threads = (size_t)ct_pool_size(b->pool);
+    const size_t most = (size_t)CT_MAX_TERMS * (size_t)(n_rows > 0 ? n_rows : 1);
+    if (n_rows > b->n_temp_rows) b->n_temp_rows = n_rows;
+    if (n_terms < most) n_terms = most;
+    if (n_terms > b->n_terms) b->n_terms = n_terms;
+    CT_TRY(ct_reserve(&b->temps, &b->temps_room,
+                      n_threads * CT_MAX_TEMPS * (size_t)b->n_temp_rows * CPU_UPDATE_COLUMNS,
+                      "temporaries of an update"));
+    CT_TRY(ct_reserve(&b->terms, &b->terms_room, n_threads * b->n_terms, "the terms of an update"));
+    return ct_reserve(&b->coefs, &b->coefs_room, n_threads * b->n_terms, "the terms of an update");
 }
 
 ct_status ct_cpu_update(ct_backend *base, const ct_update *update) {

@@ -4,6 +4,7 @@
  * become a unit: one launch (resnet20/). */
 #include "backend/cuda/cuda_internal.h"
 
+#include "backend/cuda/lenet5/lenet5.h"
 #include "backend/cuda/resnet20/resnet20.h"
 #include "util/memory.h"
 
@@ -326,6 +327,7 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     for (int s = 1; s < plan->n_steps; s++) fuse_mask(plan, s);
     plan->steps[plan->n_steps - 1].pooled = -1;
     ct_cuda_find_chains(plan);
+    ct_cuda_find_lenet(plan);
     find_twins(plan);
     find_single(plan);
     plan_measures(plan);

@@ -18,7 +18,7 @@ ct_status ct_cuda_fail(cudaError_t error, const char *what) {
 }
 
 /* Bytes in use before this process had taken any. */
-static size_t used_by_others = SIZE_MAX;
+static _Atomic size_t used_by_others = SIZE_MAX;
 
 /* The device as it is, or as if there were CROSSTALK_CUDA_MEMORY MiB for this process: to see what
  * a smaller one does. */
@@ -81,6 +81,7 @@ static const ct_backend_ops cuda_ops = {
     .features = ct_cuda_features,
     .gradient = ct_cuda_gradient,
     .evaluate = ct_cuda_evaluate,
+    .logits = ct_cuda_logits,
     .step_begin = ct_cuda_step_begin,
     .step_end = ct_cuda_step_end,
 };
@@ -155,6 +156,7 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
              properties.minor);
     backend->base = (ct_backend){
         .ops = &cuda_ops, .instructions = backend->generation, .n_threads = 1, .poll_every = 64};
+    cudaGetDevice(&backend->base.device);
     backend->shared_limit = properties.sharedMemPerBlockOptin;
     backend->is_hopper = properties.major == 9 && properties.minor == 0;
     backend->base.precision =

@@ -196,6 +196,7 @@ struct cuda_unit_kernels {
     /* floats of run->partial_dev a job */
     size_t (*partial)(const cuda_step *steps, int n_most);
     bool is_closed; /* in a pass that keeps nothing, values between its steps do not exist */
+    bool is_plain;  /* backward it reads weights as they are: they are not packed for that */
 };
 
 struct cuda_plan {
@@ -280,6 +281,7 @@ ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features
 ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                            ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
+ct_status ct_cuda_logits(ct_plan *plan, const ct_work *work, float *logits);
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call);
 /* Packs the weights of calls beside a gradient and lets them begin. */
 ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call);

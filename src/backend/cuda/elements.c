@@ -4,6 +4,7 @@
  * be stored so; what it drops may be another step's tensor, until nothing changes. */
 #include "backend/cuda/cuda_internal.h"
 #include "backend/cuda/resnet20/resnet20.h"
+#include "backend/cuda/vgg11/vgg11.h"
 
 static bool is_convolution(const cuda_step *step) {
     if (step->op != CT_OP_CONV || step->norm != NULL || step->relu || step->in == 0 ||
@@ -117,6 +118,7 @@ static void choose_stored(cuda_plan *plan) {
 void ct_cuda_choose_elements(cuda_plan *plan) {
     if (plan->base.backend->precision != CT_PRECISION_BF16) return;
     ct_cuda_units_begin(plan);
+    ct_cuda_stacks_begin(plan);
     begin(plan);
     for (bool changed = true; changed;) {
         choose_stored(plan);

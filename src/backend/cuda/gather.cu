@@ -1,6 +1,7 @@
 /* Pictures of a batch as tensors: x[h][w][c] = table[c][pixel (h + dy, w + dx)], black outside,
- * mirrored with flip. Grid: x over groups of pixels, y = sample, z = job. 1 byte read and 4 written
- * a value. A thread reads EACH pixels at once; their colours are put in line in shared memory, so
+ * mirrored with flip; of any numbers instead of pixels x = (value - mean) / deviation, in place.
+ * Grid: x over groups of pixels, y = sample, z = job. 1 byte (of any numbers 4) read and 4 written a
+ * value. A thread reads EACH pixels at once; their colours are put in line in shared memory, so
  * that every line of memory is written once and whole. */
 #include "backend/cuda/device.cuh"
 
@@ -16,7 +17,13 @@ static __device__ __forceinline__ float colour_of(const cuda_images &images, con
     return images.table_dev[c * 256 + pixel];
 }
 
-template <int COLOURS>
+static __device__ __forceinline__ float colour_of(const cuda_images &images, const cuda_sample &,
+                                                  const float *picture, int p, int c) {
+    const float *scale = images.table_dev + 2 * c;
+    return (picture[(size_t)c * (images.h * images.w) + p] - scale[0]) / scale[1];
+}
+
+template <int COLOURS, typename STORED>
 static __global__ void __launch_bounds__(THREADS)
     gather_kernel(const cuda_job *jobs, int n_max, cuda_images images, const cuda_sample *samples,
                   float *out, int32_t *labels) {
@@ -26,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (b >= job.n) return;
     const cuda_sample s = samples[(size_t)job.batch * n_max + b];
     size_t at = (size_t)blockIdx.z * n_max + b;
-    const uint8_t *picture = images.pixels_dev + (size_t)s.index * COLOURS * plane;
+    const STORED *picture = (const STORED *)images.stored_dev + (size_t)s.index * COLOURS * plane;
     float *to = out + (at * plane + first) * COLOURS;
     int n = min(SPAN, plane - first);
     if (first + threadIdx.x == 0) labels[at] = images.labels_dev[s.index];
@@ -46,6 +53,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Of any number of colours. */
+template <typename STORED>
 static __global__ void gather_any_kernel(const cuda_job *jobs, int n_max, cuda_images images,
                                          const cuda_sample *samples, float *out, int32_t *labels) {
     const cuda_job job = jobs[blockIdx.z];
@@ -53,7 +61,7 @@ static __global__ void gather_any_kernel(const cuda_job *jobs, int n_max, cuda_i
     if (b >= job.n) return;
     const cuda_sample s = samples[(size_t)job.batch * n_max + b];
     size_t at = (size_t)blockIdx.z * n_max + b;
-    const uint8_t *picture = images.pixels_dev + (size_t)s.index * images.c * plane;
+    const STORED *picture = (const STORED *)images.stored_dev + (size_t)s.index * images.c * plane;
     int first = (int)blockIdx.x * SPAN + (int)threadIdx.x, last = min(plane, first + SPAN);
     if (first == 0) labels[at] = images.labels_dev[s.index];
     for (int p = first; p < last; p += THREADS)
@@ -64,13 +72,18 @@ static __global__ void gather_any_kernel(const cuda_job *jobs, int n_max, cuda_i
 typedef void any_kernel(const cuda_job *, int, cuda_images, const cuda_sample *, float *,
                         int32_t *);
 
+template <typename STORED> static any_kernel *kernel_of(int n_colours) {
+    return n_colours == 1   ? gather_kernel<1, STORED>
+           : n_colours == 3 ? gather_kernel<3, STORED>
+                            : gather_any_kernel<STORED>;
+}
+
 ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
                          const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev) {
     unsigned n_blocks = (unsigned)(images->h * images->w + SPAN - 1) / SPAN;
     dim3 grid(n_blocks, (unsigned)run->n_max, (unsigned)run->n_jobs);
-    any_kernel *kernel = images->c == 1   ? gather_kernel<1>
-                         : images->c == 3 ? gather_kernel<3>
-                                          : gather_any_kernel;
+    any_kernel *kernel =
+        images->is_pixels ? kernel_of<uint8_t>(images->c) : kernel_of<float>(images->c);
     return launch_kernel(run, kernel, grid, THREADS, 0, run->jobs_dev, run->n_max, *images,
                          samples_dev, out_dev, labels_dev);
 }

@@ -131,9 +131,10 @@ ct_status ct_cuda_pack(const cuda_run *run, const cuda_packs *packs, int n_rows,
 
 /* ---- gather.cu ---- */
 typedef struct cuda_images {
-    const uint8_t *pixels_dev; /* [n][c][h][w] */
+    const void *stored_dev; /* [n][c][h][w] pixels, uint8_t, or any numbers, float */
+    bool is_pixels;
     const int32_t *labels_dev;
-    const float *table_dev; /* [c][256] */
+    const float *table_dev; /* [c][256] pixels' values; of any numbers [c][2] mean, deviation */
     int c, h, w;
 } cuda_images;
 /* out: the pictures, [h][w][c]; labels [n_jobs][n_max] */

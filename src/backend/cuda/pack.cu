@@ -1,7 +1,7 @@
 /* Weights in the order the convolutions read them. What products on the tensor cores read,
  * fragments of them, comes layer by layer: a block takes 16 output of 16 input channels of one
- * layer into shared memory and writes its fragments for both directions. Grid: x over such tiles, y
- * = parameter row. A weight is read once, 4 bytes, in line, and written twice, 4 or 2 bytes each.
+ * layer, of 128 where it is 1x1, into shared memory and writes its fragments for both directions.
+ * Grid: x over such tiles, y = parameter row. A weight is read once, 4 bytes, in line, and written twice, 4 or 2 bytes each.
  * The rest comes by a table that is filled once a plan: packed[e] = row[table[e]]. Grid: x over
  * quads of the packed floats, y over groups of 4 parameter rows. 8 bytes an element and 1 of the
  * table; the reads are scattered inside one layer of one row, which the caches hold. */
@@ -9,6 +9,7 @@
 #include "backend/cuda/element.cuh"
 
 enum { THREADS = 256, ROWS = 4, SIDE = 16, MAX_TAPS = 9 };
+enum { POINTS = 8 }; /* tiles of input channels of a block, of layers with one tap */
 
 /* Element e of a packed layer comes from weight [o][i][t]. */
 static __device__ void origin(const cuda_pack *p, unsigned e, int *o, int *i, int *t) {
@@ -57,41 +58,44 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Weights of a block in shared memory. */
-template <int TAPS> struct corner {
-    enum { PITCH = SIDE * TAPS + 1 };
+/* Weights of a block in shared memory: N taps of 16 x 16 channels, or, of one tap, N tiles of input
+ * channels. */
+template <int N, bool IS_POINT> struct corner {
+    enum { PITCH = SIDE * N + 1 };
     float at[SIDE * PITCH];
 
     /* With k and n of a product, 0 .. 15 each: forward k is the input channel, backward n. */
     __device__ __forceinline__ float get(bool is_backward, int k, int n, int t) const {
-        return at[(is_backward ? k : n) * PITCH + (is_backward ? n : k) * TAPS + t];
+        int o = is_backward ? k : n, i = is_backward ? n : k;
+        return at[o * PITCH + (IS_POINT ? t * SIDE + i : i * N + t)];
     }
 };
 
-/* Taps t0 .. of the block's channels; zeros where the layer ends. */
-template <int TAPS>
+/* Taps t0 .. of the block's channels, in line as memory has them; zeros where the layer ends. */
+template <int N, bool IS_POINT>
 static __device__ __forceinline__ void load_corner(const cuda_fragments &f, const float *weights,
-                                                   int o0, int i0, int t0, corner<TAPS> &tile) {
-    float v[TAPS];
+                                                   int o0, int i0, int t0,
+                                                   corner<N, IS_POINT> &tile) {
+    float v[N];
 #pragma unroll
-    for (int k = 0; k < TAPS; k++) {
-        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * TAPS), i = e / TAPS % SIDE;
-        int t = t0 + e % TAPS;
+    for (int k = 0; k < N; k++) {
+        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * N), rest = e % (SIDE * N);
+        int i = IS_POINT ? rest : rest / N, t = IS_POINT ? 0 : t0 + rest % N;
         bool is_there = o0 + o < f.co && i0 + i < f.ci && t < f.taps;
         v[k] = is_there ? weights[((size_t)(o0 + o) * f.ci + i0 + i) * f.taps + t] : 0.0f;
     }
 #pragma unroll
-    for (int k = 0; k < TAPS; k++) {
-        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * TAPS);
-        tile.at[o * corner<TAPS>::PITCH + e % (SIDE * TAPS)] = v[k];
+    for (int k = 0; k < N; k++) {
+        int e = (int)threadIdx.x + k * THREADS, o = e / (SIDE * N);
+        tile.at[o * corner<N, IS_POINT>::PITCH + e % (SIDE * N)] = v[k];
     }
 }
 
 /* A lane's quad of words of the fragments of mma m16n8k16 (bf16), or of the first or second step of
  * m16n8k8 (tf32): of two tiles of columns, the upper and the lower half of k. Column c of tile j of
  * a pair is channel 4 (c / 2) + 2 j + c % 2. */
-template <int TAPS>
-static __device__ __forceinline__ uint4 quad_bf16(const corner<TAPS> &tile, bool is_backward, int t,
+template <typename C>
+static __device__ __forceinline__ uint4 quad_bf16(const C &tile, bool is_backward, int t,
                                                   int lane) {
     uint32_t words[4];
 #pragma unroll
@@ -104,9 +108,9 @@ static __device__ __forceinline__ uint4 quad_bf16(const corner<TAPS> &tile, bool
 }
 
 /* Eight neighbours of k in a row of a block. */
-template <int TAPS>
-static __device__ __forceinline__ uint4 unit_of(const corner<TAPS> &tile, bool is_backward, int t,
-                                                int k, int n) {
+template <typename C>
+static __device__ __forceinline__ uint4 unit_of(const C &tile, bool is_backward, int t, int k,
+                                                int n) {
     uint32_t words[4];
 #pragma unroll
     for (int q = 0; q < 4; q++)
@@ -115,9 +119,9 @@ static __device__ __forceinline__ uint4 unit_of(const corner<TAPS> &tile, bool i
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-template <int TAPS>
-static __device__ __forceinline__ uint4 quad_tf32(const corner<TAPS> &tile, bool is_backward, int t,
-                                                  int step, int lane) {
+template <typename C>
+static __device__ __forceinline__ uint4 quad_tf32(const C &tile, bool is_backward, int t, int step,
+                                                  int lane) {
     uint32_t words[4];
 #pragma unroll
     for (int q = 0; q < 4; q++) {
@@ -128,67 +132,75 @@ static __device__ __forceinline__ uint4 quad_tf32(const corner<TAPS> &tile, bool
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* Writes one direction's fragments of the taps in shared memory. */
-template <int TAPS>
+/* Writes one direction's fragments of the weights in shared memory. */
+template <int N, bool IS_POINT>
 static __device__ __forceinline__ void write_corner(const cuda_fragments &f, bool is_backward,
                                                     int o0, int i0, int t0,
-                                                    const corner<TAPS> &tile, float *to) {
+                                                    const corner<N, IS_POINT> &tile, float *to) {
     bool is_bf16 = f.element == CUDA_BF16;
     int n_steps = is_bf16 ? 1 : 2, by = 16 / n_steps; /* of this block's k */
     int deep = is_backward ? f.co : f.ci, wide = is_backward ? f.ci : f.co;
     int all_steps = (deep + by - 1) / by, n_pairs = (wide + 15) / 16;
-    int first = (is_backward ? o0 : i0) / by, pair = (is_backward ? i0 : o0) / 16;
-    for (int e = (int)threadIdx.x; e < TAPS * n_steps * 32; e += THREADS) {
+    for (int e = (int)threadIdx.x; e < N * n_steps * 32; e += THREADS) {
         int lane = e & 31, t = e / 32 / n_steps, step = e / 32 % n_steps;
-        if (t0 + t >= f.taps || first + step >= all_steps) continue;
+        int i1 = IS_POINT ? i0 + t * SIDE : i0, tap = IS_POINT ? 0 : t0 + t;
+        int first = (is_backward ? o0 : i1) / by, pair = (is_backward ? i1 : o0) / 16;
+        if (tap >= f.taps || i1 >= f.ci || first + step >= all_steps) continue;
         uint4 quad = is_bf16 ? quad_bf16(tile, is_backward, t, lane)
                              : quad_tf32(tile, is_backward, t, step, lane);
-        size_t at = ((size_t)(t0 + t) * all_steps + first + step) * n_pairs + pair;
+        size_t at = ((size_t)tap * all_steps + first + step) * n_pairs + pair;
         ((uint4 *)to)[at * 32 + lane] = quad;
     }
 }
 
 /* The same as blocks of 64 x 64. */
-template <int TAPS>
+template <int N, bool IS_POINT>
 static __device__ __forceinline__ void write_blocks(const cuda_fragments &f, bool is_backward,
                                                     int o0, int i0, int t0,
-                                                    const corner<TAPS> &tile, float *to) {
+                                                    const corner<N, IS_POINT> &tile, float *to) {
     int n_deep = (is_backward ? f.co : f.ci) / 64, n_wide = (is_backward ? f.ci : f.co) / 64;
-    int k0 = is_backward ? o0 : i0, n0 = is_backward ? i0 : o0;
-    for (int e = (int)threadIdx.x; e < TAPS * 32; e += THREADS) {
-        int half = e & 1, row = n0 % 64 + (e >> 1 & 15), t = e / 32;
-        if (t0 + t >= f.taps) continue;
-        size_t block = ((size_t)(t0 + t) * n_deep + k0 / 64) * n_wide + n0 / 64;
+    for (int e = (int)threadIdx.x; e < N * 32; e += THREADS) {
+        int half = e & 1, t = e / 32;
+        int i1 = IS_POINT ? i0 + t * SIDE : i0, tap = IS_POINT ? 0 : t0 + t;
+        int k0 = is_backward ? o0 : i1, n0 = is_backward ? i1 : o0;
+        int row = n0 % 64 + (e >> 1 & 15);
+        if (tap >= f.taps || i1 >= f.ci) continue;
+        size_t block = ((size_t)tap * n_deep + k0 / 64) * n_wide + n0 / 64;
         int unit = (k0 % 64 / 8 + half) ^ (row & 7);
         ((uint4 *)to)[block * 512 + row * 8 + unit] =
             unit_of(tile, is_backward, t, half * 8, e >> 1 & 15);
     }
 }
 
-template <int TAPS>
-static __device__ __forceinline__ void write_direction(const cuda_fragments &f, bool is_backward,
-                                                       int o0, int i0, int t0,
-                                                       const corner<TAPS> &tile, float *packed) {
+template <int N, bool IS_POINT>
+static __device__ __forceinline__ void
+write_direction(const cuda_fragments &f, bool is_backward, int o0, int i0, int t0,
+                const corner<N, IS_POINT> &tile, float *packed) {
     size_t at = is_backward ? f.backward : f.forward;
     if (at == CUDA_NO_PARAM) return;
     if (f.in_blocks[is_backward])
-        write_blocks<TAPS>(f, is_backward, o0, i0, t0, tile, packed + at);
+        write_blocks(f, is_backward, o0, i0, t0, tile, packed + at);
     else
-        write_corner<TAPS>(f, is_backward, o0, i0, t0, tile, packed + at);
+        write_corner(f, is_backward, o0, i0, t0, tile, packed + at);
 }
 
-template <int TAPS>
+/* Input channels of a block. */
+static __host__ __device__ __forceinline__ int across(const cuda_fragments &f) {
+    return f.taps == 1 ? SIDE * POINTS : SIDE;
+}
+
+template <int N, bool IS_POINT>
 static __device__ __forceinline__ void pack_corner(const cuda_fragments &f, int at,
                                                    const float *row, float *packed) {
-    __shared__ corner<TAPS> tile;
-    int n_across = (f.ci + SIDE - 1) / SIDE;
-    int o0 = at / n_across * SIDE, i0 = at % n_across * SIDE;
-    for (int t0 = 0; t0 < f.taps; t0 += TAPS) {
+    __shared__ corner<N, IS_POINT> tile;
+    int n_across = (f.ci + across(f) - 1) / across(f);
+    int o0 = at / n_across * SIDE, i0 = at % n_across * across(f);
+    for (int t0 = 0; t0 < f.taps; t0 += N) {
         if (t0 > 0) __syncthreads(); /* the taps before are written */
-        load_corner<TAPS>(f, row + f.from, o0, i0, t0, tile);
+        load_corner(f, row + f.from, o0, i0, t0, tile);
         __syncthreads();
-        write_direction<TAPS>(f, false, o0, i0, t0, tile, packed);
-        write_direction<TAPS>(f, true, o0, i0, t0, tile, packed);
+        write_direction(f, false, o0, i0, t0, tile, packed);
+        write_direction(f, true, o0, i0, t0, tile, packed);
     }
 }
 
@@ -200,13 +212,13 @@ static __global__ void __launch_bounds__(THREADS, 4)
     const float *row = params + blockIdx.y * params_stride;
     float *to = packed + blockIdx.y * packed_stride;
     if (f.taps == 1)
-        pack_corner<1>(f, tile.at, row, to);
+        pack_corner<POINTS, true>(f, tile.at, row, to);
     else
-        pack_corner<MAX_TAPS>(f, tile.at, row, to);
+        pack_corner<MAX_TAPS, false>(f, tile.at, row, to);
 }
 
 int ct_cuda_pack_tiles(const cuda_fragments *f) {
-    return (f->co + SIDE - 1) / SIDE * ((f->ci + SIDE - 1) / SIDE);
+    return (f->co + SIDE - 1) / SIDE * ((f->ci + across(*f) - 1) / across(*f));
 }
 
 ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, int n_packs,

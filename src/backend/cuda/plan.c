@@ -8,8 +8,11 @@
 #define MIB   (1024.0 * 1024.0)
 
 /* How a step's weights are packed for a direction, which a picture's convolution needs one of. */
-static cuda_packing packing_of(const cuda_step *step, cuda_direction direction) {
-    if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && step->in == 0)) return CUDA_PACK_NONE;
+static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
+                               cuda_direction direction) {
+    const cuda_unit_kernels *unit = plan->steps[step->unit].together;
+    bool is_plain = step->in == 0 || (unit != NULL && unit->is_plain);
+    if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && is_plain)) return CUDA_PACK_NONE;
     return step->family[direction]->packing[direction];
 }
 
@@ -27,7 +30,7 @@ static int add_packs(cuda_plan *plan, cuda_pack *packs) {
         for (int d = CUDA_FORWARD; d <= CUDA_DGRAD; d++) {
             cuda_step *step = &plan->steps[s];
             const cuda_conv *c = &step->conv;
-            cuda_packing kind = packing_of(step, (cuda_direction)d);
+            cuda_packing kind = packing_of(plan, step, (cuda_direction)d);
             if (kind <= CUDA_PACK_BLOCKS) continue;
             step->packed[d] = reserve_packed(plan, ct_cuda_split_floats(c, 1));
             packs[n_packs++] = (cuda_pack){.from = cuda_param(plan, step->node->weight),
@@ -49,8 +52,8 @@ static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int de
     return reserve_packed(plan, cuda_floats(n, f->element));
 }
 
-static bool has_fragments(const cuda_step *step, cuda_direction direction) {
-    cuda_packing kind = packing_of(step, direction);
+static bool has_fragments(const cuda_plan *plan, const cuda_step *step, cuda_direction direction) {
+    cuda_packing kind = packing_of(plan, step, direction);
     return kind == CUDA_PACK_FRAGMENTS || kind == CUDA_PACK_BLOCKS;
 }
 
@@ -58,8 +61,8 @@ static bool has_fragments(const cuda_step *step, cuda_direction direction) {
 static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element,
                           cuda_fragments *f) {
     const cuda_conv *c = &step->conv;
-    bool forward = has_fragments(step, CUDA_FORWARD) && step->forward_element == element;
-    bool backward = has_fragments(step, CUDA_DGRAD) && step->backward_element == element;
+    bool forward = has_fragments(plan, step, CUDA_FORWARD) && step->forward_element == element;
+    bool backward = has_fragments(plan, step, CUDA_DGRAD) && step->backward_element == element;
     if (!forward && !backward) return false;
     *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
                           .forward = CUDA_NO_PARAM,
@@ -68,8 +71,8 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
                           .ci = c->weight_ci,
                           .taps = c->weight_taps,
                           .element = element,
-                          .in_blocks = {packing_of(step, CUDA_FORWARD) == CUDA_PACK_BLOCKS,
-                                        packing_of(step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
+                          .in_blocks = {packing_of(plan, step, CUDA_FORWARD) == CUDA_PACK_BLOCKS,
+                                        packing_of(plan, step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
     return true;

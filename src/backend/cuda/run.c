@@ -251,9 +251,48 @@ ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
                           call->n_temp_rows, call->n_bank_rows, backend->shared_limit);
 }
 
-/* Jobs first .. of one launch; waits for their scores. */
-static ct_status evaluate_some(ct_plan *base, const ct_work *work, bool is_packed, ct_score *scores,
-                               int *predictions, double *results) {
+/* What is wanted of the jobs of a launch: scores and perhaps predictions, or logits alone. */
+typedef struct wanted {
+    ct_score *scores;
+    int *predictions;
+    float *logits;
+} wanted;
+
+/* Rows of the jobs, n_max samples of `size` bytes apart on the device, max_batch on the host. */
+static ct_status fetch_rows(const ct_plan *base, const ct_work *work, const cuda_call *call,
+                            const void *from_dev, size_t size, void *to) {
+    cudaStream_t stream = ((cuda_backend *)base->backend)->stream;
+    for (size_t k = 0; k < (size_t)call->n_jobs; k++)
+        CT_CUDA_TRY(cudaMemcpyAsync((char *)to + k * (size_t)base->max_batch * size,
+                                    (const char *)from_dev + k * (size_t)call->n_max * size,
+                                    (size_t)work->batches[work->jobs[k].batch].n * size,
+                                    cudaMemcpyDeviceToHost, stream));
+    return CT_OK;
+}
+
+static ct_status score_some(const ct_plan *base, const ct_work *work, const cuda_call *call,
+                            const cuda_run *run, const cuda_workspace *w, const float *logits_dev,
+                            const wanted *out) {
+    double results[2 * EVALUATE_SAMPLES];
+    cuda_backend *backend = (cuda_backend *)base->backend;
+    cuda_loss loss = loss_of(call, w);
+    CT_TRY(ct_cuda_cross_entropy(run, &loss, logits_dev, NULL, w->samples, w->predictions));
+    CT_TRY(ct_cuda_loss_sums(run, w->samples, NULL, 0, NULL, w->scores));
+    CT_CUDA_TRY(cudaMemcpyAsync(results, w->scores, (size_t)call->n_jobs * 2 * sizeof *results,
+                                cudaMemcpyDeviceToHost, backend->stream));
+    if (out->predictions != NULL)
+        CT_TRY(fetch_rows(base, work, call, w->predictions, sizeof(int), out->predictions));
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    for (int k = 0; k < call->n_jobs; k++)
+        out->scores[k] = (ct_score){.loss_sum = results[2 * k],
+                                    .n_correct = (int)results[2 * k + 1],
+                                    .n = work->batches[work->jobs[k].batch].n};
+    return CT_OK;
+}
+
+/* Jobs first .. of one launch; waits for what is wanted. */
+static ct_status evaluate_some(ct_plan *base, const ct_work *work, bool is_packed,
+                               const wanted *out) {
     cuda_backend *backend = (cuda_backend *)base->backend;
     cuda_plan *plan = (cuda_plan *)base;
     const ct_graph *g = base->graph;
@@ -263,29 +302,18 @@ static ct_status evaluate_some(ct_plan *base, const ct_work *work, bool is_packe
     CT_TRY(ct_cuda_stage_send(backend));
     cuda_workspace w = ct_cuda_workspace(plan, call.n_jobs, call.n_max, call.n_models, false, NULL);
     cuda_run run = run_of(backend, &call, &w);
-    cuda_loss loss = loss_of(&call, &w);
     CT_TRY(launch_forward(backend, &call, &run, &w, CUDA_EVALUATE, plan->n_steps));
-    CT_TRY(ct_cuda_cross_entropy(&run, &loss, cuda_tensor(&run, &w, plan->forward.value[g->logits]),
-                                 NULL, w.samples, w.predictions));
-    CT_TRY(ct_cuda_loss_sums(&run, w.samples, NULL, 0, NULL, w.scores));
-    CT_CUDA_TRY(cudaMemcpyAsync(results, w.scores, (size_t)call.n_jobs * 2 * sizeof *results,
-                                cudaMemcpyDeviceToHost, backend->stream));
-    for (int k = 0; k < call.n_jobs && predictions != NULL; k++)
-        CT_CUDA_TRY(cudaMemcpyAsync(predictions + k * base->max_batch,
-                                    w.predictions + k * call.n_max,
-                                    (size_t)work->batches[work->jobs[k].batch].n * sizeof(int),
-                                    cudaMemcpyDeviceToHost, backend->stream));
+    const float *logits_dev = cuda_tensor(&run, &w, plan->forward.value[g->logits]);
+    if (out->scores != NULL) return score_some(base, work, &call, &run, &w, logits_dev, out);
+    CT_TRY(fetch_rows(base, work, &call, logits_dev, (size_t)g->n_classes * sizeof(float),
+                      out->logits));
     CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
-    for (int k = 0; k < call.n_jobs; k++)
-        scores[k] = (ct_score){.loss_sum = results[2 * k],
-                               .n_correct = (int)results[2 * k + 1],
-                               .n = work->batches[work->jobs[k].batch].n};
     return CT_OK;
 }
 
-ct_status ct_cuda_evaluate(ct_plan *base, const ct_work *work, ct_score *scores, int *predictions) {
+static ct_status evaluate_all(ct_plan *base, const ct_work *work, const wanted *out) {
     cuda_backend *backend = (cuda_backend *)base->backend;
-    double results[2 * EVALUATE_SAMPLES];
+    const size_t row = (size_t)base->max_batch, n_classes = (size_t)base->graph->n_classes;
     int n_max = largest_batch(work), at_once = EVALUATE_SAMPLES / n_max;
     if (at_once < 1) at_once = 1;
     CT_TRY(ct_cuda_flush(backend));
@@ -294,11 +322,21 @@ ct_status ct_cuda_evaluate(ct_plan *base, const ct_work *work, ct_score *scores,
     backend->tape.packed_data = NULL;
     for (int k = 0; k < work->n_jobs; k += at_once) {
         ct_work some = *work;
+        wanted now = *out;
         some.jobs = work->jobs + k;
         some.n_jobs = work->n_jobs - k < at_once ? work->n_jobs - k : at_once;
-        CT_TRY(evaluate_some(base, &some, k > 0, scores + k,
-                             predictions != NULL ? predictions + (size_t)k * base->max_batch : NULL,
-                             results));
+        if (now.scores != NULL) now.scores += k;
+        if (now.predictions != NULL) now.predictions += (size_t)k * row;
+        if (now.logits != NULL) now.logits += (size_t)k * row * n_classes;
+        CT_TRY(evaluate_some(base, &some, k > 0, &now));
     }
     return CT_OK;
+}
+
+ct_status ct_cuda_evaluate(ct_plan *base, const ct_work *work, ct_score *scores, int *predictions) {
+    return evaluate_all(base, work, &(wanted){.scores = scores, .predictions = predictions});
+}
+
+ct_status ct_cuda_logits(ct_plan *base, const ct_work *work, float *logits) {
+    return evaluate_all(base, work, &(wanted){.logits = logits});
 }

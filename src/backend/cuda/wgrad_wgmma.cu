@@ -11,7 +11,8 @@
 
 enum { ROWS = 3, TAPS = 9, COPIER = ROWS * GROUP, THREADS = COPIER + 32 };
 enum { DEPTH = 128, GRADIENT_BYTES = DEPTH * LINE, MOST_STAGES = 4, MOST_MAPS = 4 };
-enum { ENOUGH_BLOCKS = 33 }; /* of a job: four jobs fill the machine */
+enum { ENOUGH_BLOCKS = 33 };    /* of a job: four jobs fill the machine */
+enum { LEAST_POSITIONS = 512 }; /* of a part, which has sums of all weights to write */
 /* floats of a block's output channel, and from one to the next in shared memory */
 enum { RUN = CHUNK * TAPS, PITCH = RUN + 4, TURN_BYTES = CHUNK * PITCH * 4 };
 
@@ -188,19 +189,22 @@ bool ct_cuda_wgmma_wgrad_fits(const cuda_conv *v, size_t shared_limit) {
     return v->kh == 3 && run_rows(v) <= 1024 && 2 * (size_t)stage_bytes(v) + 2048 <= shared_limit;
 }
 
-static int splits_of(const cuda_conv *v) {
+static int splits_of(const cuda_conv *v, int n_most) {
     int n = ENOUGH_BLOCKS / (v->co / CHUNK * (v->ci / CHUNK));
+    int most = n_most * positions_for(v).size / LEAST_POSITIONS;
+    if (n > most) n = most;
     return n < 1 ? 1 : n;
 }
 
 /* Positions of a part. What other jobs a call has must not change the order of the sums. */
 static int part_positions(const cuda_conv *v, int n_most) {
-    int n = n_most * positions_for(v).size, n_splits = splits_of(v);
+    int n = n_most * positions_for(v).size, n_splits = splits_of(v, n_most);
     return ((n + n_splits - 1) / n_splits + DEPTH - 1) / DEPTH * DEPTH;
 }
 
-size_t ct_cuda_wgmma_partial(const cuda_conv *v, int, int) {
-    return splits_of(v) > 1 ? ct_cuda_split_floats(v, splits_of(v)) : 0;
+size_t ct_cuda_wgmma_partial(const cuda_conv *v, int, int n_most) {
+    int n = splits_of(v, n_most);
+    return n > 1 ? ct_cuda_split_floats(v, n) : 0;
 }
 
 /* Tap u reads rows u - 1 on of the picture, or every second one from (u + 1) % 2 on. */
@@ -219,7 +223,7 @@ ct_status ct_cuda_wgmma_wgrad(const cuda_run *run, const cuda_conv_call *call) {
     wgrad_call c = {};
     c.p = positions_for(v), c.jobs = run->jobs_dev, c.n_max = run->n_max;
     c.n_maps = v->stride * v->stride, c.n_o = v->co / CHUNK, c.n_i = v->ci / CHUNK;
-    c.n_splits = splits_of(v), c.per = part_positions(v, run->n_most);
+    c.n_splits = splits_of(v, run->n_most), c.per = part_positions(v, run->n_most);
     c.n_rows = run_rows(v), c.run_bytes = run_bytes(v), c.n_bytes = stage_bytes(v);
     c.n_stages = (int)((run->shared_limit - 2048) / (size_t)c.n_bytes);
     if (c.n_stages > MOST_STAGES) c.n_stages = MOST_STAGES;

@@ -9,7 +9,7 @@
 typedef struct ref_backend {
     ct_backend base;
     double *temps;
-    int n_temp_rows;
+    size_t n_temps;
 } ref_backend;
 
 typedef struct ref_plan {
@@ -46,13 +46,17 @@ static void plan_free(ct_plan *base) {
 }
 
 /* Places every node's values and gradients in one block. */
-static bool plan_values(ref_plan *plan, const ct_graph *g, size_t batch) {
-    size_t total = 0;
+static ct_status fill_plan(ref_plan *plan) {
+    const ct_graph *g = plan->base.graph;
+    size_t batch = (size_t)plan->base.max_batch, total = 0;
     for (int i = 0; i < g->n_nodes; i++) total += batch * ct_shape_size(g->nodes[i].shape);
-    plan->value = ct_new(double *, (size_t)g->n_nodes);
-    plan->grad = ct_new(double *, (size_t)g->n_nodes);
-    plan->block = ct_new(double, 2 * total);
-    if (plan->value == NULL || plan->grad == NULL || plan->block == NULL) return false;
+    CT_TRY(ct_make(&plan->value, (size_t)g->n_nodes, g->model));
+    CT_TRY(ct_make(&plan->grad, (size_t)g->n_nodes, g->model));
+    CT_TRY(ct_make(&plan->block, 2 * total, g->model));
+    CT_TRY(ct_make(&plan->params, g->n_weights, g->model));
+    CT_TRY(ct_make(&plan->dparams, g->n_weights, g->model));
+    CT_TRY(ct_make(&plan->sample, ct_shape_size(g->nodes[0].shape), g->model));
+    CT_TRY(ct_make(&plan->floats, ct_host_outputs_floats(&plan->base), g->model));
     double *at = plan->block;
     for (int i = 0; i < g->n_nodes; i++) {
         plan->value[i] = at;
@@ -60,26 +64,20 @@ static bool plan_values(ref_plan *plan, const ct_graph *g, size_t batch) {
         at += batch * ct_shape_size(g->nodes[i].shape);
     }
     plan->base.workspace_bytes = 2 * total * sizeof *at;
-    return true;
+    plan->outputs = ct_host_outputs_cut(&plan->base, plan->floats);
+    return CT_OK;
 }
 
 static ct_status plan_create(ct_backend *backend, const ct_graph *g, int max_batch, ct_plan **out) {
-    ref_plan *plan = ct_new(ref_plan, 1);
-    if (plan == NULL) return ct_fail(CT_NOMEM, "no memory for the plan of %s", g->model);
+    ref_plan *plan;
+    CT_TRY(ct_make(&plan, 1, g->model));
     plan->base = (ct_plan){.backend = backend, .graph = g, .max_batch = max_batch};
-    bool ok = plan_values(plan, g, (size_t)max_batch);
-    ok = ok && (plan->params = ct_new(double, g->n_weights)) != NULL;
-    ok = ok && (plan->dparams = ct_new(double, g->n_weights)) != NULL;
-    ok = ok && (plan->sample = ct_new(float, ct_shape_size(g->nodes[0].shape))) != NULL;
-    ok = ok && (plan->floats = ct_new(float, ct_host_outputs_floats(&plan->base))) != NULL;
-    if (!ok) {
+    ct_status status = fill_plan(plan);
+    if (status == CT_OK)
+        *out = &plan->base;
+    else
         plan_free(&plan->base);
-        return ct_fail(CT_NOMEM, "no memory for the plan of %s with batches of %d", g->model,
-                       max_batch);
-    }
-    plan->outputs = ct_host_outputs_cut(&plan->base, plan->floats);
-    *out = &plan->base;
-    return CT_OK;
+    return status;
 }
 
 /* A node's call; gradients of the inputs are where their values are in plan->grad. */
@@ -110,7 +108,7 @@ static void load_job(ref_plan *plan, const ct_work *work, const ct_job *job) {
     for (size_t k = 0; k < g->n_weights; k++) plan->params[k] = (double)row[k];
     size_t size = ct_shape_size(g->nodes[0].shape);
     for (int b = 0; b < batch->n; b++) {
-        ct_host_sample(work->source, batch, b, 1, plan->sample);
+        ct_host_sample(work->source, batch, b, plan->sample);
         for (size_t k = 0; k < size; k++)
             plan->value[0][(size_t)b * size + k] = (double)plan->sample[k];
     }
@@ -201,14 +199,22 @@ static ct_status evaluate(ct_plan *base, const ct_work *work, ct_score *scores, 
     return CT_OK;
 }
 
+static ct_status logits(ct_plan *base, const ct_work *work, float *out) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    size_t stride = (size_t)base->max_batch * (size_t)g->n_classes;
+    for (int k = 0; k < work->n_jobs; k++, out += stride) {
+        const ct_job *job = &work->jobs[k];
+        forward(plan, work, job, REF_EVALUATE, g->logits);
+        node_values(plan, g->logits, work->batches[job->batch].n, out);
+    }
+    return CT_OK;
+}
+
 static ct_status update(ct_backend *base, const ct_update *program) {
     ref_backend *backend = (ref_backend *)base;
-    if (program->n_rows > backend->n_temp_rows) {
-        ct_free(backend->temps);
-        backend->temps = ct_new(double, (size_t)program->n_rows *CT_MAX_TEMPS);
-        backend->n_temp_rows = backend->temps != NULL ? program->n_rows : 0;
-        if (backend->temps == NULL) return ct_fail(CT_NOMEM, "no memory for temporaries");
-    }
+    CT_TRY(ct_reserve(&backend->temps, &backend->n_temps, (size_t)program->n_rows * CT_MAX_TEMPS,
+                      "temporaries"));
     ct_ref_update(program, backend->temps);
     return CT_OK;
 }
@@ -234,12 +240,13 @@ static const ct_backend_ops ref_ops = {
     .features = features,
     .gradient = gradient,
     .evaluate = evaluate,
+    .logits = logits,
 };
 
 ct_status ct_backend_ref_create(const ct_backend_options *options, ct_backend **out) {
     (void)options; /* one thread, always exact */
-    ref_backend *backend = ct_new(ref_backend, 1);
-    if (backend == NULL) return ct_fail(CT_NOMEM, "no memory for the ref backend");
+    ref_backend *backend;
+    CT_TRY(ct_make(&backend, 1, "the ref backend"));
     backend->base = (ct_backend){.instructions = "",
                                  .ops = &ref_ops,
                                  .precision = CT_PRECISION_FP32,

@@ -17,9 +17,9 @@ enum { RING = 3, N_LINES = RING + 1 }; /* and a line of zeros */
 typedef struct reader {
     const float *x;
     int h, w;
-    const ct_depthwise_norm *norm; /* NULL: x as it is */
-    gated gate;                    /* of the norm */
-    float *lines;                  /* [N_LINES][w + 2][VL] */
+    const ct_norm_args *norm; /* NULL: x as it is */
+    gated gate;               /* of the norm */
+    float *lines;             /* [N_LINES][w + 2][VL] */
 } reader;
 
 static size_t line_floats(int w) {
@@ -35,16 +35,16 @@ static void clear_lines(float *lines, int w) {
 }
 
 /* Channel c, samples part .. part+VL-1 of a block. */
-static reader reader_of(const float *x, int h, int w, const ct_depthwise_norm *norm, int c,
-                        int part, float *lines) {
-    reader r = {.x = x + (size_t)(c * h * w) * CT_LANES + part, .h = h, .w = w, .lines = lines};
-    if (norm == NULL) return r;
-    const size_t group = (size_t)((norm->first + c) / norm->per_group);
-    r.norm = norm;
-    r.gate = gated_of(norm->v != NULL ? vset(norm->v[c]) : vzero(),
-                      vload(norm->stats + (group * 2 + 1) * CT_LANES + (size_t)part) * norm->w[c],
-                      vset(norm->b[c]));
-    return r;
+static reader reader_of(const float *x, int h, int w, int c, int part, float *lines) {
+    return (reader){.x = x + (size_t)(c * h * w) * CT_LANES + part, .h = h, .w = w, .lines = lines};
+}
+
+/* Channel c of the norm is applied on the way. */
+static void apply_norm(reader *r, const ct_norm_args *norm, const float *stats, int c, int part) {
+    if (norm == NULL) return;
+    const size_t group = (size_t)(c / (norm->c / norm->groups));
+    r->norm = norm;
+    r->gate = gated_channel(norm, c, vload(stats + (group * 2 + 1) * CT_LANES + (size_t)part));
 }
 
 /* Line i of the picture, from the zero before it on. */
@@ -127,14 +127,15 @@ INLINE void forward_plane(const reader *x, const ct_depthwise_geometry *g, const
     }
 }
 
-void KERNEL(depthwise)(const ct_depthwise_geometry *g, const float *x,
-                       const ct_depthwise_norm *norm, const float *w, const float *bias, int flags,
-                       float *y, float *scratch) {
+void KERNEL(depthwise)(const ct_depthwise_geometry *g, const float *x, const ct_norm_args *norm,
+                       const float *stats, const float *w, const float *bias, int flags, float *y,
+                       float *scratch) {
     clear_lines(scratch, g->w);
     for (int c = 0; c < g->c; c++, w += 9, y += g->h_out * g->w_out * CT_LANES) {
         const vf b = bias != NULL ? vset(bias[c]) : vzero();
         for (int part = 0; part < CT_LANES; part += VL) {
-            const reader r = reader_of(x, g->h, g->w, norm, c, part, scratch);
+            reader r = reader_of(x, g->h, g->w, c, part, scratch);
+            apply_norm(&r, norm, stats, g->first + c, part);
             if (g->stride == 1)
                 forward_plane(&r, g, w, b, flags, y + part, 1);
             else
@@ -226,8 +227,9 @@ INLINE void backward_plane(gradient *t, const int S) {
 }
 
 void KERNEL(depthwise_backward)(const ct_depthwise_geometry *g, const float *x,
-                                const ct_depthwise_norm *norm, const float *dy, const float *w,
-                                int flags, bool add_weights, float *dx, float *dw, float *scratch) {
+                                const ct_norm_args *norm, const float *stats, const float *dy,
+                                const float *w, int flags, bool add_weights, float *dx, float *dw,
+                                float *scratch) {
     float *dy_lines = scratch + N_LINES * line_floats(g->w);
     clear_lines(scratch, g->w);
     clear_lines(dy_lines, g->w_out);
@@ -237,8 +239,9 @@ void KERNEL(depthwise_backward)(const ct_depthwise_geometry *g, const float *x,
         for (int part = 0; part < CT_LANES; part += VL) {
             gradient t = {.g = g, .flags = flags};
             if (dx != NULL) t.dx = dx + at + part;
-            t.x = reader_of(x, g->h, g->w, norm, c, part, scratch);
-            t.dy = reader_of(dy, g->h_out, g->w_out, NULL, c, part, dy_lines);
+            t.x = reader_of(x, g->h, g->w, c, part, scratch);
+            apply_norm(&t.x, norm, stats, g->first + c, part);
+            t.dy = reader_of(dy, g->h_out, g->w_out, c, part, dy_lines);
             for (int k = 0; k < 9; k++) t.w[k] = vset(g->stride == 1 ? w[8 - k] : w[k]);
             if (g->stride == 1)
                 backward_plane(&t, 1);

@@ -2,8 +2,7 @@
 #ifndef CT_BACKEND_CPU_KERNELS_GATE_H
 #define CT_BACKEND_CPU_KERNELS_GATE_H
 
-#include <stdbool.h>
-
+#include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
 /* e^z after Cephes: z = n ln 2 + r, |r| <= ln 2 / 2, a polynomial in r; relative error 1e-7. */
@@ -43,6 +42,12 @@ INLINE gated gated_of(vf slope, vf scale, vf shift) {
                    scale * 0.5f,
                    vmin(scale, vzero()),
                    vmax(scale, vzero())};
+}
+
+/* Channel c of the norm. */
+INLINE gated gated_channel(const ct_norm_args *norm, int c, vf rho) {
+    return gated_of(norm->v != NULL ? vset(norm->v[c]) : vzero(), rho * norm->w[c],
+                    vset(norm->b[c]));
 }
 
 INLINE vf gated_value(const gated *g, vf x, const bool S0) {

@@ -10,13 +10,17 @@
 KERNEL_FN(const ct_winograd *, winograd, (int stride, int tile))
 
 /* --- Winograd for 5x5, forward F(4x4,5x5), gradients F(2x2,5x5); stride 1, no border, even output,
- * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16]; y, index (may be NULL)
- * and conv_unpool as for conv_pool ---
+ * with bias, relu and 2x2 max pooling: blocks of x [c_in][h][w][16], y of the pooled output ---
  */
 KERNEL_FN(size_t, winograd5_pool_scratch, (const ct_conv5_geometry *g)) /* floats */
+/* index (may be NULL), laid out as y, says which of a window's pixels is the first largest, 0 to 3 row
+ * by row, 4 where none is positive. */
 KERNEL_FN(void, winograd5_pool,
           (const ct_conv5_geometry *g, const float *x, const float *w, const float *bias,
            int n_blocks, float *y, uint8_t *index, float *scratch))
+/* By that index, the gradient dx [c][h_out][w_out][16] at the convolution's output. */
+KERNEL_FN(void, conv_unpool,
+          (const float *dy, const uint8_t *index, int c, int h_out, int w_out, float *dx))
 KERNEL_FN(size_t, winograd5_backward_scratch, (const ct_conv5_geometry *g)) /* floats */
 /* dw, and unless dx is NULL dx (accumulate: added to it), from dy [c_out][h-4][w-4][16]. */
 KERNEL_FN(void, winograd5_backward,
@@ -44,30 +48,24 @@ KERNEL_FN(void, conv_pack,
 KERNEL_FN(void, conv,
           (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
            int flags, float *y))
-/* The same with relu and 2x2 max pooling: x padded on all sides, h_out and w_out even, y's steps
- * those of the pooled output. index (may be NULL) says which pixel of a window won, laid out as y,
- * for conv_unpool: the gradient dx [c][h_out][w_out][16] at the convolution's output. */
-KERNEL_FN(void, conv_pool,
-          (const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
-           float *y, uint8_t *index))
-KERNEL_FN(void, conv_unpool,
-          (const float *dy, const uint8_t *index, int c, int h_out, int w_out, float *dx))
 /* dw [c_out][c_in][kh][kw] = the sum over the blocks; dy is dense, [c_out][h_out][w_out][16]. */
 KERNEL_FN(void, conv_wgrad,
           (const ct_conv_geometry *g, const float *x, size_t x_block, const float *dy,
            size_t dy_block, int n_blocks, float *dw))
 
-/* --- depthwise 3x3 convolution; w [c][3][3]; norm (may be NULL) is applied to x as it is read ---
+/* --- depthwise 3x3 convolution; w [c][3][3]; an EvoNorm (may be NULL) with its stats is
+ * applied to x as it is read ---
  */
 KERNEL_FN(size_t, depthwise_scratch, (const ct_depthwise_geometry *g)) /* floats */
 KERNEL_FN(void, depthwise,
-          (const ct_depthwise_geometry *g, const float *x, const ct_depthwise_norm *norm,
-           const float *w, const float *bias, int flags, float *y, float *scratch))
+          (const ct_depthwise_geometry *g, const float *x, const ct_norm_args *norm,
+           const float *stats, const float *w, const float *bias, int flags, float *y,
+           float *scratch))
 /* dw (add_weights: added to it), and unless dx is NULL dx; flags: CT_ACCUMULATE, of dx. */
 KERNEL_FN(void, depthwise_backward,
-          (const ct_depthwise_geometry *g, const float *x, const ct_depthwise_norm *norm,
-           const float *dy, const float *w, int flags, bool add_weights, float *dx, float *dw,
-           float *scratch))
+          (const ct_depthwise_geometry *g, const float *x, const ct_norm_args *norm,
+           const float *stats, const float *dy, const float *w, int flags, bool add_weights,
+           float *dx, float *dw, float *scratch))
 
 /* --- products of matrices --- */
 /* y[o] = bias[o] + sum_i w(o, i) x[i] for every column: a linear layer, a 1x1 convolution or, with
@@ -93,8 +91,8 @@ KERNEL_FN(void, transpose,
           (const float *x, size_t channel, int n_channels, int n_pixels, float *out, size_t row))
 
 /* --- planes --- */
-/* Copies c planes into the middle of larger ones: `before` and `after` zero rows (y) or columns
- * (x), taking every step-th pixel. */
+/* Copies c planes into the middle of wider ones, with zero columns before and after, taking every
+ * step-th pixel. */
 KERNEL_FN(void, pad,
           (const float *x, int c, int h, int w, int step, const ct_padding *padding, float *out))
 KERNEL_FN(void, bias_relu, (float *y, int c, size_t n_pixels, const float *bias, bool relu))
@@ -115,39 +113,30 @@ KERNEL_FN(void, add, (const float *a, const float *b, size_t n, float *y))
 KERNEL_FN(void, lincomb,
           (size_t n, int n_terms, const float *coef, const float *const *x, float *y))
 
-/* --- norms; stats [groups][2][16]: mean and 1 / sigma per sample, written forward, read backward.
- * dw, db and dv (v's) are added to. --- */
-/* v == NULL: hard sigmoid; residual (may be NULL) is added to y; y == NULL: the statistics alone.
- */
-KERNEL_FN(void, evonorm,
-          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
-           const float *v, const float *residual, float *stats, float *y))
-/* The output of n_pixels pixels of channels first .. first+n-1, where x, w, b and v begin; channels
- * of x are `channel` floats apart, those of y `row`. */
-KERNEL_FN(void, evonorm_pixels,
-          (const float *x, size_t channel, const ct_norm_geometry *g, int first, int n,
-           int n_pixels, const float *w, const float *b, const float *v, const float *stats,
-           float *y, size_t row))
-KERNEL_FN(void, evonorm_backward,
-          (const float *x, const float *dy, const ct_norm_geometry *g, const float *w,
-           const float *v, const float *stats, float *dx, float *dw, float *db, float *dv))
-KERNEL_FN(void, groupnorm,
-          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
-           const float *residual, float *stats, float *y))
-KERNEL_FN(void, groupnorm_backward,
-          (const float *x, const float *dy, const ct_norm_geometry *g, const float *w,
-           const float *stats, float *dx, float *dw, float *db))
-/* Batchnorm over n samples of all blocks; stats [2][c]: mean and biased variance of the batch. */
-KERNEL_FN(void, batch_moments,
-          (const float *x, size_t x_block, int n, const ct_norm_geometry *g, float *stats))
-/* y = (x - mean) / sigma * w + b (+ residual), one block */
+/* --- EvoNorm and GroupNorm, all blocks; stats [blocks][groups][2][16]: mean and 1 / sigma per
+ * sample --- */
+/* The statistics of one group. */
+KERNEL_FN(void, norm_stats, (const ct_norm_args *norm, const float *x, int group, float *stats))
+/* y; residual (may be NULL) is added to it. The statistics are made, unless they are there. */
+KERNEL_FN(void, norm,
+          (const ct_norm_args *norm, const float *x, const float *residual, bool has_stats,
+           float *stats, float *y))
+KERNEL_FN(void, norm_backward,
+          (const ct_norm_args *norm, const float *x, const float *dy, const float *stats,
+           float *dx))
+/* y of pixels first .. first+n-1 of one block, channels of y `row` floats apart. */
+KERNEL_FN(void, norm_pixels,
+          (const ct_norm_args *norm, const float *x, int first, int n, const float *stats, float *y,
+           size_t row))
+
+/* --- BatchNorm, all blocks; stats [2][c]: mean and biased variance of the batch --- */
+KERNEL_FN(void, batch_moments, (const ct_norm_args *norm, const float *x, float *stats))
 KERNEL_FN(void, batchnorm,
-          (const float *x, const ct_norm_geometry *g, const float *w, const float *b,
-           const float *stats, const float *residual, float *y))
+          (const ct_norm_args *norm, const float *x, const float *stats, const float *residual,
+           float *y))
 KERNEL_FN(void, batchnorm_backward,
-          (const float *x, size_t x_block, const float *dy, size_t dy_block, int n,
-           const ct_norm_geometry *g, const float *w, const float *stats, float *dx,
-           size_t dx_block, float *dw, float *db))
+          (const ct_norm_args *norm, const float *x, const float *dy, const float *stats,
+           float *dx))
 
 /* --- measuring --- */
 /* n_rounds of independent multiply-adds in registers; returns the floating-point operations done */

@@ -63,15 +63,8 @@ typedef struct ct_conv5_geometry {
 /* Depthwise 3x3, pad 1, stride 1 or 2. */
 typedef struct ct_depthwise_geometry {
     int c, h, w, h_out, w_out, stride;
+    int first; /* the first channel's number in the norm that is applied to the input */
 } ct_depthwise_geometry;
-
-/* An EvoNorm of the input, whose parameters begin at channel `first` of it; stats are those of all
- * groups. */
-typedef struct ct_depthwise_norm {
-    const float *w, *b, *v; /* v NULL: hard sigmoid */
-    const float *stats;
-    int first, per_group;
-} ct_depthwise_norm;
 
 /* A product of weights w(o, i) = w[o * out_step + i * in_step] with columns of vectors; one of the
  * steps is 1. A linear layer's columns are blocks, a 1x1 convolution's are pixels. */
@@ -89,19 +82,29 @@ typedef struct ct_linear_geometry {
 } ct_linear_geometry;
 
 typedef struct ct_padding {
-    int before_y, after_y, before_x, after_x;
+    int before_x, after_x;
 } ct_padding;
 
 typedef struct ct_pool_geometry {
     int c, h, w, h_out, w_out, kernel, stride, pad;
 } ct_pool_geometry;
 
-typedef struct ct_norm_geometry {
-    int c, groups;
+typedef enum ct_norm_kind {
+    CT_EVONORM_HARD,
+    CT_EVONORM_S0,
+    CT_GROUPNORM,
+    CT_BATCHNORM
+} ct_norm_kind;
+
+/* A norm of n samples: blocks of [c][n_pixels][16]. */
+typedef struct ct_norm_args {
+    ct_norm_kind kind;
+    int n, c, groups;
     size_t n_pixels;
     float epsilon;
-    bool has_stats; /* evonorm: the statistics are there already */
-} ct_norm_geometry;
+    const float *w, *b, *v; /* [c]; v: of CT_EVONORM_S0 */
+    float *dw, *db, *dv;    /* gradients, which are added to */
+} ct_norm_args;
 
 typedef struct ct_kernels {
     const char *isa;

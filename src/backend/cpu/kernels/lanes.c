@@ -57,10 +57,7 @@ void KERNEL(pad)(const float *x, int c, int h, int w, int step, const ct_padding
                  float *out) {
     const int h_in = (h + step - 1) / step, w_in = (w + step - 1) / step;
     const size_t pixel = CT_LANES * sizeof *out;
-    const size_t width = (size_t)(padding->before_x + w_in + padding->after_x);
-    for (int k = 0; k < c; k++) {
-        memset(out, 0, (size_t)padding->before_y * width * pixel);
-        out += (size_t)padding->before_y * width * CT_LANES;
+    for (int k = 0; k < c; k++)
         for (int i = 0; i < h_in; i++) {
             const float *row =
                 x + ((size_t)k * (size_t)h + (size_t)(i * step)) * (size_t)w * CT_LANES;
@@ -75,9 +72,6 @@ void KERNEL(pad)(const float *x, int c, int h, int w, int step, const ct_padding
             memset(out, 0, (size_t)padding->after_x * pixel);
             out += padding->after_x * CT_LANES;
         }
-        memset(out, 0, (size_t)padding->after_y * width * pixel);
-        out += (size_t)padding->after_y * width * CT_LANES;
-    }
 }
 
 void KERNEL(bias_relu)(float *y, int c, size_t n_pixels, const float *bias, bool relu) {

@@ -6,8 +6,7 @@
  *   outer:  c[i][j] = sum_k a(i, k) b[k][j]; 2 flops per (i, j, k). Tile: M rows x 2 vectors of j.
  * In the weight gradient the sum runs over samples, so x is transposed first (samples become rows):
  * a vector is then 16 inputs, and no sum across lanes is left. */
-#include "backend/cpu/kernels/kernels.h"
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/fetch.h"
 
 enum { TILE_M = VL == 16 ? 12 : VL == 8 ? 6 : 4 }; /* 2 M accumulators: 24 of 32, 12 or 8 of 16 */
 
@@ -77,67 +76,24 @@ INLINE void linear_pair(const linear_args *a, int o, const float *x0, const floa
         linear_tile(a, w, 1, a->in_step, bias, x0, x1, y0, y1, M, two);
 }
 
-/* The weights of the outputs after a tile's, a few lines at a time while its columns are computed:
- * a model's weights are read once a pass and come from far away. Long rows are fetched early by the
- * machine itself. */
-typedef struct fetcher {
-    const float *next;
-    int left, at_a_time; /* lines */
-} fetcher;
+/* The weights of the outputs after a tile's, while its n columns are computed: a model's weights are
+ * read once a pass and come from far away. Long rows are fetched early by the machine itself. */
+enum { SHORT_ROW = 512, FEW_COLUMNS = 8 };
 
-enum { LINE = 64 / sizeof(float), SHORT_ROW = 512, FEW_COLUMNS = 8 };
-
-static fetcher fetcher_of(const linear_args *a, int o, int M, int n) {
-    fetcher f = {.next = a->w + (size_t)(o + M) * a->out_step};
-    if (a->in_step != 1 || a->n_in > SHORT_ROW || n < FEW_COLUMNS) return f;
-    f.left = M * a->n_in / LINE;
-    f.at_a_time = f.left / (n / 2) + 1;
-    return f;
-}
-
-INLINE void fetch_some(fetcher *f) {
-    for (int k = 0; k < f->at_a_time && f->left > 0; k++, f->left--, f->next += LINE)
-        __builtin_prefetch(f->next);
-}
-
-/* The input of the next product, likewise. */
-typedef struct ahead {
-    const float *row;
-    size_t step;
-    int n_rows, n_pixels; /* rows left, and pixels of each */
-    int pixel, at_a_time;
-} ahead;
-
-static ahead ahead_of(const ct_linear_geometry *g) {
-    if (g->ahead == NULL) return (ahead){0};
-    const int n_tiles = (g->n_out + TILE_M - 1) / TILE_M;
-    const int n_calls = n_tiles * (g->n_columns * (CT_LANES / VL) / 2);
-    return (ahead){.row = g->ahead,
-                   .step = g->ahead_row,
-                   .n_rows = g->ahead_rows,
-                   .n_pixels = g->ahead_pixels,
-                   .at_a_time = g->ahead_rows * g->ahead_pixels / (n_calls > 0 ? n_calls : 1) + 1};
-}
-
-static void fetch_ahead(ahead *f) {
-    for (int k = 0; k < f->at_a_time && f->n_rows > 0; k++) {
-        __builtin_prefetch(f->row + f->pixel * CT_LANES, 0, 2);
-        if (++f->pixel < f->n_pixels) continue;
-        f->pixel = 0;
-        f->row += f->step;
-        f->n_rows--;
-    }
+static ct_ahead next_weights(const linear_args *a, int o, int M, int n) {
+    if (a->in_step != 1 || a->n_in > SHORT_ROW || n < FEW_COLUMNS) return (ct_ahead){0};
+    return ahead_of(a->w + (size_t)(o + M) * a->out_step, 0, 1, M * a->n_in / CT_LANES, n / 2);
 }
 
 /* M outputs, all columns: their weights stay in the first-level cache. */
 INLINE void linear_rows(const linear_args *a, int o, const float *x, size_t x_column, int n_columns,
-                        float *y, size_t y_column, ahead *next, const int M) {
+                        float *y, size_t y_column, ct_ahead *next, const int M) {
     const int n_parts = CT_LANES / VL, n = n_columns * n_parts;
-    fetcher f = fetcher_of(a, o, M, n);
+    ct_ahead weights = next_weights(a, o, M, n);
     int k = 0;
     for (; k + 2 <= n; k += 2) {
-        fetch_some(&f);
-        fetch_ahead(next);
+        fetch_ahead(&weights, true);
+        fetch_ahead(next, false);
         size_t b0 = (size_t)(k / n_parts), p0 = (size_t)(k % n_parts * VL);
         size_t b1 = (size_t)((k + 1) / n_parts), p1 = (size_t)((k + 1) % n_parts * VL);
         linear_pair(a, o, x + b0 * x_column + p0, x + b1 * x_column + p1, y + b0 * y_column + p0,
@@ -154,7 +110,9 @@ void KERNEL(linear)(const ct_linear_geometry *g, const float *w, const float *x,
                     int flags, float *y) {
     const linear_args a = {w,     g->out_step, g->in_step, g->n_in,          bias,
                            flags, g->x_row,    g->y_row,   g->n_columns > 16};
-    ahead next = ahead_of(g);
+    const int n_tiles = (g->n_out + TILE_M - 1) / TILE_M;
+    ct_ahead next = ahead_of(g->ahead, g->ahead_row, g->ahead_rows, g->ahead_pixels,
+                             n_tiles * (g->n_columns * (CT_LANES / VL) / 2));
     int o = 0;
     for (; o + TILE_M <= g->n_out; o += TILE_M)
         linear_rows(&a, o, x, g->x_column, g->n_columns, y, g->y_column, &next, TILE_M);

@@ -1,11 +1,11 @@
-/* Mean and variance per sample of a run of vectors, shared by the norms. */
+/* What the norms share, of n pixels of VL samples. */
 #ifndef CT_BACKEND_CPU_KERNELS_MOMENTS_H
 #define CT_BACKEND_CPU_KERNELS_MOMENTS_H
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
-/* One pass over n pixels of VL samples: sums of x - x[0] and of its square. The shift keeps the
+/* Mean and variance in one pass: sums of x - x[0] and of its square. The shift keeps the
  * difference of squares from cancelling; partial sums of 64 pixels keep rounding small. */
 INLINE void moments(const float *x, size_t n, vf *mean, vf *var) {
     const vf shift = vload(x);
@@ -32,6 +32,29 @@ INLINE void moments(const float *x, size_t n, vf *mean, vf *var) {
     vf offset = sum * scale;
     *mean = shift + offset;
     *var = vmax(square * scale - offset * offset, vzero());
+}
+
+/* y = x scale + shift (+ residual) */
+INLINE void scale_channel(const float *x, size_t n, vf scale, vf shift, const float *residual,
+                          float *y) {
+    for (size_t k = 0; k < n * CT_LANES; k += CT_LANES) {
+        vf out = vload(x + k) * scale + shift;
+        if (residual != NULL) out += vload(residual + k);
+        vstore(y + k, out);
+    }
+}
+
+/* Sums of dy and of dy (x - mean). */
+INLINE void centred_sums(const float *x, const float *dy, size_t n, vf mean, vf *total,
+                         vf *product) {
+    vf t = vzero(), p = vzero();
+    for (size_t k = 0; k < n * CT_LANES; k += CT_LANES) {
+        vf d = vload(dy + k);
+        t += d;
+        p += d * (vload(x + k) - mean);
+    }
+    *total = t;
+    *product = p;
 }
 
 #endif

@@ -10,7 +10,10 @@ typedef struct window {
     int y0, y1, x0, x1; /* pixels y0 .. y1-1, x0 .. x1-1 */
 } window;
 
-static window window_at(const ct_pool_geometry *g, int i, int j) {
+/* SIDE: of windows side by side without a border, whose bounds are known when this is compiled; 0: of
+ * any other. */
+INLINE window window_at(const ct_pool_geometry *g, int i, int j, const int SIDE) {
+    if (SIDE > 0) return (window){i * SIDE, (i + 1) * SIDE, j * SIDE, (j + 1) * SIDE};
     window s = {i * g->stride - g->pad, 0, j * g->stride - g->pad, 0};
     s.y1 = s.y0 + g->kernel < g->h ? s.y0 + g->kernel : g->h;
     s.x1 = s.x0 + g->kernel < g->w ? s.x0 + g->kernel : g->w;
@@ -19,35 +22,22 @@ static window window_at(const ct_pool_geometry *g, int i, int j) {
     return s;
 }
 
-static void maxpool_any(const float *x, const ct_pool_geometry *g, float *y) {
+INLINE void forward(const float *x, const ct_pool_geometry *g, float *y, const int SIDE) {
     const size_t row = (size_t)g->w * CT_LANES;
-    for (int i = 0; i < g->h_out; i++)
-        for (int j = 0; j < g->w_out; j++, y += CT_LANES) {
-            window s = window_at(g, i, j);
-            for (int part = 0; part < CT_LANES; part += VL) {
-                vf most = vload(x + (size_t)s.y0 * row + (size_t)(s.x0 * CT_LANES + part));
-                for (int u = s.y0; u < s.y1; u++)
-                    for (int v = s.x0; v < s.x1; v++)
-                        most =
-                            vmax(vload(x + (size_t)u * row + (size_t)(v * CT_LANES + part)), most);
-                vstore(y + part, most);
+    for (int c = 0; c < g->c; c++, x += (size_t)g->h * row)
+        for (int i = 0; i < g->h_out; i++)
+            for (int j = 0; j < g->w_out; j++, y += CT_LANES) {
+                const window s = window_at(g, i, j, SIDE);
+                for (int part = 0; part < CT_LANES; part += VL) {
+                    const float *from = x + part;
+                    vf most = vload(from + (size_t)s.y0 * row + (size_t)(s.x0 * CT_LANES));
+                    for (int u = s.y0; u < s.y1; u++)
+                        for (int v = s.x0; v < s.x1; v++)
+                            most =
+                                vmax(vload(from + (size_t)u * row + (size_t)(v * CT_LANES)), most);
+                    vstore(y + part, most);
+                }
             }
-        }
-}
-
-/* 2x2 windows side by side. */
-static void maxpool_2(const float *x, const ct_pool_geometry *g, float *y) {
-    const size_t row = (size_t)g->w * CT_LANES;
-    for (int i = 0; i < g->h_out; i++, x += 2 * row) {
-        const float *p = x;
-        for (int j = 0; j < g->w_out; j++, p += 2 * CT_LANES)
-            for (int part = 0; part < CT_LANES; part += VL, y += VL) {
-                const float *q = p + part;
-                vf top = vmax(vload(q), vload(q + CT_LANES));
-                vf bottom = vmax(vload(q + row), vload(q + row + CT_LANES));
-                vstore(y, vmax(top, bottom));
-            }
-    }
 }
 
 static bool is_plain_2(const ct_pool_geometry *g) {
@@ -55,70 +45,43 @@ static bool is_plain_2(const ct_pool_geometry *g) {
 }
 
 void KERNEL(maxpool)(const float *x, const ct_pool_geometry *g, float *y) {
-    const size_t from = (size_t)g->h * (size_t)g->w * CT_LANES;
-    const size_t to = (size_t)g->h_out * (size_t)g->w_out * CT_LANES;
-    for (int c = 0; c < g->c; c++, x += from, y += to) {
-        if (is_plain_2(g))
-            maxpool_2(x, g, y);
-        else
-            maxpool_any(x, g, y);
-    }
+    if (is_plain_2(g))
+        forward(x, g, y, 2);
+    else
+        forward(x, g, y, 0);
 }
 
-static void backward_any(const float *x, const float *y, const float *dy, const ct_pool_geometry *g,
-                         float *dx) {
-    const size_t row = (size_t)g->w * CT_LANES;
-    for (int i = 0; i < g->h_out; i++)
-        for (int j = 0; j < g->w_out; j++, y += CT_LANES, dy += CT_LANES) {
-            window s = window_at(g, i, j);
-            for (int part = 0; part < CT_LANES; part += VL) {
-                vf most = vload(y + part), d = vload(dy + part);
-                for (int u = s.y0; u < s.y1; u++)
-                    for (int v = s.x0; v < s.x1; v++) {
-                        size_t at = (size_t)u * row + (size_t)(v * CT_LANES + part);
-                        vi hit = vload(x + at) == most;
-                        vstore(dx + at, vload(dx + at) + vkeep(hit, d));
-                        d = vkeep(~hit, d); /* later equals get nothing */
-                    }
-            }
-        }
-}
-
-INLINE vf take(vi hit, vf *left) {
-    vf got = vkeep(hit, *left);
-    *left = vkeep(~hit, *left);
-    return got;
-}
-
-static void backward_2(const float *x, const float *y, const float *dy, const ct_pool_geometry *g,
-                       float *dx) {
-    const size_t row = (size_t)g->w * CT_LANES;
-    for (int i = 0; i < g->h_out; i++)
-        for (int j = 0; j < g->w_out; j++)
-            for (int part = 0; part < CT_LANES; part += VL, y += VL, dy += VL) {
-                size_t at = (size_t)(2 * i) * row + (size_t)(2 * j * CT_LANES + part);
-                const float *q = x + at;
-                float *to = dx + at;
-                vf most = vload(y), d = vload(dy);
-                vstore(to, take(vload(q) == most, &d));
-                vstore(to + CT_LANES, take(vload(q + CT_LANES) == most, &d));
-                vstore(to + row, take(vload(q + row) == most, &d));
-                vstore(to + row + CT_LANES, take(vload(q + row + CT_LANES) == most, &d));
+/* Windows that are known do not overlap: their pixels are written, others' added to. */
+INLINE void backward(const float *x, const float *y, const float *dy, const ct_pool_geometry *g,
+                     float *dx, const int SIDE) {
+    const size_t row = (size_t)g->w * CT_LANES, plane = (size_t)g->h * row;
+    for (int c = 0; c < g->c; c++, x += plane, dx += plane)
+        for (int i = 0; i < g->h_out; i++)
+            for (int j = 0; j < g->w_out; j++, y += CT_LANES, dy += CT_LANES) {
+                const window s = window_at(g, i, j, SIDE);
+                for (int part = 0; part < CT_LANES; part += VL) {
+                    vf most = vload(y + part), d = vload(dy + part);
+                    for (int u = s.y0; u < s.y1; u++)
+                        for (int v = s.x0; v < s.x1; v++) {
+                            size_t at = (size_t)u * row + (size_t)(v * CT_LANES + part);
+                            vi hit = vload(x + at) == most;
+                            vf share = vkeep(hit, d);
+                            vstore(dx + at, SIDE > 0 ? share : vload(dx + at) + share);
+                            d = vkeep(~hit, d); /* later equals get nothing */
+                        }
+                }
             }
 }
 
 void KERNEL(maxpool_backward)(const float *x, const float *y, const float *dy,
                               const ct_pool_geometry *g, float *dx) {
-    const size_t from = (size_t)g->h * (size_t)g->w * CT_LANES;
-    const size_t to = (size_t)g->h_out * (size_t)g->w_out * CT_LANES;
     const bool covers = is_plain_2(g) && g->h == 2 * g->h_out && g->w == 2 * g->w_out;
-    if (!covers) memset(dx, 0, (size_t)g->c * from * sizeof *dx);
-    for (int c = 0; c < g->c; c++, x += from, dx += from, y += to, dy += to) {
-        if (is_plain_2(g))
-            backward_2(x, y, dy, g, dx);
-        else
-            backward_any(x, y, dy, g, dx);
-    }
+    const size_t n = (size_t)(g->c * g->h * g->w) * CT_LANES;
+    if (!covers) memset(dx, 0, n * sizeof *dx);
+    if (is_plain_2(g))
+        backward(x, y, dy, g, dx, 2);
+    else
+        backward(x, y, dy, g, dx, 0);
 }
 
 void KERNEL(avgpool)(const float *x, int c, size_t n_pixels, float *y) {

@@ -196,8 +196,8 @@ static void products(const ct_winograd2_plan *p, const float *u, const float *v,
     const int n_groups = round_up(n, GROUP) / GROUP;
     const ct_winograd_plan tiles = {
         .h = p->h_out, .w = p->w_out, .n_across = p->n_across, .n_tiles = p->n_tiles};
-    ct_winograd_rows rows =
-        winograd_rows(&tiles, y, p->c_out, first, n, N_XI2 * (p->c_out / CO_TILE) * n_groups);
+    ct_ahead rows =
+        tile_rows(&tiles, y, p->c_out, first, n, N_XI2 * (p->c_out / CO_TILE) * n_groups);
     for (int xi = 0; xi < N_XI2; xi++) {
         const int skipped = first_phase(xi) * p->c_in; /* channels of phases without it */
         product(n_phases(xi) * p->c_in, p->c_out, n_groups,

@@ -140,7 +140,7 @@ static void weight_product(const ct_winograd2_plan *p, int xi, int n, const floa
 static void data_products(const ct_winograd2_plan *p, int n, const float *u, const float *v,
                           float *m) {
     const size_t stride = u2_stride(p->c_in, p->c_out);
-    ct_winograd_rows none = {0};
+    ct_ahead none = {0};
     for (int xi = 0; xi < N_XI2; xi++) {
         const size_t skipped = (size_t)(first_phase(xi) * p->c_in); /* phases without it */
         product(p->c_out, n_phases(xi) * p->c_in, round_up(n, GROUP) / GROUP,

@@ -141,3 +141,18 @@ void KERNEL(winograd5_pool)(const ct_conv5_geometry *g, const float *x, const fl
         pool_block(g, &p, x + b * x_block, scratch, bias, y + b * y_block,
                    index != NULL ? index + b * y_block : NULL, v);
 }
+
+/* dx of the convolution's output from dy of the pooled one, all four pixels of every window. */
+void KERNEL(conv_unpool)(const float *dy, const uint8_t *index, int c, int h_out, int w_out,
+                         float *dx) {
+    const size_t row = (size_t)w_out * CT_LANES;
+    for (int i = 0; i < c * h_out / 2; i++, dx += 2 * row)
+        for (size_t k = 0; k < row / 2; k += VL, dy += VL, index += VL) {
+            const size_t at = k / CT_LANES * 2 * CT_LANES + k % CT_LANES;
+            const vf d = vload(dy);
+            vstore(dx + at, share_of(index, 0, d));
+            vstore(dx + at + CT_LANES, share_of(index, 1, d));
+            vstore(dx + at + row, share_of(index, 2, d));
+            vstore(dx + at + row + CT_LANES, share_of(index, 3, d));
+        }
+}

@@ -20,13 +20,13 @@
 
 /* One frequency. */
 static void sums(const ct_winograd_plan *plan, int n, const float *m, const float *v, bool is_first,
-                 ct_winograd_rows *ahead, float *acc) {
+                 ct_ahead *ahead, float *acc) {
     for (int o = 0; o < plan->c_out; o += CO_TILE) {
         for (int i = 0; i < plan->c_in; i += CI_TILE) {
             sum_tile(n, m + (size_t)o * CHANNEL_STEP, plan->group, v + (size_t)i * CHANNEL_STEP,
                      plan->group, CHANNEL_STEP, is_first, acc);
             acc += TILE_SUMS;
-            fetch_rows(ahead);
+            fetch_ahead(ahead, false);
         }
     }
 }
@@ -51,8 +51,8 @@ static void add_products(const ct_winograd_plan *plan, const float *x, int first
     const size_t stride = acc_stride(plan->c_out, plan->c_in);
     const int n_products = N_XI * (round_up(plan->c_out, CO_TILE) / CO_TILE) *
                            (round_up(plan->c_in, CI_TILE) / CI_TILE);
-    ct_winograd_rows rows =
-        winograd_rows(plan, x, plan->c_out, first + n, chunk_at(plan, first + n), n_products);
+    ct_ahead rows =
+        tile_rows(plan, x, plan->c_out, first + n, chunk_at(plan, first + n), n_products);
     for (int xi = 0; xi < N_XI; xi++, m += XI_STEP, v += XI_STEP, acc += stride)
         if (turns_x(plan))
             turned_sums(plan, n, m, v, first == 0, turned, acc);

@@ -133,7 +133,7 @@ static void winograd_products(const ct_winograd_plan *plan, const float *u, int 
     const size_t stride = u_stride(plan->c_in, plan->c_out);
     const int n_groups = round_up(n, GROUP) / GROUP;
     const int n_products = N_XI * (round_up(plan->c_out, ROWS) / ROWS) * n_groups;
-    ct_winograd_rows rows = winograd_rows(plan, y, plan->c_out, first, n, n_products);
+    ct_ahead rows = tile_rows(plan, y, plan->c_out, first, n, n_products);
     for (int xi = 0; xi < N_XI; xi++, m += XI_STEP)
         product(plan->c_in, plan->c_out, n_groups, u + (size_t)xi * stride, round_up(plan->c_in, 4),
                 m + XI_STEP, plan->group, CHANNEL_STEP, &rows, m, plan->group);

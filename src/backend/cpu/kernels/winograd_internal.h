@@ -17,8 +17,7 @@
 #ifndef CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 #define CT_BACKEND_CPU_KERNELS_WINOGRAD_INTERNAL_H
 
-#include "backend/cpu/kernels/kernels.h"
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/fetch.h"
 
 #ifndef TILE
 #define TILE 4 /* output pixels of a tile in one direction */
@@ -65,63 +64,43 @@ static __attribute__((noinline, unused)) void copy_square(const float *x, int h,
         }
 }
 
+/* Elements of a and b, numbered 0 to 3 and 4 to 7. gcc before 12 has no __builtin_shufflevector, clang
+ * no __builtin_shuffle. */
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+#if __has_builtin(__builtin_shufflevector)
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int32_t i4 __attribute__((vector_size(16)));
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (i4){i, j, k, l})
+#endif
+
 /* Four rows of four floats become four columns. */
 INLINE void turn_4x4(const float *const row[4], float *const column[4]) {
-    typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
-    typedef int32_t i4 __attribute__((vector_size(16)));
     const v4 a = *(const v4 *)row[0], b = *(const v4 *)row[1];
     const v4 c = *(const v4 *)row[2], d = *(const v4 *)row[3];
-    const i4 low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
-    const v4 ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
-    const v4 ab_high = __builtin_shuffle(a, b, high), cd_high = __builtin_shuffle(c, d, high);
-    *(v4 *)column[0] = __builtin_shuffle(ab, cd, first);
-    *(v4 *)column[1] = __builtin_shuffle(ab, cd, second);
-    *(v4 *)column[2] = __builtin_shuffle(ab_high, cd_high, first);
-    *(v4 *)column[3] = __builtin_shuffle(ab_high, cd_high, second);
+    const v4 ab = PICK(a, b, 0, 4, 1, 5), cd = PICK(c, d, 0, 4, 1, 5);
+    const v4 ab_high = PICK(a, b, 2, 6, 3, 7), cd_high = PICK(c, d, 2, 6, 3, 7);
+    *(v4 *)column[0] = PICK(ab, cd, 0, 1, 4, 5);
+    *(v4 *)column[1] = PICK(ab, cd, 2, 3, 6, 7);
+    *(v4 *)column[2] = PICK(ab_high, cd_high, 0, 1, 4, 5);
+    *(v4 *)column[3] = PICK(ab_high, cd_high, 2, 3, 6, 7);
 }
 
 typedef struct pair {
     vf a, b;
 } pair;
 
-/* The rows of some tiles in all planes of a tensor, to be fetched a few lines at a time by loops
- * that leave the memory idle. */
-typedef struct ct_winograd_rows {
-    const float *at; /* the next line */
-    int n_left;      /* lines of its plane from there on */
-    int n_planes;    /* left, with that one */
-    int n_lines;     /* of a plane */
-    size_t plane;    /* floats from plane to plane */
-    int n_together;  /* lines fetched at a time */
-} ct_winograd_rows;
-
-/* The rows of n tiles from `first` on, all fetched after n_steps steps. */
-INLINE ct_winograd_rows winograd_rows(const ct_winograd_plan *plan, const float *x, int c,
-                                      int first, int n, int n_steps) {
+/* The rows of n tiles from `first` on, in all planes of a tensor; fetched after n_steps steps. */
+INLINE ct_ahead tile_rows(const ct_winograd_plan *plan, const float *x, int c, int first, int n,
+                          int n_steps) {
     const size_t plane = (size_t)plan->h * plan->w * CT_LANES;
     const int n_blocks = n > plan->n_tiles ? n / plan->n_tiles : n > 0;
     const int in_block = n < plan->n_tiles ? n : plan->n_tiles, t = first % plan->n_tiles;
     const int top = t / plan->n_across * TILE;
     int end = ((t + in_block - 1) / plan->n_across + 1) * TILE;
     if (end > plan->h) end = plan->h;
-    ct_winograd_rows rows = {
-        .n_planes = c * n_blocks, .n_lines = (end - top) * plan->w, .plane = plane};
-    rows.at = x + (size_t)(first / plan->n_tiles * c) * plane + (size_t)top * plan->w * CT_LANES;
-    rows.n_left = rows.n_lines;
-    rows.n_together = (rows.n_planes * rows.n_lines + n_steps - 1) / n_steps;
-    return rows;
-}
-
-INLINE void fetch_rows(ct_winograd_rows *r) {
-    if (r->n_planes == 0) return;
-    const int n = r->n_left < r->n_together ? r->n_left : r->n_together;
-    for (int k = 0; k < n; k++) __builtin_prefetch(r->at + k * CT_LANES, 0, 2);
-    r->at += n * CT_LANES;
-    r->n_left -= n;
-    if (r->n_left > 0) return;
-    r->at += r->plane - (size_t)r->n_lines * CT_LANES;
-    r->n_left = r->n_lines;
-    r->n_planes--;
+    x += (size_t)(first / plan->n_tiles * c) * plane + (size_t)top * plan->w * CT_LANES;
+    return ahead_of(x, plane, c * n_blocks, (end - top) * plan->w, n_steps);
 }
 
 #endif

@@ -45,8 +45,7 @@ INLINE void product_tile(int k, const float *u, const size_t u_step, const float
  * inputs at a time. Tiles that fill up the last group are computed too, from whatever is there, and
  * never read. Meanwhile the rows `ahead` are fetched. */
 INLINE void product(int n_in, int n_out, int n_groups, const float *u, int u_row, const float *v,
-                    size_t v_group, const size_t step, ct_winograd_rows *ahead, float *m,
-                    size_t m_group) {
+                    size_t v_group, const size_t step, ct_ahead *ahead, float *m, size_t m_group) {
     for (int i = 0; i < n_in; i += K_BLOCK) {
         const int k = n_in - i < K_BLOCK ? n_in - i : K_BLOCK;
         for (int o = 0; o < n_out; o += ROWS) {
@@ -57,7 +56,7 @@ INLINE void product(int n_in, int n_out, int n_groups, const float *u, int u_row
                 for (int t = 0; t < XI_STEP; t += COLUMNS * VL)
                     product_tile(k, u_tile, (size_t)u_row * CO_TILE, v_tile + t, step, i > 0,
                                  m_tile + t);
-                fetch_rows(ahead);
+                fetch_ahead(ahead, false);
             }
         }
     }

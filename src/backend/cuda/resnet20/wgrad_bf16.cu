@@ -6,8 +6,9 @@
  * block takes its strips one after the other through shared memory (planes.cuh), the next one on
  * its way while this one is multiplied, and keeps the sums in registers; warps share out channels
  * and pixels. Reads x and d once (4 bytes a pixel and channel; pictures 4 a colour), 2 flops a
- * product; the splits are added up by sums.cu in a fixed order. Limits: 16, 32 or 64 channels of
- * 32, 16 or 8 squared pixels; pictures of up to 8 colours for 16. */
+ * product; the splits are added up by sums.cu in a fixed order. Limits: 16, 32 or 64 output channels
+ * of 32, 16 or 8 squared pixels, as many or half as many input channels; pictures of up to 8
+ * colours for 16. */
 #include "backend/cuda/resnet20/planes.cuh"
 #include "backend/cuda/resnet20/resnet20.h"
 
@@ -23,18 +24,19 @@ typedef struct wgrad_call {
 /* SAMPLES of a strip lie behind each other; SLICES warps share out its pixels. On an H200, 512
  * samples, 6 layers of 16 channels and 5 of 32 and 64: 71, 60 and 72 us with the second pass; four
  * blocks at a time of 16 channels take 85. */
-template <int CHANNELS> struct wgrad_shape {
-    typedef planes<bf16, CHANNELS> P;
-    static constexpr int C = CHANNELS, W = 512 / C, SAMPLES = C == 64 ? 2 : 1, COLS = C / 16;
-    static constexpr int SLICES = C == 16 ? 4 : C == 32 ? 2 : 1;
-    static constexpr int THREADS = 32 * COLS * COLS * SLICES, BLOCKS = C == 16   ? 3
-                                                                       : C == 32 ? 2
-                                                                                 : 1;
+template <int INPUTS, int OUTPUTS> struct wgrad_shape {
+    typedef planes<bf16, INPUTS> X;
+    typedef planes<bf16, OUTPUTS> D;
+    static constexpr int CI = INPUTS, CO = OUTPUTS, W = 512 / CO, SAMPLES = CO == 64 ? 2 : 1;
+    static constexpr int ROWS = CI / 16, COLS = CO / 16; /* warps */
+    static constexpr int SLICES = CO == 16 ? 4 : CO == 32 ? 2 : CO / CI;
+    static constexpr int THREADS = 32 * ROWS * COLS * SLICES;
+    static constexpr int BLOCKS = CO == 16 ? 3 : CO == 64 ? 1 : CI == 32 ? 2 : 4;
     static constexpr int N_STRIPS = W / STRIP;
-    static constexpr int ROW_BYTES = W * P::PIXEL; /* of d, without borders */
-    static constexpr int PICTURE_BYTES = ((STRIP + 2) * P::PITCH + P::END + 127) / 128 * 128;
+    static constexpr int ROW_BYTES = W * D::PIXEL; /* of d, without borders */
+    static constexpr int PICTURE_BYTES = ((STRIP + 2) * X::PITCH + X::END + 127) / 128 * 128;
     static constexpr int BUFFER = SAMPLES * (PICTURE_BYTES + STRIP * ROW_BYTES);
-    static constexpr int SUM_BYTES = SLICES > 1 ? 9 * C *C * 4 : 0;
+    static constexpr int SUM_BYTES = SLICES > 1 ? 9 * CI *CO * 4 : 0;
     static constexpr int BYTES = 2 * BUFFER > SUM_BYTES ? 2 * BUFFER : SUM_BYTES;
 };
 
@@ -42,25 +44,25 @@ template <int CHANNELS> struct wgrad_shape {
 template <typename S>
 static __device__ __forceinline__ void load_picture(const bf16 *x, int strip, bool is_there,
                                                     char *picture) {
-    constexpr int LINE = S::W * S::P::UNITS, AT_ONCE = S::THREADS / LINE; /* units; rows */
+    constexpr int LINE = S::W * S::X::UNITS, AT_ONCE = S::THREADS / LINE; /* units; rows */
     int unit = (int)threadIdx.x % LINE, r = (int)threadIdx.x / LINE;
-    int column = unit / S::P::UNITS, row = strip * STRIP + r;
-    char *to = picture + S::P::unit_at(column + 1, unit % S::P::UNITS) + r * S::P::PITCH;
+    int column = unit / S::X::UNITS, row = strip * STRIP + r;
+    char *to = picture + S::X::unit_at(column + 1, unit % S::X::UNITS) + r * S::X::PITCH;
 #pragma unroll
     for (int k = 0; k < STRIP + 2; k += AT_ONCE) {
         if (k + r >= STRIP + 2) break;
         bool is_inside = is_there && row + k >= 1 && row + k <= S::W;
         const bf16 *from = x + ((is_inside ? row + k - 1 : 0) * LINE + unit) * 8;
-        copy_quad(to + k * S::P::PITCH, from, is_inside);
+        copy_quad(to + k * S::X::PITCH, from, is_inside);
     }
 }
 
 template <typename S>
 static __device__ __forceinline__ void load_gradient(const bf16 *d, int strip, bool is_there,
                                                      char *gradient) {
-    constexpr int LINE = S::W * S::P::UNITS, AT_ONCE = S::THREADS / LINE;
+    constexpr int LINE = S::W * S::D::UNITS, AT_ONCE = S::THREADS / LINE;
     int unit = (int)threadIdx.x % LINE, r = (int)threadIdx.x / LINE;
-    char *to = gradient + S::P::unit_at(unit / S::P::UNITS, unit % S::P::UNITS) + r * S::ROW_BYTES;
+    char *to = gradient + S::D::unit_at(unit / S::D::UNITS, unit % S::D::UNITS) + r * S::ROW_BYTES;
 #pragma unroll
     for (int k = 0; k < STRIP; k += AT_ONCE) {
         const bf16 *from = d + ((strip * STRIP + r + k) * LINE + unit) * 8;
@@ -81,7 +83,7 @@ static __device__ __forceinline__ void load_image(const float *x, int n_colours,
         for (int k = 0; k < 8; k++) v[k] = k < n_colours && is_inside ? from[k] : 0.0f;
         float4 quads[2] = {make_float4(v[0], v[1], v[2], v[3]),
                            make_float4(v[4], v[5], v[6], v[7])};
-        store_eight((bf16 *)(picture + r * S::P::PITCH + S::P::unit_at(column + 1, 0)), quads);
+        store_eight((bf16 *)(picture + r * S::X::PITCH + S::X::unit_at(column + 1, 0)), quads);
     }
 }
 
@@ -97,12 +99,12 @@ static __device__ __forceinline__ void load_strip(const wgrad_call &c, int n, in
         bool is_there = first + k < n;
         size_t sample = (size_t)blockIdx.y * c.n_max + first + (is_there ? k : 0);
         size_t at = sample * S::W * S::W;
-        const bf16 *d = (const bf16 *)layer.d + at * S::C;
+        const bf16 *d = (const bf16 *)layer.d + at * S::CO;
         load_gradient<S>(d, strip, is_there, gradient + k * STRIP * S::ROW_BYTES);
         if (IMAGE)
             load_image<S>((const float *)layer.x + at * c.n_colours, c.n_colours, strip, buffer);
         else
-            load_picture<S>((const bf16 *)layer.x + at * S::C, strip, is_there,
+            load_picture<S>((const bf16 *)layer.x + at * S::CI, strip, is_there,
                             buffer + k * S::PICTURE_BYTES);
     }
 }
@@ -121,7 +123,7 @@ static __device__ __forceinline__ void add_rows(const uint32_t x[3], uint32_t of
 #pragma unroll
         for (int r = 0; r < DEEP + 2; r++) {
             uint32_t a[4];
-            load_transposed(a, x[q] + offset + r * S::P::PITCH);
+            load_transposed(a, x[q] + offset + r * S::X::PITCH);
 #pragma unroll
             for (int u = 0; u < 3; u++) {
                 int i = r - u; /* input row = output row + u - 1 */
@@ -134,25 +136,24 @@ static __device__ __forceinline__ void add_rows(const uint32_t x[3], uint32_t of
     }
 }
 
-/* Element of [tap][C][C] that sums[tap][j][k] of this thread is. */
-template <int C> static __device__ __forceinline__ int place(int tap, int j, int k) {
-    constexpr int COLS = C / 16;
+/* Element of [tap][CI][CO] that sums[tap][j][k] of this thread is. */
+template <typename S> static __device__ __forceinline__ int place(int tap, int j, int k) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int i = warp / COLS % COLS * 16 + (lane >> 2) + (k >> 1) * 8;
-    int o = warp % COLS * 16 + j * 8 + (lane & 3) * 2 + (k & 1);
-    return (tap * C + i) * C + o;
+    int i = warp / S::COLS % S::ROWS * 16 + (lane >> 2) + (k >> 1) * 8;
+    int o = warp % S::COLS * 16 + j * 8 + (lane & 3) * 2 + (k & 1);
+    return (tap * S::CI + i) * S::CO + o;
 }
 
 /* Adds up the slices, in order, and writes the block's sums of the first n_in input channels. */
 template <typename S>
 static __device__ void write_sums(int n_in, const float sums[9][2][4], float *scratch, float *out) {
-    constexpr int C = S::C;
-    int slice = (int)(threadIdx.x >> 5) / (S::COLS * S::COLS);
+    constexpr int C = S::CO;
+    int slice = (int)(threadIdx.x >> 5) / (S::ROWS * S::COLS);
     for (int s = 0; s < S::SLICES; s++) {
         if (slice == s) {
 #pragma unroll
             for (int e = 0; e < 72; e += 2) {
-                int at = place<C>(e / 8, e / 4 % 2, e % 4);
+                int at = place<S>(e / 8, e / 4 % 2, e % 4);
                 float2 *to = (float2 *)(S::SLICES == 1 ? out + at : scratch + at);
                 float2 v =
                     make_float2(sums[e / 8][e / 4 % 2][e % 4], sums[e / 8][e / 4 % 2][e % 4 + 1]);
@@ -164,14 +165,13 @@ static __device__ void write_sums(int n_in, const float sums[9][2][4], float *sc
     int n_left = S::SLICES == 1 ? 0 : 9 * n_in * C;
     for (int e = (int)threadIdx.x; e < n_left; e += S::THREADS) {
         int o = e % C, i = e / C % n_in, tap = e / C / n_in;
-        out[e] = scratch[(tap * C + i) * C + o];
+        out[e] = scratch[(tap * S::CI + i) * C + o];
     }
 }
 
-template <int C, bool IMAGE>
-static __global__ void __launch_bounds__(wgrad_shape<C>::THREADS, wgrad_shape<C>::BLOCKS)
+template <typename S, bool IMAGE>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     wgrad_kernel(const __grid_constant__ wgrad_call c) {
-    typedef wgrad_shape<C> S;
     extern __shared__ __align__(256) char shared[]; /* two buffers */
     const cuda_job job = c.jobs[blockIdx.y];
     int n_items = (job.n + S::SAMPLES - 1) / S::SAMPLES * S::N_STRIPS;
@@ -182,15 +182,15 @@ static __global__ void __launch_bounds__(wgrad_shape<C>::THREADS, wgrad_shape<C>
     __syncthreads();
     if (first < last) load_strip<S, IMAGE>(c, job.n, first, shared);
     asm volatile("cp.async.commit_group;");
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp / (S::COLS * S::COLS);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp / (S::ROWS * S::COLS);
     int column = (lane & 7) + (S::SAMPLES == 1 ? lane >> 4 << 3 : 0), unit = lane >> 3 & 1;
     int sample = S::SAMPLES == 1 ? 0 : lane >> 4;
     uint32_t x[3], d, base = (uint32_t)__cvta_generic_to_shared(shared);
     for (int q = 0; q < 3; q++)
         x[q] = base + sample * S::PICTURE_BYTES +
-               S::P::unit_at(column + q, warp / S::COLS % S::COLS * 2 + unit);
+               S::X::unit_at(column + q, warp / S::COLS % S::ROWS * 2 + unit);
     d = base + S::SAMPLES * S::PICTURE_BYTES + sample * STRIP * S::ROW_BYTES +
-        S::P::unit_at(column, warp % S::COLS * 2 + unit);
+        S::D::unit_at(column, warp % S::COLS * 2 + unit);
     float sums[9][2][4] = {};
     for (int item = first; item < last; item++) {
         uint32_t buffer = (uint32_t)((item - first) % 2 * S::BUFFER);
@@ -202,49 +202,53 @@ static __global__ void __launch_bounds__(wgrad_shape<C>::THREADS, wgrad_shape<C>
         /* pieces of 16 columns and DEEP rows */
         constexpr int ACROSS = S::W > 16 ? S::W / 16 : 1;
         for (int k = slice; k < STRIP / DEEP * ACROSS; k += S::SLICES) {
-            uint32_t row = (uint32_t)(k / ACROSS * DEEP),
-                     side = (uint32_t)(k % ACROSS) * 16 * S::P::PIXEL;
-            add_rows<S>(x, buffer + row * S::P::PITCH + side,
-                        d + buffer + row * S::ROW_BYTES + side, sums);
+            uint32_t row = (uint32_t)(k / ACROSS * DEEP), side = (uint32_t)(k % ACROSS) * 16;
+            add_rows<S>(x, buffer + row * S::X::PITCH + side * S::X::PIXEL,
+                        d + buffer + row * S::ROW_BYTES + side * S::D::PIXEL, sums);
         }
         __syncthreads(); /* the strip after the next overwrites this buffer */
     }
-    int n_in = IMAGE ? c.n_colours : C;
+    int n_in = IMAGE ? c.n_colours : S::CI;
     size_t row = (size_t)blockIdx.z * gridDim.y + blockIdx.y;
     write_sums<S>(n_in, sums, (float *)shared,
-                  c.partial + (row * c.n_splits + blockIdx.x) * 9 * n_in * C);
+                  c.partial + (row * c.n_splits + blockIdx.x) * 9 * n_in * S::CO);
 }
 
-template <int C> static int n_splits(int n_layers, int n_most) {
-    typedef wgrad_shape<C> S;
+template <typename S> static int n_splits(int n_layers, int n_most) {
     int n_items = (n_most + S::SAMPLES - 1) / S::SAMPLES * S::N_STRIPS;
     return ct_cuda_even_splits(n_layers, n_items, S::BLOCKS);
 }
 
 int ct_cuda_bf16_wgrad_splits(const cuda_conv *v, int n_layers, int n_most) {
-    if (v->co == 16) return n_splits<16>(n_layers, n_most);
-    return v->co == 32 ? n_splits<32>(n_layers, n_most) : n_splits<64>(n_layers, n_most);
+    bool same = v->ci == v->co;
+    if (v->co == 16) return n_splits<wgrad_shape<16, 16>>(n_layers, n_most);
+    if (v->co == 32)
+        return same ? n_splits<wgrad_shape<32, 32>>(n_layers, n_most)
+                    : n_splits<wgrad_shape<16, 32>>(n_layers, n_most);
+    return same ? n_splits<wgrad_shape<64, 64>>(n_layers, n_most)
+                : n_splits<wgrad_shape<32, 64>>(n_layers, n_most);
 }
 
-template <int C, bool IMAGE>
+template <int CI, int CO, bool IMAGE>
 static ct_status launch(const cuda_run *run, const wgrad_call *c, int n_layers) {
-    typedef wgrad_shape<C> S;
+    typedef wgrad_shape<CI, CO> S;
     dim3 grid((unsigned)c->n_splits, (unsigned)run->n_jobs, (unsigned)n_layers);
-    return launch_kernel(run, wgrad_kernel<C, IMAGE>, grid, S::THREADS, S::BYTES, *c);
+    return launch_kernel(run, wgrad_kernel<S, IMAGE>, grid, S::THREADS, S::BYTES, *c);
+}
+
+static ct_status launch_known(const cuda_run *run, const cuda_conv *v, const wgrad_call *c, int n) {
+    if (v->co == 16)
+        return v->ci == 16 ? launch<16, 16, false>(run, c, n) : launch<16, 16, true>(run, c, n);
+    if (v->co == 32)
+        return v->ci == 32 ? launch<32, 32, false>(run, c, n) : launch<16, 32, false>(run, c, n);
+    return v->ci == 64 ? launch<64, 64, false>(run, c, n) : launch<32, 64, false>(run, c, n);
 }
 
 ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers) {
     wgrad_call c = {run->jobs_dev, run->n_max, 0, conv->ci, {}, run->partial_dev};
-    bool is_image = conv->ci != conv->co;
     c.n_splits = ct_cuda_bf16_wgrad_splits(conv, n_layers, run->n_most);
     for (int k = 0; k < n_layers; k++) c.layers[k] = layers[k];
-    if (is_image)
-        CT_TRY((launch<16, true>(run, &c, n_layers)));
-    else if (conv->co == 16)
-        CT_TRY((launch<16, false>(run, &c, n_layers)));
-    else
-        CT_TRY((conv->co == 32 ? launch<32, false>(run, &c, n_layers)
-                               : launch<64, false>(run, &c, n_layers)));
+    CT_TRY(launch_known(run, conv, &c, n_layers));
     return ct_cuda_sum_layers(run, c.n_splits, conv, layers, n_layers);
 }

@@ -1,0 +1,41 @@
+# Debian packages of what is installed: scripts/package.sh, or cpack in the build folder. Packages for
+# others come from a build with -DCMAKE_INSTALL_PREFIX=/usr, whose libraries go where Debian's do.
+set(CT_MAINTAINER "crosstalk authors <authors@crosstalk.invalid>" CACHE STRING
+    "maintainer of the packages, as in: Name <address>")
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL crosstalk libcrosstalk0 libcrosstalk-dev)
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/python/crosstalk)
+  list(APPEND CPACK_COMPONENTS_ALL python3-crosstalk)
+endif()
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${CT_MAINTAINER})
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+# ct_package(NAME SECTION DEPENDS TEXT): its control file.
+function(ct_package name section depends text)
+  string(TOUPPER ${name} upper)
+  foreach(pair "NAME:${name}" "SECTION:${section}" "DEPENDS:${depends}")
+    string(REGEX MATCH "^([A-Z]+):(.*)$" pair ${pair})
+    set(CPACK_DEBIAN_${upper}_PACKAGE_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}" PARENT_SCOPE)
+  endforeach()
+  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${text}" PARENT_SCOPE)
+endfunction()
+
+set(same "libcrosstalk0 (= ${PROJECT_VERSION})")
+ct_package(crosstalk science "" "The program, its manual pages and the experiments of the paper.")
+ct_package(libcrosstalk0 libs "" "The shared library, for programs and for Python.")
+ct_package(libcrosstalk-dev libdevel "${same}" "Headers, the static library and what finds them.")
+ct_package(python3-crosstalk python "python3, python3-numpy, ${same}" "The Python package.")
+set(CPACK_DEBIAN_CROSSTALK_PACKAGE_SUGGESTS "openmpi-bin, dataset-fashion-mnist")
+set(CPACK_DEBIAN_PYTHON3-CROSSTALK_PACKAGE_ARCHITECTURE all)
+# What the program and the library are linked with; the tool that knows runs on their own machine.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_CROSSTALK_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_LIBCROSSTALK0_PACKAGE_SHLIBDEPS ON)
+endif()
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+include(CPack)

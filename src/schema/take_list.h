@@ -1,0 +1,17 @@
+/* TAKES("command", "set"): options that a command takes beside those of its own (option_list.h). No
+ * include guard: the table is made from this list. "run" are all options of a run. */
+TAKES("train", "run")
+TAKES("eval", "run")
+TAKES("predict", "model")
+TAKES("export", "model")
+TAKES("compare", "study")
+TAKES("compare", "run")
+TAKES("reproduce", "study")
+TAKES("reproduce", "run")
+TAKES("sweep", "study")
+TAKES("sweep", "run")
+TAKES("bench", "run")
+TAKES("verify", "run")
+TAKES("topology", "run")
+TAKES("partition", "run")
+TAKES("data", "run")
