@@ -208,7 +208,7 @@ static void padded_crops_and_flips_equal_a_plain_computation(void) {
     static int32_t labels[20];
     static const uint64_t seed = 5;
     const float mean = 0.4914f, std = 0.2023f;
-    ct_images images = {20, 1, SIDE, SIDE, pixels, labels};
+    ct_images images = {20, 1, SIDE, SIDE, pixels, NULL, labels, false};
     ct_partition split = {0};
     ct_order *order = NULL;
     ct_source *source = NULL;

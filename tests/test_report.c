@@ -320,6 +320,23 @@ static void figures_are_written_as_files(void) {
     remove_run("run");
 }
 
+/* There is room for the first, not for larger ones. */
+static void figures_without_room_leave_none(void) {
+    struct stat first;
+    put_run("run", "algorithm = dsgd\nseed = 1\n", 3, 0.5);
+    put_details("run", 6, 4);
+    succeeds("report run --figures figs --format svg");
+    REQUIRE(stat("figs/fig-accuracy.svg", &first) == 0);
+    remove_dir("figs");
+    file_limit = (size_t)first.st_size;
+    REFUSES(1, "report run --figures figs --format svg", "figs/fig-");
+    file_limit = 0;
+    CHECK(n_files("figs") == 0);
+    succeeds("report run --figures figs --format svg");
+    remove_dir("figs");
+    remove_run("run");
+}
+
 static void all(void) {
     TEST(every_point_of_a_curve_is_that_of_the_metrics);
     TEST(the_command_in_the_page_repeats_the_run);
@@ -333,6 +350,7 @@ static void all(void) {
     TEST(words_of_users_are_escaped_everywhere);
     TEST(many_agents_and_classes_are_all_drawn);
     TEST(figures_are_written_as_files);
+    TEST(figures_without_room_leave_none);
 }
 
 int main(void) {

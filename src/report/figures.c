@@ -337,28 +337,39 @@ ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_f
     return status;
 }
 
-/* Calls write(path, svg) for DIR/<id>.<suffix>, or refuses to replace what is there. */
-static ct_status write_one(const ct_figure *figure, const char *dir, const char *suffix, bool force,
-                           bool only_look) {
+typedef enum pass { LOOK, WRITE, TAKE_BACK } pass;
+
+/* For DIR/<id>.<suffix>: refuses to replace what is there, writes it, or removes it. */
+static ct_status handle_one(const ct_figure *figure, const char *dir, const char *suffix, pass p) {
     char name[80];
     snprintf(name, sizeof name, "%s.%s", figure->id, suffix);
     ct_path path = ct_path_in(dir, name);
-    if (only_look && !force && ct_file_exists(path.text))
+    if (p == LOOK && ct_file_exists(path.text))
         return ct_fail(CT_IO, "%s is there already; replace it with @force", path.text);
-    if (only_look) return CT_OK;
+    if (p == TAKE_BACK) remove(path.text);
+    if (p != WRITE) return CT_OK;
     if (strcmp(suffix, "svg") == 0)
         return ct_file_write(path.text, figure->svg.chars, figure->svg.n);
     return ct_raster_write(path.text, &figure->svg, PNG_SCALE);
 }
 
+static ct_status handle_all(const ct_figures *figures, const char *dir, bool svg, bool png,
+                            pass p) {
+    for (int k = 0; k < figures->n; k++) {
+        if (svg) CT_TRY(handle_one(&figures->figure[k], dir, "svg", p));
+        if (png) CT_TRY(handle_one(&figures->figure[k], dir, "png", p));
+    }
+    return CT_OK;
+}
+
+/* All of them or, unless they replace others, none: what is left would keep the same command from
+ * writing the rest. */
 ct_status ct_figures_write(const ct_figures *figures, const char *dir, bool svg, bool png,
                            bool force) {
     if (png) CT_TRY(ct_raster_check());
     CT_TRY(ct_dir_create(dir));
-    for (int only_look = 1; only_look >= 0; only_look--)
-        for (int k = 0; k < figures->n; k++) {
-            if (svg) CT_TRY(write_one(&figures->figure[k], dir, "svg", force, only_look));
-            if (png) CT_TRY(write_one(&figures->figure[k], dir, "png", force, only_look));
-        }
-    return CT_OK;
+    if (!force) CT_TRY(handle_all(figures, dir, svg, png, LOOK));
+    ct_status status = handle_all(figures, dir, svg, png, WRITE);
+    if (status != CT_OK && !force) (void)handle_all(figures, dir, svg, png, TAKE_BACK);
+    return status;
 }
