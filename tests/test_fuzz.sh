@@ -8,7 +8,7 @@ runs=${1:-1500}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
-flags="-g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -I$root/src -I$root/tests/fuzz -I$scratch"
+flags="-g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -I$root/src -I$root/include -I$root/tests/fuzz -I$scratch"
 flags="$flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 passed=0 failed=0
 
