@@ -26,7 +26,7 @@ static bool same_shape(const ct_param *p, const ct_tensor *t) {
 static ct_status load_table(const char *path, const ct_tensors *tensors, const char *prefix,
                             const ct_param *params, int n, float *row) {
     for (int p = 0; p < n; p++) {
-        char name[128];
+        char name[CT_PARAM_NAME + 32];
         snprintf(name, sizeof name, "%s%s", prefix, params[p].name);
         const ct_tensor *t = ct_tensors_find(tensors, name);
         if (t == NULL)
