@@ -71,7 +71,7 @@ static inline double relative_error(const ct_graph *g, const ct_tensors *expecte
                                     const float *got, const float *start) {
     double error = 0, moved = 0;
     for (int p = 0; p < g->n_params; p++) {
-        char name[128];
+        char name[160];
         snprintf(name, sizeof name, "agent.%d.%s", agent, g->params[p].name);
         const ct_tensor *t = ct_tensors_find(expected, name);
         if (t == NULL || t->count != g->params[p].count) return NAN;

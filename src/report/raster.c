@@ -12,8 +12,9 @@
 #define MAX_SIDE 30000.0 /* cairo's limit is 32767 */
 
 #if defined(__SANITIZE_ADDRESS__)
-/* Fontconfig keeps its tables until the process ends; the name is the sanitizer's. */
-const char *__lsan_default_suppressions(void);
+/* Fontconfig keeps its tables until the process ends; the name is the sanitizer's, which looks for it
+ * from outside. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:libfontconfig\nleak:libpango\n";
 }
