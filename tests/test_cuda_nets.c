@@ -264,6 +264,40 @@ static void separable_blocks_agree_with_ref(void) {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) check_block(blocks[i], 3);
 }
 
+/* The shapes of MobileNet-V2's own blocks, which in bf16 run forward in one launch: behind a stem and
+ * a 1x1 convolution, so that their input is bf16, and before another one, so that their output is. */
+static void check_mobile_block(block b, int n) {
+    ct_graph g = begin_graph("mobile", (ct_shape){3, b.size, b.size});
+    int in = ct_norm(&g, ct_conv(&g, 0, "a", 32, 3, 1, 1, 1, false), CT_OP_EVONORM, "an");
+    in = ct_norm(&g, ct_conv(&g, in, "b", b.c, 1, 1, 0, 1, false), CT_OP_EVONORM, "bn");
+    int x = ct_norm(&g, ct_conv(&g, in, "c", b.wide, 1, 1, 0, 1, false), CT_OP_EVONORM, "cn");
+    x = ct_conv(&g, x, "d", b.wide, 3, b.stride, 1, b.wide, false);
+    x = ct_norm(&g, x, CT_OP_EVONORM, "dn");
+    x = ct_norm(&g, ct_conv(&g, x, "e", b.out, 1, 1, 0, 1, false), CT_OP_EVONORM, "en");
+    if (b.out == b.c && b.stride == 1) x = ct_add(&g, x, in);
+    x = ct_norm(&g, ct_conv(&g, x, "f", 16, 1, 1, 0, 1, false), CT_OP_EVONORM, "fn");
+    end_graph(&g, x);
+    CHECK_OK(g.status);
+    if (g.status == CT_OK) agree(&g, n, CPU, CUDA16, BF16_ERROR);
+    ct_graph_free(&g);
+}
+
+static void mobile_blocks_agree_with_cpu(void) {
+    NEED_GPU();
+    static const block blocks[] = {
+        {32, 32, 32, 1, 16},  {16, 32, 96, 1, 24},  {24, 32, 144, 1, 24},  {24, 32, 144, 2, 32},
+        {32, 16, 192, 1, 32}, {32, 16, 192, 2, 64}, {64, 8, 384, 1, 64},   {64, 8, 384, 1, 96},
+        {96, 8, 576, 1, 96},  {96, 8, 576, 2, 160}, {160, 4, 960, 1, 160}, {160, 4, 960, 1, 320}};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        check_mobile_block(blocks[i], i % 3 == 0 ? 1 : 5);
+}
+
+/* Small enough for a tool that looks at every access to shared memory. */
+static void a_mobile_block_agrees_with_cpu(void) {
+    NEED_GPU();
+    check_mobile_block((block){64, 8, 384, 1, 64}, 3);
+}
+
 /* Small enough for a tool that looks at every access to shared memory. */
 static void a_tiny_separable_block_agrees_with_ref(void) {
     NEED_GPU();
@@ -488,6 +522,8 @@ int main(int argc, char **argv) {
     TEST_IF(stems_agree_with_ref);
     TEST_IF(separable_blocks_agree_with_ref);
     TEST_IF(a_tiny_separable_block_agrees_with_ref);
+    TEST_IF(mobile_blocks_agree_with_cpu);
+    TEST_IF(a_mobile_block_agrees_with_cpu);
     TEST_IF(strided_blocks_agree_with_ref);
     TEST_IF(large_blocks_agree_with_cpu);
     TEST_IF(a_tiny_large_block_agrees_with_ref);

@@ -3,6 +3,7 @@
  * units behind, for so long what they read stays there (layout.c). They share one place for partial
  * sums, so that there is one branch. */
 #include "backend/cuda/cuda_internal.h"
+#include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 ct_status ct_cuda_late_follows(const cuda_pass *p) {
     if (p->late == p->run) return CT_OK;
@@ -125,17 +126,24 @@ static ct_status run_step(const cuda_pass *p, const cuda_step *step) {
     }
 }
 
-static ct_status run_unit(const cuda_pass *p, int first) {
-    const cuda_step *step = &p->plan->steps[first];
+/* The first of the steps that run with step `last`. */
+static int first_of(const cuda_plan *plan, int last) {
+    const cuda_step *step = &plan->steps[last];
+    return step->n_behind > 0 ? last - step->n_behind + 1 : step->unit;
+}
+
+static ct_status run_unit(const cuda_pass *p, int last) {
+    const cuda_step *step = &p->plan->steps[first_of(p->plan, last)];
+    if (p->plan->steps[last].n_behind > 0) return ct_cuda_run_middle(p, &p->plan->steps[last]);
     return step->together != NULL ? step->together->backward(p, step) : run_step(p, step);
 }
 
 /* Unit k of the pass, behind the weight gradients of unit k - CUDA_LAG - 1. */
-static ct_status run_in_time(const cuda_pass *p, int k, int first) {
-    if (p->late == p->run) return run_unit(p, first);
+static ct_status run_in_time(const cuda_pass *p, int k, int last) {
+    if (p->late == p->run) return run_unit(p, last);
     cudaEvent_t done = p->branches->late[k % (CUDA_LAG + 1)];
     if (k > CUDA_LAG) CT_CUDA_TRY(cudaStreamWaitEvent(p->run->stream, done, 0));
-    CT_TRY(run_unit(p, first));
+    CT_TRY(run_unit(p, last));
     CT_CUDA_TRY(cudaEventRecord(done, p->late->stream));
     return CT_OK;
 }
@@ -153,9 +161,8 @@ ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run,
                    .mode = CUDA_TRAIN};
     CT_TRY(ct_cuda_late_follows(&p));
     for (int last = plan->n_steps - 1, k = 0; last >= 0; k++) {
-        int first = plan->steps[last].unit;
-        CT_TRY(run_in_time(&p, k, first));
-        last = first - 1;
+        CT_TRY(run_in_time(&p, k, last));
+        last = first_of(plan, last) - 1;
     }
     if (!plan->is_single) CT_TRY(ct_cuda_follow(branches->join, late.stream, run->stream));
     return ct_cuda_sum_samples(run, plan->sums_dev, plan->n_sums, plan->n_sum_blocks);

@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_internal.h"
 
 #include "backend/cuda/lenet5/lenet5.h"
+#include "backend/cuda/mobilenetv2/mobilenetv2.h"
 #include "backend/cuda/resnet20/resnet20.h"
 #include "util/memory.h"
 
@@ -337,5 +338,6 @@ ct_status ct_cuda_compile(cuda_plan *plan) {
     plan_parts(plan);
     ct_cuda_choose_elements(plan);
     choose_again(plan);
+    ct_cuda_find_blocks(plan);
     return CT_OK;
 }

@@ -151,7 +151,16 @@ typedef struct cuda_step {
     int unit;      /* the first of the steps that run together with it, or itself */
     int n_unit;    /* how many they are, of their first one; 1: it runs by itself */
     const cuda_unit_kernels *together; /* of the first one: what runs them; NULL: by itself */
+    int n_ahead; /* of a block's first: so many run forward in one launch (mobilenetv2/); or 0 */
+    bool trains_ahead;     /* of all of them: in training too */
+    cuda_weight_rows rows; /* of a block's 1x1 convolutions: part 0 elsewhere */
+    int n_behind; /* of a block's second norm: so many steps up to it run backward in one launch */
 } cuda_step;
+
+/* How many steps from this one on run forward in one launch; 0: it runs by itself, or in a unit. */
+static inline int cuda_n_ahead(const cuda_step *step, bool train) {
+    return train && !step->trains_ahead ? 0 : step->n_ahead;
+}
 
 /* What a tensor is to a step. */
 typedef enum cuda_role {

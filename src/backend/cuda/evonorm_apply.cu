@@ -163,7 +163,8 @@ static ct_status join(const cuda_run *run, const cuda_norm_call *call) {
     c.x = NULL;
     dim3 grid((unsigned)run->n_max, (unsigned)run->n_jobs);
     unsigned n_threads = channels <= 128 ? 128 : channels <= 256 ? 256 : 512;
-    size_t n_floats = 2 * (size_t)channels + (size_t)call->segments.n;
+    /* shares are read some at a time, whether they are there or not */
+    size_t n_floats = 2 * (size_t)channels + (size_t)(call->segments.n + 7) / 8 * 8;
     return launch_kernel(run, join_kernel, grid, n_threads, n_floats * sizeof(float), c,
                          call->measures, call->segments, call->scale);
 }

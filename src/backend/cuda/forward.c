@@ -1,5 +1,6 @@
 /* The steps of a plan, forward. */
 #include "backend/cuda/cuda_internal.h"
+#include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 /* Convolution + EvoNorm, and the next step's with it where that is its twin. */
 static ct_status run_conv_norm(const cuda_pass *p, const cuda_step *step) {
@@ -104,6 +105,11 @@ ct_status ct_cuda_forward(const cuda_plan *plan, const cuda_run *run, const cuda
         if (step->together != NULL) {
             CT_TRY(step->together->forward(&p, step));
             s += step->n_unit - 1;
+            continue;
+        }
+        if (cuda_n_ahead(step, mode == CUDA_TRAIN) > 0) {
+            CT_TRY(ct_cuda_run_block(&p, step));
+            s += step->n_ahead - 1;
             continue;
         }
         CT_TRY(run_step(&p, step));

@@ -98,6 +98,13 @@ typedef struct cuda_pack {
     cuda_packing kind;
 } cuda_pack;
 
+/* A 1x1 layer's weights in bf16 as they are, [co][ci], but in parts of some input channels that
+ * have room for more: zeros. */
+typedef struct cuda_weight_rows {
+    size_t at;      /* offset in a packed row, in floats */
+    int part, room; /* 0: there are none */
+} cuda_weight_rows;
+
 /* A layer packed as fragments: of mma m16n8k8, rounded to tf32, or of m16n8k16 in bf16. Forward k =
  * (tap, ci) and n = co, backward k = (tap, co) and n = ci; k of a tap is rounded up to that of a
  * product, n to 16. Or as blocks of 64 x 64: [tap][k / 64][n / 64], each 64 rows n of 128 bytes,
@@ -108,6 +115,7 @@ typedef struct cuda_fragments {
     int co, ci, taps;
     cuda_element element;
     bool in_blocks[2]; /* forward, backward */
+    cuda_weight_rows rows;
 } cuda_fragments;
 
 /* A block's part of it: one of its ct_cuda_pack_tiles. */

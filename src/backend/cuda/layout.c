@@ -101,9 +101,9 @@ static void use_together(const lives *l, int first, int n) {
 
 /* The same of one that is closed, in a pass that keeps nothing: what it reads and its last value.
  */
-static void use_ends(const lives *l, int first) {
+static void use_ends(const lives *l, int first, int n) {
     const cuda_step *step = &l->plan->steps[first];
-    int last = first + step->n_unit - 1;
+    int last = first + n - 1;
     for (int t = first; t <= last; t++) {
         use_input(l, step, t);
         if (step->residual >= 0) use_at(&l->value[step->residual], t);
@@ -111,18 +111,48 @@ static void use_ends(const lives *l, int first) {
     }
 }
 
+/* Steps that run together forward alone: what they write lives from the first one on, what that one
+ * reads to the last. */
+static void use_ahead(const lives *l, int first, int n) {
+    for (int k = 0; k < n; k++) {
+        const cuda_step *step = &l->plan->steps[first + k];
+        use_step(l, step, first + k);
+        if (!step->is_gate) use_at(&l->value[step->out], first);
+        use_at(&l->stats[step->out], first);
+    }
+    use_input(l, &l->plan->steps[first], first + n - 1);
+}
+
+/* Steps that run together backward alone: whatever they touch lives while any of them runs. */
+static void use_behind(const lives *l, int last, int n) {
+    int end = 2 * l->plan->n_steps - last;
+    for (int k = 0; k < n; k++) {
+        use_backward(l, &l->plan->steps[last - k], end);
+        use_backward(l, &l->plan->steps[last - k], end + n - 1);
+    }
+}
+
 static void find_lives(const lives *l) {
     const cuda_plan *plan = l->plan;
     const ct_graph *g = plan->base.graph;
     int loss = plan->n_steps;
+    for (int s = 0; s < plan->n_steps; s++)
+        if (l->train && plan->steps[s].n_behind > 0) use_behind(l, s, plan->steps[s].n_behind);
     use_at(&l->value[0], 0);
     use_at(&l->value[g->features], loss);
     use_at(&l->value[g->logits], loss);
     for (int s = 0; s < plan->n_steps; s++) {
         const cuda_step *step = &plan->steps[s];
-        if (step->together != NULL && step->together->is_closed && !l->train) {
-            use_ends(l, s);
-            s += step->n_unit - 1;
+        int n_closed = cuda_n_ahead(step, l->train);
+        if (n_closed > 0 && l->train) {
+            use_ahead(l, s, n_closed);
+            s += n_closed - 1;
+            continue;
+        }
+        if (step->together != NULL && step->together->is_closed) n_closed = step->n_unit;
+        if (n_closed > 0 && !l->train) {
+            use_ends(l, s, n_closed);
+            s += n_closed - 1;
             continue;
         }
         use_step(l, step, s);

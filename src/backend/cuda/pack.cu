@@ -172,6 +172,23 @@ static __device__ __forceinline__ void write_blocks(const cuda_fragments &f, boo
     }
 }
 
+/* The same as rows: two neighbours a thread, and behind a part's last ones zeros. */
+template <int N, bool IS_POINT>
+static __device__ __forceinline__ void write_rows(const cuda_fragments &f, int o0, int i0,
+                                                  const corner<N, IS_POINT> &tile, float *packed) {
+    constexpr int PAIRS = SIDE * N / 2;
+    const cuda_weight_rows r = f.rows;
+    if (r.part == 0) return;
+    for (int e = (int)threadIdx.x; e < SIDE * PAIRS; e += THREADS) {
+        int o = e / PAIRS, i = e % PAIRS * 2, at = (i0 + i) % r.part;
+        if (o0 + o >= f.co || i0 + i >= f.ci) continue;
+        int part = (o0 + o) * (f.ci / r.part) + (i0 + i) / r.part;
+        uint32_t *pair = (uint32_t *)(packed + r.at) + (part * r.room + at) / 2;
+        *pair = pack_bf16(tile.at[o * tile.PITCH + i], tile.at[o * tile.PITCH + i + 1]);
+        for (int k = 2; at + 2 == r.part && at + k < r.room; k += 2) pair[k / 2] = 0;
+    }
+}
+
 template <int N, bool IS_POINT>
 static __device__ __forceinline__ void
 write_direction(const cuda_fragments &f, bool is_backward, int o0, int i0, int t0,
@@ -201,6 +218,7 @@ static __device__ __forceinline__ void pack_corner(const cuda_fragments &f, int 
         __syncthreads();
         write_direction(f, false, o0, i0, t0, tile, packed);
         write_direction(f, true, o0, i0, t0, tile, packed);
+        if (IS_POINT) write_rows(f, o0, i0, tile, packed);
     }
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "backend/cuda/cuda_internal.h"
+#include "backend/cuda/mobilenetv2/mobilenetv2.h"
 #include "util/memory.h"
 
 #define ALIGN 256 /* bytes */
@@ -13,6 +14,8 @@ static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
     const cuda_unit_kernels *unit = plan->steps[step->unit].together;
     bool is_plain = step->in == 0 || (unit != NULL && unit->is_plain);
     if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && is_plain)) return CUDA_PACK_NONE;
+    if (direction == CUDA_FORWARD && step->rows.part > 0 && step->trains_ahead)
+        return CUDA_PACK_NONE;
     return step->family[direction]->packing[direction];
 }
 
@@ -52,6 +55,14 @@ static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int de
     return reserve_packed(plan, cuda_floats(n, f->element));
 }
 
+/* Room for a layer's rows, which a step in bf16 may have beside its fragments. */
+static void reserve_rows(cuda_plan *plan, cuda_step *step, cuda_fragments *f) {
+    if (step->rows.part == 0) return;
+    size_t n = (size_t)f->co * (size_t)(f->ci / step->rows.part * step->rows.room);
+    step->rows.at = reserve_packed(plan, cuda_floats(n, CUDA_BF16));
+    f->rows = step->rows;
+}
+
 static bool has_fragments(const cuda_plan *plan, const cuda_step *step, cuda_direction direction) {
     cuda_packing kind = packing_of(plan, step, direction);
     return kind == CUDA_PACK_FRAGMENTS || kind == CUDA_PACK_BLOCKS;
@@ -75,6 +86,7 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
                                         packing_of(plan, step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
+    if (backward) reserve_rows(plan, step, f);
     return true;
 }
 
@@ -189,6 +201,8 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         size_t n = 0;
         if (step->together != NULL)
             n = step->together->partial(step, n_most);
+        else if (step->n_behind > 0)
+            n = ct_cuda_step_partial(step, n_max);
         else if (step->op == CT_OP_CONV && family->partial != NULL)
             n = family->partial(&step->conv, n_max, n_most);
         if (n > most) most = n;

@@ -1,0 +1,431 @@
+/* A block of MobileNet-V2 forward in one launch. Per sample, with gate(x) = EvoNorm's x s(x) / sigma
+ * weight + bias, sigma over the pixels of a group of channels:
+ *   wide = expand x              [pixels x wide]   1x1
+ *   mid  = depthwise gate(wide)  [pixels x wide]   3x3, stride 1 or 2
+ *   y    = gate(project gate(mid)) (+ x)           1x1
+ * A block of threads has one sample or some, and takes the wide channels a part at a time: one or
+ * some whole groups, so that a part's norms need nothing else. Sums stay in registers until their
+ * norm is known and are rounded to bf16 behind it; only those values, of one part, are in shared
+ * memory. The projection adds up the parts. The 3x3 convolution runs on the tensor cores too, each
+ * tap a product with a matrix that has the channels' weights on its diagonal: seven of eight
+ * products are of zeros, but six of them take the place of 36 multiply-adds of every thread.
+ * Grid: x = samples, y = job. From memory: x and y, 2 bytes a value; weights once a block of
+ * threads, from L2; training also writes the values before the three norms, 2 bytes each, and what
+ * their backward passes need. 2 flops a product. Limits: the shapes listed at the end. */
+#include "backend/cuda/mobilenetv2/block.cuh"
+
+typedef struct block_call {
+    cuda_block b;
+    const cuda_job *jobs;
+    int n_max;
+    const float *params, *packed;
+    size_t params_stride, packed_stride;
+} block_call;
+
+/* What a block of threads works on. */
+typedef struct work {
+    const float *params, *packed; /* of its model */
+    size_t sample;                /* the first one of the call's */
+    int n_samples;                /* that there are */
+} work;
+
+template <class V>
+static __device__ __forceinline__ void copy_input(const block_call &c, const work &w,
+                                                  char *shared) {
+    constexpr int UNITS = V::CI / 8, PIXELS = V::SIZE * V::SIZE;
+    const bf16 *x = (const bf16 *)c.b.x + w.sample * PIXELS * V::CI;
+    for (int e = threadIdx.x; e < V::ROWS * UNITS; e += V::THREADS) {
+        int row = e / UNITS;
+        bool is_there = row / PIXELS < w.n_samples;
+        copy_quad(shared + V::X + row * V::X_PITCH + e % UNITS * 16,
+                  is_there ? x + (size_t)e * 8 : (const bf16 *)c.b.x, is_there);
+    }
+}
+
+/* Rows of the expanding weights of a part: one a channel. */
+template <class V>
+static __device__ __forceinline__ void copy_expand(const block_call &c, const work &w, int part,
+                                                   char *shared) {
+    constexpr int UNITS = V::CI / 8;
+    const bf16 *from = (const bf16 *)(w.packed + c.b.expand) + part * V::REAL * V::CI;
+    for (int e = threadIdx.x; e < V::REAL * UNITS; e += V::THREADS)
+        copy_quad(shared + V::EXPAND + e / UNITS * V::X_PITCH + e % UNITS * 16, from + e * 8, true);
+}
+
+/* Columns of the projecting ones: a row an output, with room for whole units of each part. */
+template <class V>
+static __device__ __forceinline__ void copy_project(const block_call &c, const work &w, int part,
+                                                    char *shared) {
+    constexpr int UNITS = V::PART / 8;
+    const bf16 *from = (const bf16 *)(w.packed + c.b.project) + part * V::PART;
+    for (int e = threadIdx.x; e < V::CO * UNITS; e += V::THREADS)
+        copy_quad(shared + V::PROJECT + e / UNITS * V::PITCH + e % UNITS * 16,
+                  from + e / UNITS * (V::N_PARTS * V::PART) + e % UNITS * 8, true);
+}
+
+/* Small tables of a part, from memory to registers and from there to shared memory: weights and
+ * biases of both norms, [4][channel], and the 3x3 weights, [tap][channel] in bf16. */
+template <class V> struct tables {
+    enum { N = (4 + TAPS) * V::REAL, OWN = (N + V::THREADS - 1) / V::THREADS };
+    float v[OWN];
+
+    __device__ __forceinline__ void load(const block_call &c, const work &w, int part) {
+#pragma unroll
+        for (int k = 0; k < OWN; k++) {
+            int e = (int)threadIdx.x + k * V::THREADS, kind = e / V::REAL;
+            const cuda_block_norm &norm = c.b.norms[kind / 2 % 2];
+            size_t at = (kind % 2 == 0 ? norm.weight : norm.bias) + part * V::REAL + e % V::REAL;
+            if (kind >= 4) at = c.b.depthwise + part * V::REAL * TAPS + e - 4 * V::REAL;
+            if (e < N) v[k] = w.params[at];
+        }
+    }
+
+    __device__ __forceinline__ void store(char *shared) const {
+#pragma unroll
+        for (int k = 0; k < OWN; k++) {
+            int e = (int)threadIdx.x + k * V::THREADS, d = e - 4 * V::REAL;
+            if (e >= N) return;
+            if (d < 0)
+                ((float *)(shared + V::TABLE))[e / V::REAL * V::TABLE_PART + e % V::REAL] = v[k];
+            else
+                ((bf16 *)(shared + V::KERNELS_AT))[d % TAPS * V::TABLE_PART + d / TAPS] =
+                    __float2bfloat16_rn(v[k]);
+        }
+    }
+};
+
+/* Sums and sums of squares of a warp's tiles, group by group, to sums[warp][group]. */
+template <class V, int TILES, int N>
+static __device__ __forceinline__ void sum_groups(const spot &s, const float v[TILES][N][4],
+                                                  int first_tile, float2 *sums) {
+    float sum[V::PART_GROUPS] = {}, square[V::PART_GROUPS] = {};
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        if (first_tile + j >= V::NT) break;
+        float a = 0.0f, b = 0.0f;
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) a += v[i][j][e], b = fmaf(v[i][j][e], v[i][j][e], b);
+        int group = V::PART_GROUPS == 1 ? 0 : ((first_tile + j) * 8 + 2 * s.t) / V::GROUP;
+#pragma unroll
+        for (int g = 0; g < V::PART_GROUPS; g++)
+            if (g == group) sum[g] += a, square[g] += b;
+    }
+#pragma unroll
+    for (int g = 0; g < V::PART_GROUPS; g++) {
+        bool upper = s.lane & 16; /* which have the squares */
+        float all = (upper ? square[g] : sum[g]) +
+                    __shfl_xor_sync(0xffffffffu, upper ? sum[g] : square[g], 16);
+#pragma unroll
+        for (int k = 8; k > 0; k /= 2) all += __shfl_xor_sync(0xffffffffu, all, k);
+        if ((s.lane & 15) == 0) ((float *)&sums[s.warp * V::PART_GROUPS + g])[upper] = all;
+    }
+}
+
+/* A group's mean and 1/sigma. */
+static __device__ __forceinline__ float2 stats_of(float sum, float square, float count) {
+    float part = 1.0f / count, mean = sum * part;
+    return make_float2(mean, rsqrtf(fmaxf(square * part - mean * mean, 0.0f) + CUDA_EPSILON));
+}
+
+/* Those of the part's groups of the warp's sample, from what its warps have summed up; one warp a
+ * sample writes what training keeps. */
+template <class V, bool TRAIN>
+static __device__ __forceinline__ void
+find_stats(const spot &s, const work &w, const cuda_block_norm &norm, const float2 *sums,
+           const float *weight, int part, float count, float inv[V::PART_GROUPS]) {
+    int sample = s.warp / V::OF_SAMPLE;
+    const float2 *from = sums + sample * V::OF_SAMPLE * V::PART_GROUPS;
+#pragma unroll
+    for (int g = 0; g < V::PART_GROUPS; g++) {
+        float2 all = from[s.lane % V::OF_SAMPLE * V::PART_GROUPS + g];
+#pragma unroll
+        for (int k = 1; k < V::OF_SAMPLE; k *= 2) {
+            all.x += __shfl_xor_sync(0xffffffffu, all.x, k);
+            all.y += __shfl_xor_sync(0xffffffffu, all.y, k);
+        }
+        float2 both = stats_of(all.x, all.y, count);
+        inv[g] = both.y;
+        if (!TRAIN || s.warp % V::OF_SAMPLE != 0 || sample >= w.n_samples) continue;
+        size_t at = w.sample + sample;
+        if (s.lane < 2)
+            norm.stats[(at * GROUPS + part * V::PART_GROUPS + g) * 2 + s.lane] =
+                s.lane == 0 ? both.x : both.y;
+        for (int k = g * V::GROUP + s.lane; k < (g + 1) * V::GROUP; k += 32)
+            norm.scale[at * V::WIDE + part * V::REAL + k] = weight[k] * both.y;
+    }
+}
+
+/* The norm of two neighbouring channels, rounded. */
+static __device__ __forceinline__ uint32_t gate_pair(const float v[2], float2 scale, float2 bias) {
+    return pack_bf16(gate_one(v[0], scale.x, bias.x), gate_one(v[1], scale.y, bias.y));
+}
+
+/* Applies a part's norm to tiles of sums: to shared memory, where rows g of the tiles are STEP
+ * bytes apart from `to` on and rows g + 8 HALF behind them; training writes the sums as they are to
+ * pre, rows ROW_STEP apart. */
+template <class V, bool TRAIN, int TILES, int N, int STEP, int HALF, int ROW_STEP>
+static __device__ __forceinline__ void
+gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const float *table,
+           const float inv[V::PART_GROUPS], char *to, bf16 *pre) {
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        if (first_tile + j >= V::NT) break;
+        int channel = (first_tile + j) * 8 + 2 * s.t;
+        float2 scale = *(const float2 *)(table + channel);
+        float2 bias = *(const float2 *)(table + V::TABLE_PART + channel);
+        float own = inv[0];
+#pragma unroll
+        for (int g = 1; g < V::PART_GROUPS; g++)
+            if (channel / V::GROUP == g) own = inv[g];
+        scale.x *= own, scale.y *= own;
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const float *pair = &v[i][j][2 * half];
+                *(uint32_t *)(to + i * STEP + half * HALF + channel * 2) =
+                    gate_pair(pair, scale, bias);
+                if (!TRAIN || pre == NULL || channel >= V::REAL) continue;
+                *(uint32_t *)(pre + (i * ROW_STEP + half * 8) * V::WIDE + channel) =
+                    pack_bf16(pair[0], pair[1]);
+            }
+    }
+}
+
+/* Behind the projection: sums of each channel over a sample's pixels, then of groups. */
+template <class V, bool TRAIN>
+static __device__ __forceinline__ void
+find_last_stats(const block_call &c, const spot &s, const work &w,
+                const float v[V::out::TILES][V::OUT_NT][4], char *shared) {
+    constexpr int ROW_WARPS = V::WARPS / V::out::COLUMNS, DOWN = ROW_WARPS / V::SAMPLES;
+    constexpr int PER_GROUP = V::CO / GROUPS;
+    float2 *sums = (float2 *)(shared + V::LAST_SUMS), *stats = (float2 *)(shared + V::LAST_STATS);
+    int row = s.warp / V::out::COLUMNS, first = s.warp % V::out::COLUMNS * V::OUT_NT * 8 + 2 * s.t;
+#pragma unroll
+    for (int j = 0; j < V::OUT_NT; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float sum = 0.0f, square = 0.0f;
+#pragma unroll
+            for (int i = 0; i < V::out::TILES; i++)
+#pragma unroll
+                for (int k = e; k < 4; k += 2)
+                    sum += v[i][j][k], square = fmaf(v[i][j][k], v[i][j][k], square);
+#pragma unroll
+            for (int k = 4; k < 32; k *= 2) {
+                sum += __shfl_xor_sync(0xffffffffu, sum, k);
+                square += __shfl_xor_sync(0xffffffffu, square, k);
+            }
+            if (s.g == 0) sums[row * V::CO + first + j * 8 + e] = make_float2(sum, square);
+        }
+    __syncthreads();
+    int sample = (int)threadIdx.x / GROUPS, group = (int)threadIdx.x % GROUPS;
+    if (sample < V::SAMPLES) {
+        float sum = 0.0f, square = 0.0f;
+        for (int k = 0; k < DOWN * PER_GROUP; k++) {
+            float2 one =
+                sums[(sample * DOWN + k / PER_GROUP) * V::CO + group * PER_GROUP + k % PER_GROUP];
+            sum += one.x, square += one.y;
+        }
+        float2 both = stats_of(sum, square, (float)(V::OUT * V::OUT * PER_GROUP));
+        stats[threadIdx.x] = both;
+        float *to = c.b.norms[2].stats;
+        if (TRAIN && sample < w.n_samples)
+            ((float2 *)to)[(w.sample + sample) * GROUPS + group] = both;
+    }
+    __syncthreads();
+}
+
+/* The last norm, the addition, and the way out. */
+template <class V, bool TRAIN>
+static __device__ __forceinline__ void
+write_output(const block_call &c, const spot &s, const work &w,
+             const float v[V::out::TILES][V::OUT_NT][4], const char *shared) {
+    constexpr int PER_GROUP = V::CO / GROUPS;
+    const cuda_block_norm &norm = c.b.norms[2];
+    int sample = s.warp / V::OF_SAMPLE;
+    const float2 *stats = (const float2 *)(shared + V::LAST_STATS) + sample * GROUPS;
+    if (sample >= w.n_samples) return;
+#pragma unroll
+    for (int j = 0; j < V::OUT_NT; j++) {
+        int channel = (s.warp % V::out::COLUMNS * V::OUT_NT + j) * 8 + 2 * s.t;
+        float2 scale = *(const float2 *)(w.params + norm.weight + channel);
+        float2 bias = *(const float2 *)(w.params + norm.bias + channel);
+        scale.x *= stats[channel / PER_GROUP].y, scale.y *= stats[(channel + 1) / PER_GROUP].y;
+#pragma unroll
+        for (int k = 0; k < 2 * V::out::TILES; k++) {
+            int tile = s.warp / V::out::COLUMNS * V::out::TILES + k / 2;
+            int row = first_row<V::OUT>(tile) + s.g + k % 2 * 8;
+            size_t at = (w.sample * V::OUT * V::OUT + row) * V::CO + channel;
+            const float *pair = &v[k / 2][j][k % 2 * 2];
+            float2 y =
+                make_float2(gate_one(pair[0], scale.x, bias.x), gate_one(pair[1], scale.y, bias.y));
+            if (V::CI == V::CO && V::STRIDE == 1 && c.b.adds) {
+                float2 x = load_two((const bf16 *)(shared + V::X + row * V::X_PITCH) + channel);
+                y.x += x.x, y.y += x.y;
+            }
+            store_two((bf16 *)c.b.y + at, y);
+            if (TRAIN) store_two((bf16 *)norm.pre + at, make_float2(pair[0], pair[1]));
+        }
+    }
+}
+
+static __device__ __forceinline__ bf16 *pre_at(const cuda_block_norm &norm, bool is_there,
+                                               size_t row, int channel, int wide) {
+    return !is_there ? NULL : (bf16 *)norm.pre + row * wide + channel;
+}
+
+/* check: long because a part's products and norms share their sums */
+template <class V, bool TRAIN>
+static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(block_call c) {
+    extern __shared__ __align__(16) char shared[];
+    typedef typename V::in in;
+    typedef typename V::out out;
+    const cuda_job job = c.jobs[blockIdx.y];
+    int first = (int)blockIdx.x * V::SAMPLES;
+    if (first >= job.n) return;
+    work w = {c.params + job.model * c.params_stride, c.packed + job.model * c.packed_stride,
+              (size_t)blockIdx.y * c.n_max + first, min((int)V::SAMPLES, job.n - first)};
+    spot s = find_spot();
+    bool is_there = s.warp / V::OF_SAMPLE < w.n_samples;
+    int in_row = first_row<V::SIZE>(s.warp / in::COLUMNS * in::TILES);
+    int out_row = first_row<V::OUT>(s.warp / out::COLUMNS * out::TILES);
+    int in_tile = s.warp % in::COLUMNS * V::IN_NT, mid_tile = s.warp % out::COLUMNS * V::MID_NT;
+    /* places in shared memory: pixel (0, 0) of a window with a margin is one line and one pixel on */
+    constexpr int LINE = V::WITH_MARGIN * V::PITCH, DOWN = V::SIZE == 4 ? 2 : 1;
+    constexpr int IN_HALF = V::SIZE >= 16 ? 8 * V::PITCH : DOWN * LINE;
+    constexpr int IN_STEP = V::SIZE == 32 ? 32 : 16, OUT_STEP = V::OUT == 32 ? 32 : 16;
+    char *wide_at = shared + V::WIDE_AT + LINE + V::PITCH +
+                    window_at<V::SIZE, 1, V::WITH_MARGIN>(in_row + s.g) * V::PITCH;
+    uint32_t window =
+        shared_at(shared + V::WIDE_AT) +
+        window_at<V::OUT, V::STRIDE, V::WITH_MARGIN>(out_row + (s.lane & 15)) * V::PITCH;
+    char *mid_at = shared + V::MID + (out_row + s.g) * V::PITCH;
+    const float *table = (const float *)(shared + V::TABLE);
+    float2 *wide_sums = (float2 *)(shared + V::SUMS),
+           *mid_sums = wide_sums + V::WARPS * V::PART_GROUPS;
+    copy_input<V>(c, w, shared);
+    for (int e = V::WIDE_AT + 16 * (int)threadIdx.x; e < V::MID; e += 16 * V::THREADS)
+        *(uint4 *)(shared + e) = make_uint4(0, 0, 0, 0); /* margins stay so */
+    for (int e = V::EXPAND + 16 * (int)threadIdx.x; e < V::PROJECT; e += 16 * V::THREADS)
+        *(uint4 *)(shared + e) = make_uint4(0, 0, 0, 0); /* and channels that do not exist */
+    for (int e = V::TABLE + 4 * (int)threadIdx.x; e < V::SUMS; e += 4 * V::THREADS)
+        *(uint32_t *)(shared + e) = 0;
+    __syncthreads();
+    copy_expand<V>(c, w, 0, shared);
+    copies_group();
+    float sums[out::TILES][V::OUT_NT][4] = {};
+    for (int part = 0; part < V::N_PARTS; part++) {
+        tables<V> small;
+        small.load(c, w, part);
+        copies_wait_but<0>();
+        __syncthreads(); /* the expanding weights are there; the part before is done with the rest */
+        copy_project<V>(c, w, part, shared);
+        copies_group();
+        float inv[V::PART_GROUPS];
+        {
+            float v[in::TILES][V::IN_NT][4] = {};
+            multiply<V::CI, V::X_PITCH, V::X_PITCH, in::TILES, IN_STEP, V::IN_NT>(
+                s, shared + V::X + in_row * V::X_PITCH,
+                shared + V::EXPAND + in_tile * 8 * V::X_PITCH, v);
+            small.store(shared);
+            sum_groups<V, in::TILES, V::IN_NT>(s, v, in_tile, wide_sums);
+            __syncthreads(); /* sums and tables are there, the expanding weights free */
+            if (part + 1 < V::N_PARTS) copy_expand<V>(c, w, part + 1, shared);
+            copies_group();
+            find_stats<V, TRAIN>(s, w, c.b.norms[0], wide_sums, table, part,
+                                 (float)(V::SIZE * V::SIZE * V::GROUP), inv);
+            size_t row = w.sample * V::SIZE * V::SIZE + in_row + s.g;
+            gate_tiles<V, TRAIN, in::TILES, V::IN_NT, LINE, IN_HALF, IN_STEP>(
+                s, v, in_tile, table, inv, wide_at,
+                pre_at(c.b.norms[0], is_there, row, part * V::REAL, V::WIDE));
+        }
+        __syncthreads(); /* the wide pictures are there */
+        float v[out::TILES][V::MID_NT][4] = {};
+#pragma unroll
+        for (int j = 0; j < V::MID_NT; j++) {
+            if (mid_tile + j >= V::NT) break;
+            uint32_t weights[TAPS];
+            float tile[out::TILES][4] = {};
+            load_diagonals<V::TABLE_PART>(s, shared + V::KERNELS_AT, mid_tile + j, weights);
+            convolve<out::TILES, LINE, V::PITCH, V::STRIDE == 1 && V::OUT >= 16>(
+                window + (mid_tile + j) * 16, weights, tile);
+#pragma unroll
+            for (int e = 0; e < 4 * out::TILES; e++) v[e / 4][j][e % 4] = tile[e / 4][e % 4];
+        }
+        sum_groups<V, out::TILES, V::MID_NT>(s, v, mid_tile, mid_sums);
+        copies_wait_but<1>();
+        __syncthreads(); /* sums are there, and the projecting weights */
+        find_stats<V, TRAIN>(s, w, c.b.norms[1], mid_sums, table + 2 * V::TABLE_PART, part,
+                             (float)(V::OUT * V::OUT * V::GROUP), inv);
+        size_t row = w.sample * V::OUT * V::OUT + out_row + s.g;
+        gate_tiles<V, TRAIN, out::TILES, V::MID_NT, OUT_STEP * V::PITCH, 8 * V::PITCH, OUT_STEP>(
+            s, v, mid_tile, table + 2 * V::TABLE_PART, inv, mid_at,
+            pre_at(c.b.norms[1], is_there, row, part * V::REAL, V::WIDE));
+        if (out::COLUMNS == 1)
+            __syncwarp(); /* a warp reads its own rows */
+        else
+            __syncthreads();
+        multiply<V::PART, V::PITCH, V::PITCH, out::TILES, OUT_STEP, V::OUT_NT>(
+            s, shared + V::MID + out_row * V::PITCH,
+            shared + V::PROJECT + s.warp % out::COLUMNS * V::OUT_NT * 8 * V::PITCH, sums);
+    }
+    find_last_stats<V, TRAIN>(c, s, w, sums, shared);
+    write_output<V, TRAIN>(c, s, w, sums, shared);
+}
+
+template <class V> static ct_status launch(const cuda_run *run, const block_call *c) {
+    dim3 grid((unsigned)((run->n_max + V::SAMPLES - 1) / V::SAMPLES), (unsigned)run->n_jobs);
+    constexpr bool TRAINS = V::TRAINS;
+    bool train = c->b.norms[0].pre != NULL;
+    return launch_kernel(run, train ? block_kernel<V, TRAINS> : block_kernel<V, false>, grid,
+                         V::THREADS, V::BYTES, *c);
+}
+
+/* The blocks of the network, one shape each. */
+#define SHAPES(f)                                                                                  \
+    f(32, 1, 32, 32, 16) f(32, 1, 16, 96, 24) f(32, 1, 24, 144, 24) f(32, 2, 24, 144, 32)          \
+        f(16, 1, 32, 192, 32) f(16, 2, 32, 192, 64) f(8, 1, 64, 384, 64) f(8, 1, 64, 384, 96)      \
+            f(8, 1, 96, 576, 96) f(8, 2, 96, 576, 160) f(4, 1, 160, 960, 160)                      \
+                f(4, 1, 160, 960, 320)
+
+typedef struct entry {
+    cuda_block_shape shape;
+    cuda_block_part part;
+    size_t bytes;
+    ct_status (*launch)(const cuda_run *run, const block_call *c);
+} entry;
+
+static const entry entries[] = {
+#define ENTRY(size, stride, ci, wide, co)                                                          \
+    {{size, stride, ci, wide, co},                                                                 \
+     {extents<size, stride, ci, wide, co>::REAL, extents<size, stride, ci, wide, co>::PART,        \
+      extents<size, stride, ci, wide, co>::TRAINS},                                                \
+     extents<size, stride, ci, wide, co>::BYTES,                                                   \
+     launch<extents<size, stride, ci, wide, co>>},
+    SHAPES(ENTRY)
+#undef ENTRY
+};
+
+static const entry *find(const cuda_block_shape *s) {
+    for (const entry &e : entries)
+        if (e.shape.size == s->size && e.shape.stride == s->stride && e.shape.ci == s->ci &&
+            e.shape.wide == s->wide && e.shape.co == s->co)
+            return &e;
+    return NULL;
+}
+
+cuda_block_part ct_cuda_block_part(const cuda_block_shape *shape, size_t shared_limit) {
+    const entry *e = find(shape);
+    return e != NULL && e->bytes <= shared_limit ? e->part : cuda_block_part{0, 0, false};
+}
+
+ct_status ct_cuda_block_forward(const cuda_run *run, const cuda_block *block) {
+    block_call c = {};
+    c.b = *block, c.jobs = run->jobs_dev, c.n_max = run->n_max;
+    c.params = run->params_dev, c.params_stride = run->params_stride;
+    c.packed = run->packed_dev, c.packed_stride = run->packed_stride;
+    return find(&block->shape)->launch(run, &c);
+}

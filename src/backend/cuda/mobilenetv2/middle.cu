@@ -1,0 +1,487 @@
+/* The middle of a block of MobileNet-V2 backward in one launch: from the gradient of the second
+ * norm's output to that of the first one's input, through the 3x3 convolution of each channel. With
+ * gate as in block.cu, a norm's input x, numerator n = x s(x), and dy the gradient of its output:
+ *   dx = dy weight / sigma n'(x) - r (x - mean)
+ *   r  = sum of weight dy n over its group / (sigma^3 count)
+ *   d mid           the second norm's dx
+ *   d gate(wide)[p] = sum over taps t of kernel[t] d mid[q], q: the output whose tap t is pixel p
+ *   d kernel[t]     = sum over pixels p of gate(wide)[p] d mid[q]
+ *   d wide          the first norm's dx
+ * A block of threads has one part of the channels (block.cuh) of one sample or some, so that a
+ * norm's sums need nothing else. The gradient of mid is in shared memory, with zeros between its
+ * pixels where the stride is 2; what comes from memory and goes there passes through it too. The
+ * convolution and the gradient of its weights run on the tensor cores: the former as in block.cu,
+ * the latter as products, over pixels, of 8 channels at two taps with the same channels, of which
+ * the diagonals are wanted.
+ * Grid: x = part, y = samples, z = job: parts of a sample run at the same time, since their values
+ * share sectors of memory. 8 bytes a value: wide, mid and the gradients in and out. 36 flops a
+ * value. */
+#include "backend/cuda/mobilenetv2/block.cuh"
+
+typedef struct middle_call {
+    cuda_middle m;
+    const cuda_job *jobs;
+    int n_max;
+    const float *params;
+    size_t params_stride;
+    float *partial;
+} middle_call;
+
+/* Shared memory, in bytes: the gradient of mid with a margin; wide, which becomes its gradient; mid
+ * and the gradient in; sums of both norms; tables. The gradients of the 3x3 weights take the place
+ * of mid and what follows. */
+template <class V> struct places {
+    typedef typename V::in in;
+    typedef typename V::out out;
+    enum { BLOCKS = V::WARPS == 16 ? 1 + (V::SIZE == 4) : V::WIDE > 384 ? 2 : 3 };
+    enum { IN_ROWS = V::WARPS / in::COLUMNS, OUT_ROWS = V::WARPS / out::COLUMNS };
+    enum { Z = 0, X = V::SAMPLES * V::WITH_MARGIN * V::WITH_MARGIN * V::PITCH };
+    enum { MID = X + V::ROWS * V::PITCH, DY = MID + V::OUT_ROWS * V::PITCH };
+    enum { SLOTS = MID, SLOTS_END = SLOTS + IN_ROWS * TAPS * V::TABLE_PART * 4 };
+    enum { DY_END = DY + V::OUT_ROWS * V::PITCH };
+    enum { OUT_SUMS = SLOTS_END > DY_END ? (int)SLOTS_END : (int)DY_END };
+    enum { IN_SUMS = OUT_SUMS + OUT_ROWS * V::TABLE_PART * 8 };
+    enum {
+        TABLE = IN_SUMS + IN_ROWS * V::TABLE_PART * 8,
+        KERNELS_AT = TABLE + 3 * V::TABLE_PART * 4
+    };
+    enum { BYTES = KERNELS_AT + (TAPS + 1) * V::TABLE_PART * 2 };
+};
+
+/* What a block of threads works on. */
+typedef struct work {
+    const float *params; /* of its model */
+    size_t sample;       /* the first one of the call's */
+    int n_samples, part;
+} work;
+
+/* A part's values of the samples between memory and shared memory, in units of 16 bytes where the
+ * part has whole ones, else in words. */
+template <class V> struct rows_of {
+    enum { BYTES = V::REAL % 8 == 0 ? 16 : 4, UNITS = 2 * V::REAL / BYTES };
+    enum { AT_ONCE = V::THREADS / UNITS };
+};
+
+template <class V>
+static __device__ __forceinline__ void copy_rows(const work &w, const void *from, int n_pixels,
+                                                 char *to) {
+    typedef rows_of<V> r;
+    int first = (int)threadIdx.x / r::UNITS, unit = (int)threadIdx.x % r::UNITS * r::BYTES;
+    const char *source = (const char *)from + unit +
+                         ((w.sample * n_pixels + first) * V::WIDE + w.part * V::REAL) * 2;
+    uint32_t at = shared_at(to + first * V::PITCH + unit);
+    if (first >= r::AT_ONCE) return;
+    for (int row = first; row < V::SAMPLES * n_pixels; row += r::AT_ONCE) {
+        bool is_there = row < w.n_samples * n_pixels;
+        int n = is_there ? (int)r::BYTES : 0;
+        const void *own = is_there ? source : from;
+        if (r::BYTES == 16)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(own),
+                         "r"(n));
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(own),
+                         "r"(n));
+        source += r::AT_ONCE * V::WIDE * 2, at += r::AT_ONCE * V::PITCH;
+    }
+}
+
+/* Channels that do not exist are zero. */
+template <class V> static __device__ __forceinline__ void clear_rest(int n_rows, char *rows) {
+    constexpr int WORDS = (V::PART - V::REAL) / 2;
+    for (int e = threadIdx.x; WORDS > 0 && e < n_rows * WORDS; e += V::THREADS)
+        *(uint32_t *)(rows + e / (WORDS > 0 ? WORDS : 1) * V::PITCH + V::REAL * 2 +
+                      e % (WORDS > 0 ? WORDS : 1) * 4) = 0;
+}
+
+template <class V>
+static __device__ __forceinline__ void write_rows(const work &w, const char *rows, void *to) {
+    typedef rows_of<V> r;
+    constexpr int PIXELS = V::SIZE * V::SIZE;
+    int first = (int)threadIdx.x / r::UNITS, unit = (int)threadIdx.x % r::UNITS * r::BYTES;
+    char *at = (char *)to + unit + ((w.sample * PIXELS + first) * V::WIDE + w.part * V::REAL) * 2;
+    rows += first * V::PITCH + unit;
+    if (first >= r::AT_ONCE) return;
+#pragma unroll 4
+    for (int row = first; row < w.n_samples * PIXELS; row += r::AT_ONCE) {
+        if (r::BYTES == 16)
+            *(uint4 *)at = *(const uint4 *)rows;
+        else
+            *(uint32_t *)at = *(const uint32_t *)rows;
+        at += r::AT_ONCE * V::WIDE * 2, rows += r::AT_ONCE * V::PITCH;
+    }
+}
+
+/* Sums over a warp's pixels, of two channels: dy times the numerator, and dy. Lanes give their bits
+ * 4 (channel) and 3 (sum) to what they get. */
+static __device__ __forceinline__ void sum_pixels(const spot &s, const float with_x[2],
+                                                  const float plain[2], float2 *to) {
+    bool upper = s.lane & 16, high = s.lane & 8;
+    float a = (upper ? with_x[1] : with_x[0]) +
+              __shfl_xor_sync(0xffffffffu, upper ? with_x[0] : with_x[1], 16);
+    float b = (upper ? plain[1] : plain[0]) +
+              __shfl_xor_sync(0xffffffffu, upper ? plain[0] : plain[1], 16);
+    float all = (high ? b : a) + __shfl_xor_sync(0xffffffffu, high ? a : b, 8);
+    all += __shfl_xor_sync(0xffffffffu, all, 4);
+    if ((s.lane & 4) == 0) ((float *)to)[2 * upper + high] = all;
+}
+
+/* A part's groups of one norm: mean, 1/sigma, and the r above. */
+template <class V> struct norm_state {
+    float2 stats[V::PART_GROUPS];
+    float r[V::PART_GROUPS];
+};
+
+/* From sums of the DOWN rows of warps that a sample has; one warp a sample writes what the norm's
+ * parameters get of it. */
+template <class V, int DOWN>
+static __device__ __forceinline__ norm_state<V>
+join_sums(const spot &s, const work &w, const cuda_block_norm &norm, float *out, const float2 *sums,
+          const float *weight, int n_pixels) {
+    norm_state<V> state;
+    int sample = s.warp / V::OF_SAMPLE;
+    bool is_there = sample < w.n_samples, is_first = s.warp % V::OF_SAMPLE == 0;
+    size_t at = w.sample + (is_there ? sample : 0);
+    float total[V::PART_GROUPS] = {};
+#pragma unroll
+    for (int g = 0; g < V::PART_GROUPS; g++)
+        state.stats[g] =
+            __ldg((const float2 *)norm.stats + at * GROUPS + w.part * V::PART_GROUPS + g);
+    for (int k = s.lane; k < V::REAL; k += 32) {
+        float2 sum = make_float2(0, 0);
+#pragma unroll
+        for (int d = 0; d < DOWN; d++) {
+            float2 one = sums[(sample * DOWN + d) * V::TABLE_PART + k];
+            sum.x += one.x, sum.y += one.y;
+        }
+#pragma unroll
+        for (int g = 0; g < V::PART_GROUPS; g++) {
+            if (k / V::GROUP != g) continue;
+            total[g] = fmaf(weight[k], sum.x, total[g]);
+            if (!is_there || !is_first) continue;
+            float *to = out + at * 2 * V::WIDE + w.part * V::REAL + k;
+            to[0] = sum.x * state.stats[g].y, to[V::WIDE] = sum.y;
+        }
+    }
+#pragma unroll
+    for (int g = 0; g < V::PART_GROUPS; g++) {
+        float inv = state.stats[g].y;
+        state.r[g] = inv * inv * inv * (warp_sum(total[g]) / (float)(V::GROUP * n_pixels));
+    }
+    return state;
+}
+
+/* What a norm's backward pass needs of two channels: dx = dy scale n'(x) - less x + plus. */
+typedef struct pair_norm {
+    float2 scale;
+    float less, plus, inv;
+} pair_norm;
+
+template <class V>
+static __device__ __forceinline__ pair_norm pair_of(const norm_state<V> &state, const float *weight,
+                                                    int channel) {
+    float2 stats = state.stats[0];
+    float r = state.r[0];
+#pragma unroll
+    for (int g = 1; g < V::PART_GROUPS; g++)
+        if (channel / V::GROUP == g) stats = state.stats[g], r = state.r[g];
+    float2 both = *(const float2 *)(weight + channel);
+    return {make_float2(both.x * stats.y, both.y * stats.y), r, r * stats.x, stats.y};
+}
+
+static __device__ __forceinline__ uint32_t back_pair(const pair_norm &n, float2 x, float dy0,
+                                                     float dy1) {
+    return pack_bf16(fmaf(dy0 * n.scale.x, gate_slope(x.x), fmaf(-n.less, x.x, n.plus)),
+                     fmaf(dy1 * n.scale.y, gate_slope(x.y), fmaf(-n.less, x.y, n.plus)));
+}
+
+/* The second norm's backward pass, to the pictures with a margin in shared memory. */
+template <class V>
+static __device__ __forceinline__ void enter(const middle_call &c, const spot &s, const work &w,
+                                             char *shared) {
+    typedef places<V> at;
+    typedef typename V::out out;
+    constexpr int STEP = V::OUT == 32 ? 32 : 16, DOWN = at::OUT_ROWS / V::SAMPLES;
+    const float *weight = (const float *)(shared + at::TABLE) + 2 * V::TABLE_PART;
+    float2 *sums = (float2 *)(shared + at::OUT_SUMS);
+    int row0 = first_row<V::OUT>(s.warp / out::COLUMNS * out::TILES);
+    int first_tile = s.warp % out::COLUMNS * V::MID_NT;
+    constexpr int HALF = V::OUT >= 16  ? 8 * V::STRIDE
+                         : V::OUT == 8 ? V::STRIDE * V::WITH_MARGIN
+                                       : 2 * V::STRIDE * V::WITH_MARGIN; /* 8 rows on */
+    char *z =
+        shared + at::Z +
+        (window_at<V::OUT, V::STRIDE, V::WITH_MARGIN>(row0 + s.g) + V::WITH_MARGIN + 1) * V::PITCH;
+    const char *x = shared + at::MID + (row0 + s.g) * V::PITCH + (first_tile * 8 + 2 * s.t) * 2;
+    const char *dy = x + at::DY - at::MID;
+#pragma unroll
+    for (int j = 0; j < V::MID_NT; j++) {
+        if (first_tile + j >= V::NT) break;
+        float with_x[2] = {}, plain[2] = {};
+#pragma unroll
+        for (int k = 0; k < 2 * out::TILES; k++) {
+            int to = (k / 2 * STEP + k % 2 * 8) * V::PITCH + j * 16;
+            float2 a = load_two((const bf16 *)(x + to)), d = load_two((const bf16 *)(dy + to));
+            with_x[0] = fmaf(d.x, gate_numerator(a.x), with_x[0]), plain[0] += d.x;
+            with_x[1] = fmaf(d.y, gate_numerator(a.y), with_x[1]), plain[1] += d.y;
+        }
+        sum_pixels(s, with_x, plain,
+                   sums + s.warp / out::COLUMNS * V::TABLE_PART + (first_tile + j) * 8 + 2 * s.t);
+    }
+    __syncthreads(); /* sums are there */
+    norm_state<V> state =
+        join_sums<V, DOWN>(s, w, c.m.norms[1], c.m.sums[1], sums, weight, V::OUT * V::OUT);
+#pragma unroll
+    for (int j = 0; j < V::MID_NT; j++) {
+        if (first_tile + j >= V::NT) break;
+        int channel = (first_tile + j) * 8 + 2 * s.t;
+        pair_norm n = pair_of<V>(state, weight, channel);
+#pragma unroll
+        for (int k = 0; k < 2 * out::TILES; k++) {
+            int to = (k / 2 * STEP + k % 2 * 8) * V::PITCH + j * 16;
+            float2 d = load_two((const bf16 *)(dy + to));
+            *(uint32_t *)(z + (k / 2 * V::STRIDE * V::WITH_MARGIN + k % 2 * HALF) * V::PITCH +
+                          channel * 2) = back_pair(n, load_two((const bf16 *)(x + to)), d.x, d.y);
+        }
+    }
+}
+
+/* An 8 x 8 matrix of bf16 in the registers of a warp, transposed. */
+static __device__ __forceinline__ uint32_t turn(uint32_t v) {
+    uint32_t r;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(v));
+    return r;
+}
+
+/* Of 8 channels: sums[q] += the gradients at taps 2 q and 2 q + 1 of the window, 8 rows each, times
+ * the values of a tile's pixels, as columns. `at` is the window of the lane's pixel. */
+template <class V>
+static __device__ __forceinline__ void multiply_taps(uint32_t at, const uint32_t values[2],
+                                                     float sums[5][4]) {
+    bool is_second = threadIdx.x & 8;
+#pragma unroll
+    for (int q = 0; q < 5; q++) {
+        int first = 2 * q, second = q < 4 ? 2 * q + 1 : 2 * q; /* the last one is alone */
+        int to_first = (first / 3 * V::WITH_MARGIN + first % 3) * V::PITCH;
+        int to_second = (second / 3 * V::WITH_MARGIN + second % 3) * V::PITCH;
+        uint32_t a[4];
+        load_transposed(a, at + (is_second ? to_second : to_first));
+        mma_bf16(sums[q], a, values);
+    }
+}
+
+/* The diagonals to slots[tap][channel]: taps of the window go backward. */
+template <class V>
+static __device__ __forceinline__ void write_diagonals(const spot &s, const float sums[5][4],
+                                                       float *slots) {
+    if (s.g / 2 != s.t) return;
+#pragma unroll
+    for (int tap = 0; tap < TAPS; tap++) {
+        const float *own = sums[tap / 2] + tap % 2 * 2;
+        slots[(TAPS - 1 - tap) * V::TABLE_PART + s.g] = s.g % 2 == 0 ? own[0] : own[1];
+    }
+}
+
+/* Adds up the rows of warps' gradients of the 3x3 weights, in order, to partial[tap][channel]. */
+template <class V>
+static __device__ __forceinline__ void write_kernels(const work &w, const char *shared,
+                                                     float *out) {
+    typedef places<V> at;
+    const float *slots = (const float *)(shared + at::SLOTS);
+    for (int e = threadIdx.x; e < TAPS * V::REAL; e += V::THREADS) {
+        int tap = e / V::REAL, channel = e % V::REAL;
+        float sum = 0.0f;
+#pragma unroll
+        for (int k = 0; k < at::IN_ROWS; k++)
+            sum += slots[(k * TAPS + tap) * V::TABLE_PART + channel];
+        out[tap * V::WIDE + w.part * V::REAL + channel] = sum;
+    }
+}
+
+/* check: long because the first norm's sums and its result share their registers */
+template <class V>
+static __device__ __forceinline__ void leave(const middle_call &c, const spot &s, const work &w,
+                                             char *shared) {
+    typedef places<V> at;
+    typedef typename V::in in;
+    constexpr int STEP = V::SIZE == 32 ? 32 : 16, DOWN = at::IN_ROWS / V::SAMPLES;
+    constexpr int LINE = V::WITH_MARGIN * V::PITCH;
+    constexpr bool IS_SHARED = V::SIZE >= 16;
+    const float *weight = (const float *)(shared + at::TABLE), *bias = weight + V::TABLE_PART;
+    float2 *sums = (float2 *)(shared + at::IN_SUMS);
+    int row_warp = s.warp / in::COLUMNS, row0 = first_row<V::SIZE>(row_warp * in::TILES);
+    int first_tile = s.warp % in::COLUMNS * V::IN_NT;
+    bool is_there = s.warp / V::OF_SAMPLE < w.n_samples;
+    size_t sample = w.sample + (is_there ? s.warp / V::OF_SAMPLE : 0);
+    float inv[V::PART_GROUPS];
+#pragma unroll
+    for (int g = 0; g < V::PART_GROUPS; g++)
+        inv[g] =
+            __ldg(c.m.norms[0].stats + 2 * (sample * GROUPS + w.part * V::PART_GROUPS + g) + 1);
+    char *x = shared + at::X + (row0 + s.g) * V::PITCH + (first_tile * 8 + 2 * s.t) * 2;
+    uint32_t z = shared_at(shared + at::Z);
+    uint32_t rows = z + window_at<V::SIZE, 1, V::WITH_MARGIN>(row0 + (s.lane & 15)) * V::PITCH;
+    uint32_t turned =
+        z +
+        window_at<V::SIZE, 1, V::WITH_MARGIN>(row0 + (s.lane & 7) + (s.lane >> 4) * 8) * V::PITCH;
+    float dy[in::TILES][V::IN_NT][4] = {};
+#pragma unroll
+    for (int j = 0; j < V::IN_NT; j++) {
+        if (first_tile + j >= V::NT) break;
+        int channel = (first_tile + j) * 8 + 2 * s.t;
+        uint32_t kernels[TAPS];
+        float tile[in::TILES][4] = {}, taps[5][4] = {};
+        load_diagonals<V::TABLE_PART>(s, shared + at::KERNELS_AT, first_tile + j, kernels);
+        convolve<in::TILES, LINE, V::PITCH, IS_SHARED>(rows + (first_tile + j) * 16, kernels, tile);
+        float2 scale = *(const float2 *)(weight + channel),
+               shift = *(const float2 *)(bias + channel);
+        float own = inv[0], with_x[2] = {}, plain[2] = {};
+#pragma unroll
+        for (int g = 1; g < V::PART_GROUPS; g++)
+            if (channel / V::GROUP == g) own = inv[g];
+        scale.x *= own, scale.y *= own;
+#pragma unroll
+        for (int i = 0; i < in::TILES; i++) {
+            uint32_t values[2];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                float2 a = load_two((const bf16 *)(x + (i * STEP + half * 8) * V::PITCH + j * 16));
+                float2 n = make_float2(gate_numerator(a.x), gate_numerator(a.y));
+                const float *d = &tile[i][2 * half];
+                values[half] =
+                    turn(pack_bf16(fmaf(n.x, scale.x, shift.x), fmaf(n.y, scale.y, shift.y)));
+                with_x[0] = fmaf(d[0], n.x, with_x[0]), plain[0] += d[0];
+                with_x[1] = fmaf(d[1], n.y, with_x[1]), plain[1] += d[1];
+                dy[i][j][2 * half] = d[0], dy[i][j][2 * half + 1] = d[1];
+            }
+            multiply_taps<V>(turned + i * LINE + (first_tile + j) * 16, values, taps);
+        }
+        write_diagonals<V>(s, taps,
+                           (float *)(shared + at::SLOTS) + row_warp * TAPS * V::TABLE_PART +
+                               (first_tile + j) * 8);
+        sum_pixels(s, with_x, plain, sums + row_warp * V::TABLE_PART + channel);
+    }
+    __syncthreads(); /* sums of both kinds are there */
+    norm_state<V> state =
+        join_sums<V, DOWN>(s, w, c.m.norms[0], c.m.sums[0], sums, weight, V::SIZE * V::SIZE);
+#pragma unroll
+    for (int j = 0; j < V::IN_NT; j++) {
+        if (first_tile + j >= V::NT) break;
+        pair_norm n = pair_of<V>(state, weight, (first_tile + j) * 8 + 2 * s.t);
+#pragma unroll
+        for (int k = 0; k < 2 * in::TILES; k++) {
+            const float *d = &dy[k / 2][j][k % 2 * 2];
+            char *own = x + (k / 2 * STEP + k % 2 * 8) * V::PITCH + j * 16;
+            *(uint32_t *)own = back_pair(n, load_two((const bf16 *)own), d[0], d[1]);
+        }
+    }
+}
+
+/* Weights and biases of the norms that the part needs, [3][channel], and the 3x3 weights, backward. */
+template <class V>
+static __device__ __forceinline__ void load_tables(const middle_call &c, const work &w,
+                                                   char *shared) {
+    typedef places<V> at;
+    const cuda_block_norm *n = c.m.norms;
+    for (int e = threadIdx.x; e < (3 + TAPS) * V::TABLE_PART; e += V::THREADS) {
+        int kind = e / V::TABLE_PART, channel = e % V::TABLE_PART, all = w.part * V::REAL + channel;
+        size_t from = kind == 0   ? n[0].weight + all
+                      : kind == 1 ? n[0].bias + all
+                      : kind == 2 ? n[1].weight + all
+                                  : c.m.depthwise + (size_t)all * TAPS + TAPS - 1 - (kind - 3);
+        float v = channel < V::REAL ? w.params[from] : 0.0f;
+        if (kind < 3)
+            ((float *)(shared + at::TABLE))[e] = v;
+        else
+            ((bf16 *)(shared + at::KERNELS_AT))[e - 3 * V::TABLE_PART] = __float2bfloat16_rn(v);
+    }
+}
+
+template <class V>
+static __global__ void __launch_bounds__(V::THREADS, places<V>::BLOCKS)
+    middle_kernel(middle_call c) {
+    extern __shared__ __align__(16) char shared[];
+    typedef places<V> at;
+    const cuda_job job = c.jobs[blockIdx.z];
+    int first = (int)blockIdx.y * V::SAMPLES;
+    float *partial = c.partial + ((size_t)blockIdx.z * gridDim.y + blockIdx.y) * TAPS * V::WIDE;
+    work w = {c.params + job.model * c.params_stride, (size_t)blockIdx.z * c.n_max + first,
+              max(0, min((int)V::SAMPLES, job.n - first)), (int)blockIdx.x};
+    spot s = find_spot();
+    copy_rows<V>(w, c.m.norms[1].pre, V::OUT * V::OUT, shared + at::MID);
+    copy_rows<V>(w, c.m.dy, V::OUT * V::OUT, shared + at::DY);
+    copies_group();
+    copy_rows<V>(w, c.m.norms[0].pre, V::SIZE * V::SIZE, shared + at::X);
+    copies_group();
+    clear_rest<V>(V::ROWS, shared + at::X);
+    clear_rest<V>(V::OUT_ROWS, shared + at::MID);
+    clear_rest<V>(V::OUT_ROWS, shared + at::DY);
+    for (int e = 16 * (int)threadIdx.x; e < at::X; e += 16 * V::THREADS)
+        *(uint4 *)(shared + at::Z + e) = make_uint4(0, 0, 0, 0);
+    load_tables<V>(c, w, shared);
+    copies_wait_but<1>();
+    __syncthreads(); /* mid and the gradient are there */
+    enter<V>(c, s, w, shared);
+    copies_wait_but<0>();
+    __syncthreads(); /* wide and the gradient of mid are there; mid itself is not needed any more */
+    leave<V>(c, s, w, shared);
+    __syncthreads(); /* the gradient of wide is there */
+    write_kernels<V>(w, shared, partial);
+    write_rows<V>(w, shared + at::X, c.m.dx);
+}
+
+static int splits_of(const cuda_block_shape *shape, int n_max) {
+    int n = shape->size >= 16 ? 1 : shape->size == 8 ? 2 : 4;
+    return (n_max + n - 1) / n;
+}
+
+size_t ct_cuda_middle_partial(const cuda_block_shape *shape, int n_max) {
+    return (size_t)TAPS * (size_t)shape->wide * (size_t)splits_of(shape, n_max);
+}
+
+template <class V> static ct_status launch(const cuda_run *run, const middle_call *c) {
+    static_assert(V::SAMPLES == (V::SIZE >= 16 ? 1 : V::SIZE == 8 ? 2 : 4), "splits_of");
+    dim3 grid(V::N_PARTS, (unsigned)splits_of(&c->m.shape, run->n_max), (unsigned)run->n_jobs);
+    return launch_kernel(run, middle_kernel<V>, grid, V::THREADS, places<V>::BYTES, *c);
+}
+
+typedef struct entry {
+    int size, stride, wide;
+    size_t bytes;
+    ct_status (*launch)(const cuda_run *run, const middle_call *c);
+} entry;
+
+/* The channels of input and output do not matter here. */
+template <int SIZE, int STRIDE, int WIDE>
+using middle_extents = extents<SIZE, STRIDE, 8, WIDE, 64, SIZE == 16>;
+#define ENTRY(size, stride, wide)                                                                  \
+    {                                                                                              \
+        size, stride, wide, places<middle_extents<size, stride, wide>>::BYTES,                     \
+            launch<middle_extents<size, stride, wide>>                                             \
+    }
+/* 32 x 32 pixels of 144 channels at stride 1 are not there: with the data gradient before it 868 us
+ * against 781 step by step on an H200, as parts of 36 bytes are copied word by word. */
+static const entry entries[] = {ENTRY(32, 1, 32),  ENTRY(32, 1, 96),  ENTRY(32, 2, 144),
+                                ENTRY(16, 1, 192), ENTRY(16, 2, 192), ENTRY(8, 1, 384),
+                                ENTRY(8, 1, 576),  ENTRY(8, 2, 576),  ENTRY(4, 1, 960)};
+#undef ENTRY
+
+static const entry *find(const cuda_block_shape *s) {
+    for (const entry &e : entries)
+        if (e.size == s->size && e.stride == s->stride && e.wide == s->wide) return &e;
+    return NULL;
+}
+
+bool ct_cuda_middle_fits(const cuda_block_shape *shape, size_t shared_limit) {
+    const entry *e = find(shape);
+    return e != NULL && e->bytes <= shared_limit;
+}
+
+ct_status ct_cuda_middle_backward(const cuda_run *run, const cuda_middle *middle,
+                                  const cuda_conv *depthwise, size_t weight) {
+    middle_call c = {};
+    const cuda_block_shape *shape = &middle->shape;
+    c.m = *middle, c.jobs = run->jobs_dev, c.n_max = run->n_max, c.partial = run->partial_dev;
+    c.params = run->params_dev, c.params_stride = run->params_stride;
+    CT_TRY(find(shape)->launch(run, &c));
+    return ct_cuda_sum_wgrad(run, splits_of(shape, run->n_max), depthwise, true, weight);
+}
