@@ -19,7 +19,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 have() { command -v "$1" >/dev/null 2>&1; }
 
 parts_off() {
-    for part in JPEG PNG ARCHIVE CURL MICROHTTPD RSVG CUDA MPI; do echo "-DCT_WITH_$part=OFF"; done
+    for part in JPEG PNG ARCHIVE CURL MICROHTTPD RSVG CUDA MPI ZMQ; do echo "-DCT_WITH_$part=OFF"; done
 }
 
 # configure NAME: into build-NAME; warnings are errors.

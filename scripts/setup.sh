@@ -82,6 +82,7 @@ look() {
     has_header microhttpd.h || optional="$optional libmicrohttpd-dev"
     have pkg-config && pkg-config --exists librsvg-2.0 cairo ||
         optional="$optional pkg-config librsvg2-dev"
+    have pkg-config && pkg-config --exists libzmq || optional="$optional pkg-config libzmq3-dev"
     have mpicc && have mpirun || optional="$optional libopenmpi-dev openmpi-bin"
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then

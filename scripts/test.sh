@@ -148,7 +148,7 @@ programs() {
         for source in tests/test_*.sh; do
             kind=script
             case $source in
-            */test_install.sh | */test_python.sh) kind=built ;;
+            */test_install.sh | */test_python.sh | */test_three_sites.sh) kind=built ;;
             esac
             [ ! -f "$source" ] || [ "$1" != $kind ] || basename "$source"
         done

@@ -147,18 +147,6 @@ static inline int n_files(const char *dir) {
     return n;
 }
 
-/* Empties and removes a directory of plain files. */
-static inline void remove_dir(const char *dir) {
-    DIR *d = opendir(dir);
-    for (struct dirent *e = NULL; d != NULL && (e = readdir(d)) != NULL;) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        unlink(path);
-    }
-    if (d != NULL) closedir(d);
-    rmdir(dir);
-}
-
 /* A directory with all that is in it. */
 static inline void remove_tree(const char *path) {
     DIR *d = opendir(path);
@@ -170,6 +158,10 @@ static inline void remove_tree(const char *path) {
     }
     if (d != NULL) closedir(d);
     rmdir(path);
+}
+
+static inline void remove_dir(const char *dir) {
+    remove_tree(dir);
 }
 
 static void leave_folder(void) {

@@ -352,6 +352,34 @@ static void relays_cost_one_message_for_each_edge_of_the_tree(void) {
 
 /* ---- what algorithms say about themselves ---- */
 
+typedef struct owner {
+    const ct_algo *algo;
+    const char *option;
+} owner;
+
+static void check_owner(void *context, const char *name, const char *text) {
+    const owner *own = context;
+    const ct_algo *other;
+    (void)text;
+    REQUIRE_OK(ct_algo_find(name, &other));
+    CHECK(ct_algo_has_option(other, own->option) == (other == own->algo)); /* nobody else's */
+}
+
+/* The schema knows every form, the list of algorithms shows it. */
+static void check_variants(const ct_algo *algo) {
+    char shown[128] = "@variant paper";
+    CHECK(ct_algo_has_option(algo, "variant") == (algo->variants[0] != NULL));
+    if (algo->variants[0] == NULL) return;
+    for (int k = 0; k < CT_MAX_VARIANTS && algo->variants[k] != NULL; k++) {
+        size_t n = strlen(shown);
+        snprintf(shown + n, sizeof shown - n, "|%s", algo->variants[k]);
+        CHECK(strstr(ct_schema_find("variant")->choices, algo->variants[k]) != NULL);
+        CHECK(ct_algo_variant(algo, algo->variants[k]) == k + 1);
+    }
+    if (strstr(algo->text, shown) == NULL) printf("    %s does not show %s\n", algo->name, shown);
+    CHECK(strstr(algo->text, shown) != NULL);
+}
+
 static void check_facts(void *context, const char *name, const char *text) {
     const ct_algo *algo;
     (void)context, (void)text;
@@ -360,8 +388,9 @@ static void check_facts(void *context, const char *name, const char *text) {
     for (int k = 0; k < CT_MAX_OWN_OPTIONS && algo->options[k] != NULL; k++) {
         const char *known = ct_config_name(algo->options[k]);
         CHECK(known != NULL && strcmp(known, algo->options[k]) == 0);
-        CHECK(ct_algo_of_option(algo->options[k]) == algo); /* and nobody else's */
+        ct_algo_each(check_owner, &(owner){algo, algo->options[k]});
     }
+    check_variants(algo);
     for (int k = 0; k < CT_MAX_BUFFERS && algo->buffers[k] != NULL; k++)
         for (int j = 0; j < k; j++) CHECK(strcmp(algo->buffers[k], algo->buffers[j]) != 0);
     CHECK(algo->may_lose != CT_MAY_LOSE_MESSAGES || algo->why_not != NULL);
@@ -369,7 +398,19 @@ static void check_facts(void *context, const char *name, const char *text) {
 
 static void every_own_option_of_an_algorithm_is_in_the_schema(void) {
     ct_algo_each(check_facts, NULL);
-    CHECK(ct_algo_of_option("momentum") == NULL);
+}
+
+/* Configs of old runs say "paper" whatever the algorithm, and may hold another one's form. */
+static void a_form_that_an_algorithm_has_not_is_refused_where_it_is_named(void) {
+    const ct_algo *gt, *dsgd;
+    REQUIRE_OK(ct_algo_find("gt", &gt));
+    REQUIRE_OK(ct_algo_find("dsgd", &dsgd));
+    CHECK_OK(ct_algo_check_option(dsgd, "momentum"));
+    CHECK_FAILS(ct_algo_check_option(dsgd, "variant"), CT_INVAL, "an option of qg-dsgdm, gt");
+    CHECK_OK(ct_algo_check_variant(gt, "atc"));
+    CHECK_OK(ct_algo_check_variant(gt, "paper"));
+    CHECK_FAILS(ct_algo_check_variant(gt, "wacv24"), CT_INVAL, "known: paper, atc");
+    CHECK(ct_algo_variant(gt, "wacv24") == 0 && ct_algo_variant(dsgd, "atc") == 0);
 }
 
 static void ccl_is_a_name_for_qg_dsgdm_with_its_loss(void) {
@@ -405,6 +446,7 @@ int main(void) {
     TEST(the_ledger_counts_a_second_exchange_where_there_is_one);
     TEST(relays_cost_one_message_for_each_edge_of_the_tree);
     TEST(every_own_option_of_an_algorithm_is_in_the_schema);
+    TEST(a_form_that_an_algorithm_has_not_is_refused_where_it_is_named);
     TEST(ccl_is_a_name_for_qg_dsgdm_with_its_loss);
     TEST(gamma_is_the_papers_on_its_denser_graphs);
     return test_report();

@@ -15,9 +15,12 @@ static const char *const methods[] = {
     "algorithm=relaysgd loss=ccl",
     "algorithm=relaysgd relay-fill=self topology=torus:2x3",
     "algorithm=gt",
+    "algorithm=gt variant=atc",
     "algorithm=mt loss=ccl",
     "algorithm=d2",
     "algorithm=gut",
+    "algorithm=gut variant=neurips23 gut-mu=0.08 loss=ccl",
+    "algorithm=ngc variant=weighted topology=chain",
     "algorithm=allreduce",
     "algorithm=local",
 };

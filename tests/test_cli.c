@@ -1,6 +1,8 @@
 /* The command line: what it understands, and how it refuses the rest. */
 #include "program.h"
+#include "ct_config.h"
 #include "schema/config.h"
+#include "util/version.h"
 
 /* What was refused has written nothing. */
 static bool nothing_left(void) {
@@ -28,8 +30,26 @@ static void every_command_explains_itself(void) {
         CHECK(strlen(said.out) > 20);
     }
     succeeds("--help");
-    succeeds("--version");
-    CHECK(strncmp(said.out, "crosstalk ", 10) == 0);
+}
+
+static void the_version_names_the_parts_that_were_built(void) {
+    static const char *const words[] = {"version", "--version", "-V"};
+    for (int k = 0; k < 3; k++) {
+        succeeds(words[k]);
+        CHECK(strncmp(said.out, "crosstalk " CT_VERSION, strlen("crosstalk " CT_VERSION)) == 0);
+        const char *with = strstr(said.out, "\nwith "), *without = strstr(said.out, "\nwithout ");
+        const char *cuda = strstr(said.out, "CUDA"), *jpeg = strstr(said.out, "JPEG");
+        REQUIRE(cuda != NULL && jpeg != NULL);
+        CHECK((without != NULL && cuda > without) == !CT_WITH_CUDA);
+        CHECK((without != NULL && jpeg > without) == !CT_WITH_JPEG);
+        CHECK(with != NULL || (!CT_WITH_CUDA && !CT_WITH_JPEG));
+    }
+    REFUSES(2, "version 3", "'3'");
+}
+
+static void help_tells_the_exit_codes(void) {
+    succeeds("help");
+    CHECK(strstr(said.out, "Exit codes:") != NULL && strstr(said.out, "130 Ctrl-C") != NULL);
 }
 
 static void the_help_of_train_names_every_option(void) {
@@ -47,8 +67,9 @@ static void the_help_of_train_names_every_option(void) {
 
 static void what_is_no_command_is_refused(void) {
     CHECK(run("") == 2);
-    REFUSES(2, "trian", "trian", "crosstalk help");
-    REFUSES(2, "help trian", "trian");
+    REFUSES(2, "trian", "trian", "did you mean train?", "crosstalk help");
+    REFUSES(2, "help trian", "trian", "did you mean train?");
+    REFUSES(2, "frobnicate", "no command 'frobnicate'; crosstalk help lists them");
     REFUSES(2, "list flavours", "flavours", "models", "topologies");
 }
 
@@ -64,9 +85,13 @@ static void an_unknown_option_is_refused_and_the_nearest_named(void) {
 }
 
 static void an_unknown_name_is_refused_and_the_known_ones_listed(void) {
-    REFUSES(2, TINY "--dataset mnits", "mnits", "fashion-mnist", "shapes");
-    REFUSES(2, TINY "--model lenet6", "lenet6", "lenet5", "resnet20");
-    REFUSES(2, TINY "--topology rign", "rign", "ring", "dyck");
+    REFUSES(2, TINY "--dataset mnits", "mnits", "did you mean mnist?", "fashion-mnist", "shapes");
+    REFUSES(2, TINY "--model lenet6", "lenet6", "did you mean lenet5?", "resnet20");
+    REFUSES(2, TINY "--topology rign", "rign", "did you mean ring?", "dyck");
+    REFUSES(2, TINY "--topology trous:2x3", "did you mean torus?", "dyck");
+    REFUSES(2, TINY "--topology zzz", "no --topology 'zzz'; known: ring");
+    REFUSES(2, TINY "--lr-schedule cosin", "'cosin'; did you mean cosine?", "poly");
+    REFUSES(2, "report --figrues x", "--figrues", "did you mean --figures?");
     REFUSES(2, TINY "--algorithm sgd", "sgd", "qg-dsgdm", "relaysgd", "ccl");
     REFUSES(2, TINY "--variant wacv25", "wacv25", "paper", "atc", "wacv24");
     REFUSES(2, TINY "--algorithm dsgd --loss mse", "mse", "ce", "ccl");
@@ -262,6 +287,8 @@ int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     run("--version"); /* so that .out and .err are there */
     TEST(every_command_explains_itself);
+    TEST(the_version_names_the_parts_that_were_built);
+    TEST(help_tells_the_exit_codes);
     TEST(the_help_of_train_names_every_option);
     TEST(what_is_no_command_is_refused);
     TEST(an_unknown_option_is_refused_and_the_nearest_named);

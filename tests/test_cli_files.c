@@ -267,10 +267,10 @@ static void an_earlier_run_stays_unless_replacing_it_is_forced(void) {
     CHECK(same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
     CHECK(same_files("first/agents.safetensors", "copy/agents.safetensors"));
     CHECK(same_files("first/partition.csv", "copy/partition.csv"));
-    CHECK(n_files("first") == 8);
+    CHECK(n_files("first") == 9);
     succeeds(TINY "--seed 2 --out first --force");
     CHECK(!same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
-    CHECK(n_files("first") == 7); /* no agents of the run before */
+    CHECK(n_files("first") == 8); /* no agents of the run before */
     ct_json *json = read_json("first/metrics.jsonl", 2);
     CHECK(json == NULL); /* nor its epochs */
     ct_json_free(&json);
@@ -286,7 +286,7 @@ static void a_run_refused_for_its_options_does_not_touch_an_earlier_one(void) {
     CHECK(run(TINY "--out first --force --init nowhere.safetensors") == 1);
     CHECK(run(TINY "--out first --force --data-dir nowhere") == 1);
     CHECK(same_files("first/consensus.safetensors", "copy/consensus.safetensors"));
-    CHECK(n_files("first") == 7);
+    CHECK(n_files("first") == 8);
     remove_dir("first");
     remove_dir("copy");
 }

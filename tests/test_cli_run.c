@@ -41,7 +41,7 @@ static void a_run_directory_holds_all_its_files(void) {
                                         "metrics.jsonl",        "evaluation.json", "summary.json",
                                         "consensus.safetensors"};
     succeeds(TINY);
-    CHECK(n_files("run") == 7);
+    CHECK(n_files("run") == 8);
     for (int k = 0; k < 7; k++) {
         char path[64];
         snprintf(path, sizeof path, "run/%s", files[k]);
@@ -50,7 +50,7 @@ static void a_run_directory_holds_all_its_files(void) {
     CHECK(said.out[0] == '\0' && said.err[0] == '\0'); /* quiet */
     remove_dir("run");
     succeeds(TINY "--save-agents");
-    CHECK(n_files("run") == 8 && ct_file_exists("run/agents.safetensors"));
+    CHECK(n_files("run") == 9 && ct_file_exists("run/agents.safetensors"));
     remove_dir("run");
 }
 
@@ -231,7 +231,8 @@ static void eval_finds_what_the_summary_says(void) {
     char accuracy[32], loss[32];
     succeeds(TINY "--epochs 6 --lr 0.3 --algorithm ccl --topology star --agents 5");
     ct_json *json = read_json("run/summary.json", -1);
-    snprintf(accuracy, sizeof accuracy, "accuracy %.4f", number_of(json, "consensus_accuracy"));
+    snprintf(accuracy, sizeof accuracy, "accuracy %.2f %%",
+             100 * number_of(json, "consensus_accuracy"));
     snprintf(loss, sizeof loss, "loss %.6f", number_of(json, "consensus_loss"));
     CHECK(number_of(json, "consensus_accuracy") > 0.3); /* four classes: it has learnt something */
     ct_json_free(&json);
@@ -357,6 +358,82 @@ static void progress_goes_to_stderr_in_plain_lines(void) {
     remove_dir("run");
 }
 
+static void show_takes_folders_of_runs_and_speaks_json(void) {
+    succeeds(TINY "--out all/a");
+    succeeds(TINY "--out all/b --seeds 1,2");
+    succeeds("show all");
+    CHECK(strstr(said.out, "all/a ") != NULL && strstr(said.out, "all/b") != NULL);
+    succeeds("show all/a all/b --json");
+    ct_json *json = NULL;
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "show", &json));
+    REQUIRE(json != NULL && json->n_children == 2);
+    ct_json *summary = read_json("all/b/summary.json", -1);
+    const ct_json *b = json->child->next;
+    CHECK(strcmp(ct_json_get(b, "run")->string, "all/b") == 0);
+    CHECK(strcmp(ct_json_get(b, "state")->string, "finished") == 0);
+    CHECK(number_of(b, "consensus_accuracy") == number_of(summary, "consensus_accuracy"));
+    CHECK(number_of(b, "consensus_accuracy_std") == number_of(summary, "consensus_accuracy_std"));
+    ct_json_free(&summary);
+    ct_json_free(&json);
+    succeeds("eval all/a --json");
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "eval", &json));
+    summary = read_json("all/a/summary.json", -1);
+    CHECK_NEAR(number_of(json, "accuracy"), number_of(summary, "consensus_accuracy"), 1e-12);
+    CHECK(number_of(json, "n") == 20);
+    ct_json_free(&summary);
+    ct_json_free(&json);
+    remove_tree("all");
+}
+
+static void lists_speak_json(void) {
+    ct_json *json = NULL;
+    succeeds("list --json");
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "list", &json));
+    REQUIRE(json != NULL && json->n_children == 6);
+    const ct_json *first = ct_json_get(json, "topologies")->child;
+    CHECK(strcmp(ct_json_get(first, "name")->string, "ring") == 0);
+    ct_json_free(&json);
+    succeeds("list devices --json");
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "list", &json));
+    CHECK(json != NULL && json->n_children == 1 && ct_json_get(json, "devices") != NULL);
+    ct_json_free(&json);
+}
+
+#define TOLD                                                                                       \
+    "train --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 --epochs 2 --lr "   \
+    "0.05 --out run" DATA
+
+static void a_training_ends_with_its_result_its_place_and_what_is_next(void) {
+    char wanted[128];
+    succeeds(TOLD);
+    ct_json *json = read_json("run/summary.json", -1);
+    snprintf(wanted, sizeof wanted,
+             "test accuracy: consensus model %.2f %%, agents' own models %.2f %%\n",
+             100 * number_of(json, "consensus_accuracy"),
+             100 * number_of(json, "local_accuracy_mean"));
+    ct_json_free(&json);
+    CHECK(strstr(said.err, wanted) != NULL);
+    CHECK(strstr(said.err, "\nrun directory: run\nnext: crosstalk report run\n") != NULL);
+    succeeds(TOLD "--resume auto"); /* which it has been told already, and may have forgotten */
+    CHECK(strstr(said.err, wanted) != NULL);
+    succeeds(TOLD "--force --quiet");
+    CHECK(said.out[0] == '\0' && said.err[0] == '\0');
+    remove_tree("run");
+}
+
+static void several_seeds_end_with_mean_and_deviation(void) {
+    char wanted[128];
+    succeeds(TOLD "--seeds 1,2,3");
+    ct_json *json = read_json("run/summary.json", -1);
+    snprintf(wanted, sizeof wanted, "test accuracy: consensus model %.2f ± %.2f %%, ",
+             100 * number_of(json, "consensus_accuracy"),
+             100 * number_of(json, "consensus_accuracy_std"));
+    ct_json_free(&json);
+    CHECK(strstr(said.err, wanted) != NULL);
+    CHECK(strstr(said.err, "% (mean ± deviation of 3 seeds)\n") != NULL);
+    remove_tree("run");
+}
+
 static void without_out_the_directory_is_named_after_the_run(void) {
     succeeds(TRAIN DATA "--epochs 1 --seed 7");
     CHECK(ct_dir_exists("runs"));
@@ -367,7 +444,7 @@ static void without_out_the_directory_is_named_after_the_run(void) {
     if (runs != NULL) closedir(runs);
     CHECK(strstr(path, "idx") != NULL && strstr(path, "ring5") != NULL &&
           strstr(path, "s7") != NULL);
-    CHECK(n_files(path) == 7);
+    CHECK(n_files(path) == 8);
     remove_dir(path);
     rmdir("runs");
 }
@@ -404,6 +481,10 @@ int main(void) {
     TEST(without_shuffling_samples_come_in_the_order_of_the_partition);
     TEST(agents_with_fewer_samples_begin_again);
     TEST(progress_goes_to_stderr_in_plain_lines);
+    TEST(show_takes_folders_of_runs_and_speaks_json);
+    TEST(lists_speak_json);
+    TEST(a_training_ends_with_its_result_its_place_and_what_is_next);
+    TEST(several_seeds_end_with_mean_and_deviation);
     TEST(a_mixing_that_will_diverge_is_said_at_the_start);
     TEST(without_out_the_directory_is_named_after_the_run);
     leave_folder();

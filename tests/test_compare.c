@@ -57,6 +57,27 @@ static void several_seeds_give_deviations(void) {
     CHECK(ct_file_exists("table/d2+ccl/seed-2/summary.json"));
 }
 
+#define LOUD                                                                                       \
+    "compare --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 " DATA            \
+    "--epochs 2 --lr 0.05 --out loud --algorithms dsgd,dsgdm "
+
+static void a_table_ends_with_its_folder_or_is_json(void) {
+    succeeds(LOUD);
+    CHECK(strstr(said.out, "\nfolder: loud (") != NULL);
+    CHECK(strstr(said.out, "\nnext: crosstalk serve loud\n") != NULL);
+    succeeds(LOUD "--table-only --json");
+    ct_json *json = NULL, *summary = read_json("loud/dsgdm/summary.json", -1);
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "compare", &json));
+    REQUIRE(json != NULL && json->n_children == 2);
+    const ct_json *second = json->child->next;
+    CHECK(strcmp(ct_json_get(second, "row")->string, "dsgdm") == 0);
+    CHECK(strcmp(ct_json_get(second, "state")->string, "done") == 0);
+    CHECK(number_of(second, "consensus_accuracy") == number_of(summary, "consensus_accuracy"));
+    ct_json_free(&json);
+    ct_json_free(&summary);
+    remove_tree("loud");
+}
+
 static void a_method_that_diverges_gets_a_row_that_says_so(void) {
     CHECK(run(COMPARE "--algorithms dsgd:lr=1e6,dsgdm --force") == 0);
     CHECK(strstr(said.out, "diverged") != NULL && strstr(said.out, "\ndsgdm ") != NULL);
@@ -150,6 +171,7 @@ int main(void) {
     TEST(a_comparison_is_planned_and_run_in_parts_like_a_study);
     TEST(a_row_is_the_run_that_train_gives);
     TEST(several_seeds_give_deviations);
+    TEST(a_table_ends_with_its_folder_or_is_json);
     TEST(a_method_that_diverges_gets_a_row_that_says_so);
     TEST(unknown_methods_are_refused_before_anything_is_trained);
     TEST(what_makes_no_comparison_is_refused_before_anything_is_trained);

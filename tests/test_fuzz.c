@@ -45,6 +45,7 @@ void fuzz_repair_part(uint8_t *data, size_t n);
 void fuzz_repair_picture(uint8_t *data, size_t n);
 void fuzz_repair_safetensors(uint8_t *data, size_t n);
 void fuzz_repair_tar(uint8_t *data, size_t n);
+void fuzz_repair_wire(uint8_t *data, size_t n);
 
 static const target targets[] = {
 #define FUZZ(name, repair) {#name, fuzz_##name, repair},

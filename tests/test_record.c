@@ -8,7 +8,7 @@
 #include "ct_config.h"
 #include "record/folder.h"
 #include "record/write.h"
-#include "serve/site.h"
+#include "serve/web.h"
 #include "sockets.h"
 
 #define WILD TRAIN DATA "--epochs 40 --lr 1e6 --out run "
@@ -65,26 +65,26 @@ static void everything_says_when_a_run_diverged(void) {
 }
 
 /* What the server has at /list. */
-static const char *list_of_site(const ct_site *site) {
+static const char *list_of_site(const ct_web *site) {
     static char answer[1 << 16];
     static const char request[] =
         "GET /list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    int fd = send_to(ct_site_port(site), request);
+    int fd = send_to(ct_web_port(site), request);
     drain(&fd, answer, sizeof answer);
     return answer;
 }
 
 static void the_server_says_when_a_run_diverged(void) {
-    ct_site *site = NULL;
+    ct_web *site = NULL;
     if (!CT_WITH_MICROHTTPD) SKIP("built without libmicrohttpd");
     put_run("runs/a", "algorithm = a\nseed = 1\nepochs = 5\n", 2, 0.5);
     put_run("runs/b", "algorithm = b\nseed = 1\nepochs = 5\n", 2, 0.5);
     put("runs/b/diverged.json", "{\"message\": \"so\", \"iteration\": 77, \"agent\": 3}");
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     const char *list = list_of_site(site);
     CHECK(strstr(list, ">diverged at iteration 77</td>") != NULL);
     CHECK(strstr(list, ">not finished</td>") != NULL);
-    ct_site_close(&site);
+    ct_web_close(&site);
     remove_tree("runs");
 }
 

@@ -34,10 +34,27 @@ static void find_cases(void *context, const char *name, const char *text) {
     CHECK(with_ce && with_ccl);
 }
 
+/* Another form of a method has a case as well. */
+static void find_variants(void *context, const char *name, const char *text) {
+    const ct_algo *algo;
+    (void)context, (void)text;
+    REQUIRE_OK(ct_algo_find(name, &algo));
+    for (int k = 0; k < CT_MAX_VARIANTS && algo->variants[k] != NULL; k++) {
+        bool found = is_elsewhere(name);
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "--algorithm %s --variant %s ", name, algo->variants[k]);
+        for (int i = 0; i < n_fixtures; i++)
+            found = found || strstr(fixtures[i].options, wanted) != NULL;
+        if (!found) printf("    no case has %s\n", wanted);
+        CHECK(found);
+    }
+}
+
 static void every_algorithm_has_an_independent_computation_with_ce_and_ccl(void) {
     read_fixtures("related");
     REQUIRE(n_fixtures > 0);
     ct_algo_each(find_cases, NULL);
+    ct_algo_each(find_variants, NULL);
 }
 
 static void five_steps_of_every_case_agree_with_the_oracle_on_ref(void) {
@@ -83,6 +100,7 @@ static void check_mean(const char *options, const char *buffer, double factor) {
 static void gradient_trackers_have_the_mean_of_the_gradients(void) {
     check_mean("--algorithm gt --topology ring", "tracker", 1);
     check_mean("--algorithm gt --topology star --gamma 0.7", "tracker", 1);
+    check_mean("--algorithm gt --variant atc --topology star --gamma 0.7", "tracker", 1);
 }
 
 static void momentum_corrections_cancel_over_the_agents(void) {
@@ -360,12 +378,15 @@ static void check_seeds(const char *options) {
 static void seeds_side_by_side_train_as_they_would_alone(void) {
     static const char *const options[] = {
         "--algorithm gt",
+        "--algorithm gt --variant atc",
         "--algorithm mt --loss ccl",
         "--algorithm d2",
         "--algorithm gut",
+        "--algorithm gut --variant neurips23 --gut-mu 0.08",
         "--algorithm allreduce",
         "--algorithm cga",
         "--algorithm ngc --loss ccl",
+        "--algorithm ngc --variant weighted --topology star",
         "--algorithm sgp --topology matchings",
         "--algorithm qg-dsgdm --topology matchings",
         "--algorithm dsgdm --topology base:3 --loss ccl",
@@ -394,12 +415,15 @@ static void check_bytes(const char *options, double n_models, double n_sums) {
 static void the_ledger_shows_what_each_method_sends(void) {
     check_bytes("--algorithm gt", 4, 0);
     check_bytes("--algorithm gt --loss ccl", 4, 2);
+    check_bytes("--algorithm gt --variant atc", 4, 0);
+    check_bytes("--algorithm gt --variant atc --loss ccl", 6, 2);
     check_bytes("--algorithm mt", 4, 0);
     check_bytes("--algorithm mt --loss ccl", 4, 2);
     check_bytes("--algorithm d2", 2, 0);
     check_bytes("--algorithm d2 --loss ccl", 4, 2);
     check_bytes("--algorithm gut", 2, 0);
     check_bytes("--algorithm gut --loss ccl", 2, 2);
+    check_bytes("--algorithm gut --variant neurips23 --loss ccl", 2, 2);
     check_bytes("--algorithm allreduce", 1.5, 0);
     check_bytes("--algorithm sgp", 2, 0);
     check_bytes("--algorithm sgp --topology one-peer-exponential", 1, 0);
@@ -440,6 +464,9 @@ static void a_step_takes_no_memory(void) {
     count_allocations("ccl", "qg-dsgdm --topology matchings", "");
     count_allocations("ccl", "dsgdm --topology base:3", "");
     count_allocations("ce", "cga --topology matchings", "");
+    count_allocations("ccl", "gt --variant atc", "");
+    count_allocations("ce", "ngc --variant weighted --topology matchings", "");
+    count_allocations("ccl", "gut --variant neurips23", "");
     count_allocations("ce", "ngc --topology base:3", "");
 }
 

@@ -203,8 +203,13 @@ static void words_are_checked(void) {
     REFUSES(2, "report run --colour red", "--colour");
     REFUSES(2, "report run --figures figs --format gif", "gif");
     REFUSES(2, "report run --format svg", "--figures");
-    put("page.html", "mine");
+    succeeds("report run --out page.html");
+    succeeds("report run --out page.html --title again"); /* its own page */
+    slurp("page.html", said.out);
+    CHECK(strstr(said.out, "again") != NULL);
+    put("page.html", "<p>mine</p>\n");
     REFUSES(1, "report run --out page.html", "page.html", "--force");
+    REFUSES(1, "report nowhere --out page.html", "nowhere"); /* what is read comes first */
     unlink("page.html");
     remove_run("run");
 }

@@ -128,6 +128,9 @@ static void every_experiment_that_comes_along_can_be_planned(void) {
     CHECK(n >= 16);
     succeeds("reproduce list");
     CHECK(n_lines(said.out) == n && strstr(said.out, "table1  ") != NULL);
+    succeeds("reproduce table3_wacv24 --dry-run --data-dir ."); /* names had underscores once */
+    CHECK(strstr(said.out, "--out results/table3-wacv24/") != NULL);
+    REFUSES(2, "reproduce table3_wacv25 --dry-run", "no experiment 'table3_wacv25'");
 }
 
 /* ---- running ---- */

@@ -134,7 +134,17 @@ static void auto_knows_the_directory_that_has_no_name(void) {
     CHECK_OK(train(TINY "resume=auto"));
     CHECK(is_finished("runs/shapes-mlp_1-dsgdm-chain2-iid-s1"));
     CHECK_OK(train(TINY "resume=auto"));
-    CHECK_FAILS(train(TINY), CT_IO, "is there already");
+    CHECK(!ct_dir_exists("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-2"));
+    remove_tree("runs");
+}
+
+static void auto_looks_for_its_run_among_all_of_a_name(void) {
+    CHECK_OK(train(TINY "momentum=0.5"));
+    CHECK_OK(train(TINY "resume=auto"));
+    CHECK(is_finished("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-2"));
+    CHECK_OK(train(TINY "resume=auto"));
+    CHECK_OK(train(TINY "momentum=0.5 resume=auto"));
+    CHECK(!ct_dir_exists("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-3"));
     remove_tree("runs");
 }
 
@@ -203,6 +213,7 @@ int main(void) {
     TEST(a_damaged_checkpoint_is_not_replaced_in_silence);
     TEST(auto_begins_goes_on_and_leaves_alone);
     TEST(auto_knows_the_directory_that_has_no_name);
+    TEST(auto_looks_for_its_run_among_all_of_a_name);
     TEST(lines_without_room_are_written_later_or_by_the_next_attempt);
     TEST(a_full_disk_ends_a_run_only_at_its_end);
     remove_tree(folder);

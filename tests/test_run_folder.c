@@ -125,7 +125,7 @@ static void a_folder_belongs_to_one_training_at_a_time(void) {
     CHECK(end_of(pid) == 128 + SIGKILL);
     REFUSES(2, "train --quiet --resume run --iterations 1", "already"); /* it is free again */
     succeeds(LONG "--force --iterations 4");
-    CHECK(n_files("run") == 7); /* and nothing of the lock is left */
+    CHECK(n_files("run") == 8); /* and nothing of the lock is left */
     remove_tree("run");
     remove_tree("kept");
 }
@@ -198,7 +198,7 @@ static void force_leaves_no_seeds_of_the_run_before(void) {
     succeeds(TINY "--algorithm ccl --lambdas 0.1:0.01,1e-5:0 --seeds 1,2");
     CHECK(ct_dir_exists("run/m0.1-d0.01/seed-1") && ct_dir_exists("run/m1e-05-d0/seed-2"));
     succeeds(TINY "--force");
-    CHECK(n_files("run") == 7);
+    CHECK(n_files("run") == 8);
     remove_tree("run");
 }
 
@@ -239,6 +239,42 @@ static void without_out_several_seeds_are_named_after_the_first(void) {
     remove_tree("runs");
 }
 
+#define NAMED "runs/idx-mlp_8-dsgdm-ring5-iid-s1"
+
+static void without_out_no_run_is_in_the_way_of_another(void) {
+    succeeds(TRAIN DATA "--epochs 1");
+    succeeds(TRAIN DATA "--epochs 1");
+    succeeds(TRAIN DATA "--epochs 1 --lr 0.01");
+    CHECK(ct_file_exists(NAMED "/summary.json") && ct_file_exists(NAMED "-2/summary.json"));
+    CHECK(ct_file_exists(NAMED "-3/summary.json") && !ct_dir_exists(NAMED "-4"));
+    CHECK(same_files(NAMED "/consensus.safetensors", NAMED "-2/consensus.safetensors"));
+    succeeds(TRAIN DATA "--epochs 1 --lr 0.01 --force"); /* asks for the name itself */
+    CHECK(same_files(NAMED "/consensus.safetensors", NAMED "-3/consensus.safetensors"));
+    remove_tree("runs");
+}
+
+static void without_out_an_unfinished_run_is_offered(void) {
+    succeeds(TRAIN DATA "--epochs 1");
+    succeeds(TRAIN DATA "--epochs 2 --iterations 1 --checkpoint-every end");
+    unlink(NAMED "-2/summary.json");
+    REFUSES(1, TRAIN DATA "--epochs 2", "unfinished run with these options",
+            "--resume " NAMED "-2");
+    succeeds(TRAIN DATA "--epochs 1"); /* has others: -2 is not in its way */
+    CHECK(ct_file_exists(NAMED "-3/summary.json"));
+    succeeds("train --quiet --resume " NAMED "-2 --iterations 0");
+    CHECK(ct_file_exists(NAMED "-2/summary.json") && !ct_dir_exists(NAMED "-4"));
+    remove_tree("runs");
+}
+
+static void a_config_file_does_not_bring_its_directory_along(void) {
+    succeeds(TINY);
+    succeeds("train --quiet --threads 1 --config run/config.txt");
+    CHECK(ct_file_exists(NAMED "/summary.json"));
+    CHECK(same_files("run/consensus.safetensors", NAMED "/consensus.safetensors"));
+    remove_tree("runs");
+    remove_tree("run");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(a_refused_resume_changes_nothing);
@@ -251,6 +287,9 @@ int main(void) {
     TEST(force_leaves_no_seeds_of_the_run_before);
     TEST(force_leaves_other_runs_below_it_alone);
     TEST(without_out_several_seeds_are_named_after_the_first);
+    TEST(without_out_no_run_is_in_the_way_of_another);
+    TEST(without_out_an_unfinished_run_is_offered);
+    TEST(a_config_file_does_not_bring_its_directory_along);
     leave_folder();
     return test_report();
 }

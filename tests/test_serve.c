@@ -4,14 +4,14 @@
 
 #include "ct_config.h"
 #include "serve/shelf.h"
-#include "serve/site.h"
+#include "serve/web.h"
 #include "sockets.h"
 #include "util/folder.h"
 #include "util/sha256.h"
 
 #define SECRET "secret-algorithm"
 
-static ct_site *site;
+static ct_web *site;
 static char answer[1 << 21];
 
 /* What the server says to that. */
@@ -19,7 +19,7 @@ static bool asks(const char *path) {
     char request[512];
     snprintf(request, sizeof request,
              "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
-    int fd = send_to(ct_site_port(site), request);
+    int fd = send_to(ct_web_port(site), request);
     drain(&fd, answer, sizeof answer);
     return strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
 }
@@ -42,12 +42,14 @@ static void link_to(const char *target, const char *path) {
 /* ---- outside ---- */
 
 static void nothing_behind_a_link_is_shown(void) {
-    static const char *const names[] = {"config.txt", "metrics.jsonl", "summary.json",
-                                        "setting.json", "diverged.json"};
+    static const char *const names[] = {"config.txt",   "metrics.jsonl", "summary.json",
+                                        "setting.json", "diverged.json", "site.json"};
     put_good("outside", SECRET, 0.123);
     put("outside/summary.json", "{\"message\": \"" SECRET "\"}");
     put("outside/setting.json",
         "{\"agents\": 1, \"classes\": 1, \"class_names\": [\"" SECRET "\"]}");
+    put("outside/site.json", "{\"federation\": \"f\", \"site\": \"" SECRET
+                             "\", \"phase\": \"training\", \"neighbours\": []}");
     put("outside/diverged.json", "{\"message\": \"" SECRET "\", \"iteration\": 4711}");
     put_good("runs/good", "good", 0.5);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -57,12 +59,12 @@ static void nothing_behind_a_link_is_shown(void) {
         snprintf(target, sizeof target, "../../outside/%s", names[k]);
         put_good(dir, "other", 0.5);
         link_to(target, path);
-        REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+        REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
         snprintf(words, sizeof words, "%s: a symbolic link, which is not followed", path);
         CHECK(asks("/list") && has(words) && has(">good</td>"));
         CHECK(!has(SECRET) && !has("4711") && !has("13.3"));
         CHECK(asks("/report") && !has(SECRET) && !has("4711"));
-        ct_site_close(&site);
+        ct_web_close(&site);
         remove_tree(dir);
     }
     remove_tree("runs");
@@ -76,14 +78,14 @@ static void folders_behind_links_are_told_and_not_followed(void) {
     link_to("../outside", "runs/away");
     link_to("../../outside/run", "runs/more/away");
     link_to("good", "runs/again");
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     CHECK(asks("/list") && has(">good</td>") && has(">more/good</td>") && !has(SECRET));
     CHECK(has("runs/away: a symbolic link") && has("runs/more/away: a symbolic link") &&
           has("runs/again: a symbolic link"));
     CHECK(!asks("/report?run=away/run") && !asks("/report?run=more/away") &&
           !asks("/report?run=../outside/run") && !asks("/report?run=again"));
     CHECK(asks("/report?run=good"));
-    ct_site_close(&site);
+    ct_web_close(&site);
     remove_tree("runs");
     remove_tree("outside");
 }
@@ -91,9 +93,9 @@ static void folders_behind_links_are_told_and_not_followed(void) {
 static void the_served_directory_may_be_a_link(void) {
     put_good("elsewhere/good", "good", 0.5);
     link_to("elsewhere", "runs");
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     CHECK(asks("/list") && has(">good</td>") && !has("symbolic"));
-    ct_site_close(&site);
+    ct_web_close(&site);
     unlink("runs");
     remove_tree("elsewhere");
 }
@@ -132,13 +134,13 @@ static void no_path_leads_out_of_a_sealed_folder(void) {
 /* In a process of its own that is not root, who may read everything. */
 static void look_at_closed_folders(void) {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(2);
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     CHECK(asks("/list") && has(">good</td>") && has(">more/good</td>"));
     CHECK(has("runs/closed: Permission denied") && has("runs/more/closed: Permission denied"));
     CHECK(has("runs/listed: Permission denied"));
     CHECK(has("runs/file/metrics.jsonl: Permission denied"));
     CHECK(asks("/report") && has("runs/closed: Permission denied"));
-    ct_site_close(&site);
+    ct_web_close(&site);
 }
 
 static void an_unreadable_folder_hides_nothing_else(void) {
@@ -170,12 +172,12 @@ static void a_damaged_run_hides_no_other_from_a_report(void) {
     put_good("runs/bad", "bad", 0.5);
     put_good("runs/good", "good", 0.5);
     put("runs/bad/metrics.jsonl", "{\"epoch\": 1}\n{\"no\n{\"epoch\": 2}\n");
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     CHECK(asks("/report") && has("runs/bad/metrics.jsonl:2") && has("fig-accuracy"));
     CHECK(!asks("/report?run=bad") && !asks("/report?run=none") && !asks("/report?run="));
     CHECK(asks("/report?run=good") && !has("runs/bad"));
     CHECK(asks("/report?run=none%0Agood&run=bad") && has("runs/bad/metrics.jsonl:2"));
-    ct_site_close(&site);
+    ct_web_close(&site);
     remove_tree("runs");
 }
 
@@ -183,7 +185,7 @@ static void a_damaged_run_hides_no_other_from_a_report(void) {
 
 static void a_page_shows_what_the_files_say_now(void) {
     put_good("runs/a", "a", 0.5);
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     CHECK(asks("/list") && has("<td>52.00</td>"));
     CHECK(asks("/list") && has("<td>52.00</td>"));
     put_good("runs/a", "a", 0.6); /* as long as it was */
@@ -202,7 +204,7 @@ static void a_page_shows_what_the_files_say_now(void) {
     CHECK(asks("/list") && has("None yet"));
     put_good("runs/c", "c", 0.8);
     CHECK(asks("/list") && has("<td>82.00</td>"));
-    ct_site_close(&site);
+    ct_web_close(&site);
     remove_tree("runs");
 }
 
@@ -242,14 +244,14 @@ static void hundreds_of_groups_are_listed(void) {
         snprintf(name, sizeof name, "method%d", k);
         put_good(dir, name, 0.001 * k);
     }
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     for (int again = 0; again < 2; again++) {
         int n = 0;
         CHECK(asks("/list") && has(">method0<") && has(">method599<"));
         for (const char *at = answer; (at = strstr(at, "<tr><th><input")) != NULL; at++) n++;
         CHECK(n == 600);
     }
-    ct_site_close(&site);
+    ct_web_close(&site);
     remove_tree("runs");
 }
 
@@ -291,7 +293,7 @@ static int count_allowed(const char *html, const char *policy, const char *eleme
 
 static void pages_run_nothing_but_what_is_ours(void) {
     put_good("runs/a", "a", 0.5);
-    REQUIRE_OK(ct_site_open("runs", "127.0.0.1", 0, &site));
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     for (int k = 0; k < 2; k++) {
         char policy[1024] = "";
         CHECK(asks(k == 0 ? "/" : "/report"));
@@ -302,7 +304,7 @@ static void pages_run_nothing_but_what_is_ours(void) {
         CHECK(count_allowed(answer, policy, "script") == 1 + k);
         CHECK(!has(" style=") && !has(" onclick=") && !has("http-equiv"));
     }
-    ct_site_close(&site);
+    ct_web_close(&site);
     REQUIRE(make_page("runs"));
     char *policy = strstr(page, "http-equiv=\"Content-Security-Policy\"");
     REQUIRE(policy != NULL && !page_has("unsafe-inline") && !page_has(" style="));
@@ -312,8 +314,8 @@ static void pages_run_nothing_but_what_is_ours(void) {
 
 static void what_is_no_directory_is_refused(void) {
     put("note", "text");
-    CHECK_FAILS(ct_site_open("note", "127.0.0.1", 0, &site), CT_IO, "note: there is no such dir");
-    CHECK_FAILS(ct_site_open("none", "127.0.0.1", 0, &site), CT_IO, "none: there is no such dir");
+    CHECK_FAILS(ct_web_open("note", "127.0.0.1", 0, &site), CT_IO, "note: there is no such dir");
+    CHECK_FAILS(ct_web_open("none", "127.0.0.1", 0, &site), CT_IO, "none: there is no such dir");
     CHECK(site == NULL);
     unlink("note");
 }

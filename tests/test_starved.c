@@ -30,34 +30,57 @@ typedef struct starved_case {
     bool keeps_parts;   /* to be continued */
 } starved_case;
 
+#define TABLE                                                                                      \
+    "train --quiet --checkpoint-strict --model mlp:4 --agents 2 --threads 1 --dataset csv "        \
+    "--label grade --data-dir "                                                                    \
+    "fixtures/tables/mixed.csv --test-fraction 0.2 --partition iid --epochs 1 --batch-size 4 "
 #define RUNS "runs/a runs/b runs/c"
 static char data_get[256]; /* has the digest of what is got */
 static const starved_case cases[] = {
-    {"train", TRAIN DATA "--epochs 2 --lr 0.05 --force --out out/run", NULL, true},
+    {"train", TRAIN DATA "--checkpoint-strict --epochs 2 --lr 0.05 --force --out out/run", NULL,
+     true},
     {"train_ccl",
-     TRAIN DATA "--epochs 2 --algorithm ccl --seeds 1,2 --tensorboard --ledger --save-agents "
-                "--checkpoint-every 1 --checkpoint-strict --gossip-rounds 1 --final-merge --force "
+     TRAIN DATA "--checkpoint-strict --epochs 2 --algorithm ccl --seeds 1,2 --tensorboard --ledger "
+                "--save-agents "
+                "--checkpoint-every 1 --gossip-rounds 1 --final-merge --force "
                 "--out out/run",
      NULL, true},
     {"train_files",
-     TRAIN DATA "--epochs 1 --partition-file fixtures/partition.csv --topology file:graph.txt "
+     TRAIN DATA "--checkpoint-strict --epochs 1 --partition-file fixtures/partition.csv --topology "
+                "file:graph.txt "
                 "--init fixtures/init.safetensors --force --out out/run",
      NULL, true},
     {"train_schedule",
-     TRAIN DATA "--epochs 1 --algorithm sgp --topology schedule:schedule.txt --force --out out/run",
+     TRAIN DATA "--checkpoint-strict --epochs 1 --algorithm sgp --topology schedule:schedule.txt "
+                "--force --out out/run",
      NULL, true},
     {"train_pictures",
-     "train --quiet --model mlp:4 --agents 2 --threads 1 --dataset auto --data-dir pictures "
+     "train --quiet --checkpoint-strict --model mlp:4 --agents 2 --threads 1 --dataset auto "
+     "--data-dir pictures "
      "--image-size 8 "
      "--workers 1 --test-fraction 0.5 --epochs 1 --batch-size 1 --force --out out/run",
      NULL, true},
+    {"train_own",
+     "train --quiet --checkpoint-strict --model mlp:4 --agents 2 --threads 1 --partition own "
+     "--data-dir site-%a "
+     "--agent-names east,west --seeds 1,2 --dataset folder --image-size 8 --workers 1 --augment "
+     "off "
+     "--test-fraction 0.5 --epochs 1 --batch-size 1 --force --out out/run",
+     NULL, true},
+    {"train_table", TABLE "--force --out out/run", NULL, true},
     {"resume", "train --quiet --resume out --iterations 0 --checkpoint-strict", "half", true},
     {"eval", "eval runs/b --quiet", NULL, false},
     {"predict", "predict runs/b pictures --quiet --threads 1 --force --out out/p.csv", NULL, false},
     {"predict_json", "predict runs/b pictures --quiet --threads 1 --format json", NULL, false},
+    {"predict_table", "predict table fixtures/tables/mixed.csv --quiet --threads 1", NULL, false},
     {"export", "export runs/b out/model.onnx --preprocess --quiet --force", NULL, false},
     {"show", "show " RUNS, NULL, false},
+    {"show_json", "show runs --json", NULL, false},
+    {"list_json", "list --json", NULL, false},
     {"report", "report " RUNS " --out out/page.html", NULL, false},
+    {"show_bundle", "show kept.gz kept.gz/a", NULL, false},
+    {"report_of_bundle", "report kept.gz --out out/page.html", NULL, false},
+    {"report_bundle", "report runs --bundle out/runs.jsonl.gz --force", NULL, false},
     {"report_figures", "report runs --figures out/figures --format svg", NULL, false},
     {"compare",
      "compare --quiet --algorithms dsgdm,ccl " DATA "--model mlp:4 --agents 4 "
@@ -447,6 +470,7 @@ static void make_pictures(void) {
         CHECK_OK(ct_file_replace(path, blob.bytes, blob.n));
         ct_blob_free(&blob);
     }
+    CHECK(symlink("pictures", "site-east") == 0 && symlink("pictures", "site-west") == 0);
     succeeds("data import pictures pictures.ctpack --image-size 8 --workers 1 --test-fraction 0.5");
 }
 
@@ -475,6 +499,8 @@ static void make_runs(void) {
     succeeds(TRAIN DATA "--epochs 2 --algorithm ccl --topology chain --out runs/b");
     run(TRAIN DATA "--epochs 2 --lr 1e6 --out runs/c");
     CHECK(said.code == 1);
+    succeeds("report runs --bundle kept.gz");
+    succeeds(TABLE "--out table");
     succeeds(TRAIN DATA "--epochs 4 --iterations 8 --checkpoint-every 1 --out half");
 }
 

@@ -90,7 +90,7 @@ def expected(method, loss):
     inputs, labels = inputs_and_labels()
     options = argparse.Namespace(
         loss=loss, lambda_m=0.1, lambda_d=0.2, ccl_distance="mse", ccl_reduction="mean", weight_decay=1e-3,
-        momentum=0.9, nesterov="on",
+        momentum=0.9, nesterov="on", variant="paper",
     )  # fmt: skip
     neighbours = oracle.neighbour_lists(oracle.graph_edges("ring", N_AGENTS), N_AGENTS)
     objective = oracle.Objective(net, neighbours, 4, options)

@@ -86,6 +86,10 @@ const char *ct_own_word(const ct_agents *a, const char *name) {
     return a->options.word(a->options.context, name);
 }
 
+int ct_own_variant(const ct_agents *a) {
+    return ct_algo_variant(a->algo, ct_own_word(a, "variant"));
+}
+
 ct_status ct_agents_seeds(const ct_agents *a, ct_sparse *out) {
     CT_TRY(ct_sparse_diagonal(a->n, out));
     out->n_cols = a->n_seeds;

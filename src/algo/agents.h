@@ -94,6 +94,8 @@ ct_status ct_agents_add_buffer(ct_agents *a, const char *name, ct_routes *routes
 /* The value of one of ct_algo.options. */
 double ct_own_number(const ct_agents *a, const char *name);
 const char *ct_own_word(const ct_agents *a, const char *name);
+/* The form of the algorithm that this run takes, as ct_algo_variant. */
+int ct_own_variant(const ct_agents *a);
 
 /* The neighbours' rows of a bank with one row an agent, as they are now. */
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);

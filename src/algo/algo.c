@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/registry.h"
+#include "util/text.h"
 
 #define ALGO(id) extern const ct_algo ct_algo_##id;
 #include "algo/algo_list.h"
@@ -50,15 +52,38 @@ double ct_algo_gamma(const ct_algo *algo, const char *topology) {
 }
 
 bool ct_algo_has_option(const ct_algo *algo, const char *option) {
+    if (strcmp(option, "variant") == 0) return algo->variants[0] != NULL;
     for (int k = 0; k < CT_MAX_OWN_OPTIONS && algo->options[k] != NULL; k++)
         if (strcmp(algo->options[k], option) == 0) return true;
     return false;
 }
 
-const ct_algo *ct_algo_of_option(const char *option) {
+ct_status ct_algo_check_option(const ct_algo *algo, const char *option) {
+    CT_SCOPED(ct_text) owners = {0};
+    if (ct_algo_has_option(algo, option)) return CT_OK;
     for (int i = 0; i < N_ALGOS; i++)
-        if (ct_algo_has_option(algos[i], option)) return algos[i];
-    return NULL;
+        if (ct_algo_has_option(algos[i], option))
+            ct_text_add(&owners, "%s%s", owners.n > 0 ? ", " : "", algos[i]->name);
+    CT_TRY(ct_text_status(&owners));
+    if (owners.n == 0) return CT_OK;
+    return ct_refuse(option, "@%s does nothing with %s; it is an option of %s", option, algo->name,
+                     owners.chars);
+}
+
+int ct_algo_variant(const ct_algo *algo, const char *name) {
+    for (int k = 0; k < CT_MAX_VARIANTS && algo->variants[k] != NULL; k++)
+        if (strcmp(algo->variants[k], name) == 0) return k + 1;
+    return 0;
+}
+
+ct_status ct_algo_check_variant(const ct_algo *algo, const char *name) {
+    CT_SCOPED(ct_text) known = {0};
+    if (strcmp(name, "paper") == 0 || ct_algo_variant(algo, name) > 0) return CT_OK;
+    ct_text_add(&known, "paper");
+    for (int k = 0; k < CT_MAX_VARIANTS && algo->variants[k] != NULL; k++)
+        ct_text_add(&known, ", %s", algo->variants[k]);
+    CT_TRY(ct_text_status(&known));
+    return ct_refuse("variant", "%s has no @variant %s; known: %s", algo->name, name, known.chars);
 }
 
 /* ---- where an algorithm is right ---- */
@@ -74,6 +99,12 @@ ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedul
                    "%s needs weights whose rows and columns sum to 1, and the rows of '%s' do not; "
                    "%s takes any",
                    algo->name, schedule->name, algos[any]->name);
+}
+
+ct_status ct_algo_check_sites(const ct_algo *algo) {
+    if (algo->may_lose == CT_MAY_LOSE_AGENTS) return CT_OK;
+    return ct_refuse("algorithm", "%s cannot train between sites, which may come and go (%s)",
+                     algo->name, algo->why_not != NULL ? algo->why_not : "it cannot lose messages");
 }
 
 ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults) {

@@ -22,6 +22,7 @@ typedef enum ct_algo_losses {
 } ct_algo_losses;
 
 #define CT_MAX_OWN_OPTIONS 4
+#define CT_MAX_VARIANTS    3
 
 typedef struct ct_algo {
     const char *name, *text;
@@ -31,6 +32,7 @@ typedef struct ct_algo {
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
     const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
     const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */
+    const char *variants[CT_MAX_VARIANTS];   /* forms beside "paper", by @variant; none: one form */
     size_t state_size;                       /* of a->state, zeroed; 0: none */
     /* Takes what is more than that; NULL: nothing. */
     ct_status (*create)(ct_agents *a);
@@ -59,12 +61,17 @@ void ct_algo_each_name(ct_name_visit each, void *context);
 
 /* The averaging rate on a topology, unless it is given. */
 double ct_algo_gamma(const ct_algo *algo, const char *topology);
-/* Whether the option is this algorithm's own; and whose it is, NULL: nobody's. */
+/* Whether the option is this algorithm's own (@variant: of all that have several forms). */
 bool ct_algo_has_option(const ct_algo *algo, const char *option);
-const ct_algo *ct_algo_of_option(const char *option);
+/* CT_INVAL: the option is other algorithms' alone; the algorithm has no such form. */
+ct_status ct_algo_check_option(const ct_algo *algo, const char *option);
+ct_status ct_algo_check_variant(const ct_algo *algo, const char *name);
+/* 0: "paper", and whatever the algorithm does not know; k: the k-th of its variants, from 1 on. */
+int ct_algo_variant(const ct_algo *algo, const char *name);
 
 /* CT_INVAL where the algorithm is not right: on the schedule, with these faults. */
 ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedule);
+ct_status ct_algo_check_sites(const ct_algo *algo); /* between sites, which come and go */
 ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults);
 
 #endif

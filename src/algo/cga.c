@@ -12,7 +12,9 @@
  *   x+ = x + gamma (W x - x) - eta d
  * The paper's margin is 0. Agents send x and one gradient per neighbour: twice the traffic. With
  * --loss ccl the own gradient has the contrastive terms, cross-gradients do not. The dual needs
- * K = M M^T alone, which is computed on the host. */
+ * K = M M^T alone, which is computed on the host.
+ * Deviation: the authors' program solves one such problem for every tensor of the model; its rows
+ * and g are weighted by W, M has the neighbours' alone, and their margin is 0.5. */
 #include "algo/algo.h"
 #include "algo/cross_gradients.h"
 #include "algo/dual.h"

@@ -36,6 +36,7 @@ ct_status ct_cross_features_create(ct_agents *a) {
     size_t width = (size_t)a->max_batch * ct_graph_n_features(a->plan->graph);
     CT_TRY(ct_make(&c->jobs, (size_t)n_edges, "the cross-features"));
     CT_TRY(ct_make(&c->begin, (size_t)a->n + 1, "the cross-features"));
+    CT_TRY(ct_make(&c->arrived, (size_t)a->links.models.n_room, "the cross-features"));
     CT_TRY(ct_make(&c->batches, (size_t)a->n, "the cross-features' batches"));
     CT_TRY(ct_sparse_create(a->n, n_edges + n_far, a->links.most.arrivals, &c->gather));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &c->features));
@@ -54,6 +55,7 @@ ct_status ct_cross_features_create_means(ct_agents *a) {
 void ct_cross_features_free(ct_cross_features *c) {
     ct_free(c->jobs);
     ct_free(c->begin);
+    ct_free(c->arrived);
     ct_free(c->batches);
     ct_free(c->class_row);
     ct_sparse_free(&c->gather);
@@ -147,6 +149,33 @@ static ct_status withhold_small_classes(ct_agents *a) {
     return CT_OK;
 }
 
+/* Brings the jobs on these messages' models to the front; how many there are. */
+static int choose_jobs(ct_agents *a, const int *messages, int n, ct_job *jobs, int n_jobs) {
+    int first_edge = a->links.neighbours.own.first, n_chosen = 0;
+    for (int m = 0; m < n; m++)
+        for (int k = n_chosen; k < n_jobs; k++) {
+            if (jobs[k].out != messages[m] - first_edge) continue;
+            ct_job chosen = jobs[k];
+            jobs[k] = jobs[n_chosen];
+            jobs[n_chosen++] = chosen;
+        }
+    return n_chosen;
+}
+
+/* Features of models that come from elsewhere: of some while others still travel, where they come
+ * one by one. */
+static ct_status compute_arrived(ct_agents *a, ct_bank *shared, ct_job *jobs, int n_jobs) {
+    int n_here = 0;
+    while (true) {
+        CT_TRY(ct_transport_next(a->transport, &a->links.models, a->ccl.arrived, &n_here));
+        if (n_here == 0) return compute_features(a, shared, jobs, n_jobs);
+        int n_chosen = choose_jobs(a, a->ccl.arrived, n_here, jobs, n_jobs);
+        CT_TRY(compute_features(a, shared, jobs, n_chosen));
+        jobs += n_chosen;
+        n_jobs -= n_chosen;
+    }
+}
+
 static ct_status exchange(ct_agents *a, ct_bank *shared) {
     int n_own = a->ccl.n_own_models, n_far = a->links.neighbours.own.n - n_own;
     for (int i = 0; i < a->n; i++) {
@@ -155,8 +184,7 @@ static ct_status exchange(ct_agents *a, ct_bank *shared) {
     }
     CT_TRY(ct_agents_exchange(a, shared));
     CT_TRY(compute_features(a, shared, a->ccl.jobs, n_own));
-    CT_TRY(ct_transport_finish(a->transport, &a->links.models));
-    CT_TRY(compute_features(a, shared, a->ccl.jobs + n_own, n_far));
+    CT_TRY(compute_arrived(a, shared, a->ccl.jobs + n_own, n_far));
     if (a->ccl.economy.min_class_count > 1) CT_TRY(withhold_small_classes(a));
     a->ccl.edge_sums.fresh = false;
     CT_TRY(ct_transport_exchange(a->transport, &a->links.neighbours, CT_TRAFFIC_CLASS_SUMS,

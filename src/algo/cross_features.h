@@ -27,6 +27,7 @@ typedef struct ct_cross_features {
     ct_job *jobs;         /* [own edges] those with an own model j first */
     int n_own_models;     /* so many of them */
     int *begin;           /* [n + 1] own agent's rows of `features` */
+    int *arrived;         /* [messages] that have come together */
     ct_bank features;     /* [own edges][max_batch * r] z_ji */
     ct_bank edge_sums;    /* [own edges][C * (r + 1)] zbar_ji */
     ct_bank received;     /* [n][C * (r + 1)] sums of what an agent's neighbours sent it */

@@ -1,5 +1,7 @@
 #include "algo/faults.h"
 
+#include <string.h>
+
 #include "algo/agents_internal.h"
 #include "util/memory.h"
 #include "util/rng.h"
@@ -7,6 +9,7 @@
 #define LATE UINT32_MAX /* index of the draw whether an agent is late */
 
 bool ct_faults_alive(const ct_faults *f, int row, long iteration) {
+    if (f->is_there != NULL) return f->is_there(f->context, row);
     for (int k = 0; k < f->n_kills; k++)
         if (row % f->n_agents == f->kills[k].agent && iteration >= f->kills[k].from &&
             iteration < f->kills[k].until)
@@ -40,22 +43,28 @@ int ct_faults_what(const ct_agents *a, const ct_bank *bank) {
     return 1; /* class sums */
 }
 
-ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank) {
+/* The mailbox of what never came, for this step: one's own model, nothing to contrast with and
+ * nothing to gain; or no class sums. */
+static ct_status fill_in(ct_agents *a, const ct_routes *r, int message, ct_bank *bank) {
+    float *row = a->fault_room.row;
+    memset(row, 0, bank->n * sizeof *row);
+    if (!r->by_edge) CT_TRY(ct_bank_read(bank, r->to[message] - a->first, 0, bank->n, row));
+    return ct_bank_write(bank, r->mail[message], 0, bank->n, row);
+}
+
+ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k) {
     ct_agents *a = agents;
-    int what = ct_faults_what(a, bank);
-    for (int k = 0; k < r->n; k++) {
-        if (r->mail[k] < 0) continue;
-        int row = ct_routes_row(r, r->by_edge ? k : r->from[k]);
-        const ct_bank *from = bank;
-        if (!ct_faults_delivers(a->faults, a->iteration, r->from[k], r->to[k], what)) {
-            if (r->before == NULL) continue;
-            from = r->before;
-            row = r->mail[k];
-        }
-        CT_TRY(ct_bank_read(from, row, 0, bank->n, a->fault_room.row));
-        CT_TRY(ct_bank_write(bank, r->mail[k], 0, bank->n, a->fault_room.row));
+    bool is_real = a->faults->is_there != NULL;
+    if (is_real && r->is_lost[k]) return fill_in(a, r, k, bank);
+    int what = ct_faults_what(a, bank), row = ct_routes_row(r, r->by_edge ? k : r->from[k]);
+    const ct_bank *from = bank;
+    if (!is_real && !ct_faults_delivers(a->faults, a->iteration, r->from[k], r->to[k], what)) {
+        if (r->before == NULL) return CT_OK;
+        from = r->before;
+        row = r->mail[k];
     }
-    return CT_OK;
+    CT_TRY(ct_bank_read(from, row, 0, bank->n, a->fault_room.row));
+    return ct_bank_write(bank, r->mail[k], 0, bank->n, a->fault_room.row);
 }
 
 /* ---- dead agents ---- */

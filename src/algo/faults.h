@@ -28,6 +28,10 @@ typedef struct ct_faults {
                                              wait for; beyond that its messages count as lost */
     ct_kill kills[CT_MAX_KILLS];
     int n_kills;
+    /* Sites: agents really come and go. Whether the agent of a row is there now; NULL: as above. What
+     * one did not send counts as one's own model, and as no class sums. */
+    bool (*is_there)(const void *context, int row);
+    const void *context;
     const uint64_t *seeds; /* [n_seeds] */
     int n_agents;          /* of one seed */
 } ct_faults;
@@ -54,6 +58,6 @@ ct_status ct_faults_begin(struct ct_agents *a);
 ct_status ct_faults_end(struct ct_agents *a);
 
 /* What has arrived goes to the mailboxes: ct_routes.arrived. */
-ct_status ct_faults_arrived(void *agents, ct_routes *routes, ct_bank *bank);
+ct_status ct_faults_arrived(void *agents, ct_routes *routes, ct_bank *bank, int message);
 
 #endif

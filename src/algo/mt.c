@@ -5,7 +5,9 @@
  *   x+ = x + gamma (W x - x) - eta (u - c)
  *   c+ = s + gamma (W s - s) + u           correction; its mean over the agents is 0
  * starting from u = c = 0. Agents send x and s: twice the traffic of decentralized SGD. The method
- * is one of heavy-ball momentum: --nesterov plays no part. */
+ * is one of heavy-ball momentum: --nesterov plays no part.
+ * Deviation: the authors' program starts from u = c = (g - mean g) / (1 - beta) with the first
+ * gradients without decay, for which it averages them over all agents once. */
 #include "algo/algo.h"
 
 enum { MOMENTUM, CORRECTION, SENT }; /* u, c, s */

@@ -22,17 +22,10 @@
 #include "util/log.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOMENTUM, MODEL }; /* mh or m; of atc and wacv24: a model */
 
-typedef enum variant { PAPER, ATC, WACV24 } variant;
-
-static variant variant_of(const ct_agents *a) {
-    const char *name = ct_own_word(a, "variant");
-    if (strcmp(name, "atc") == 0) return ATC;
-    return strcmp(name, "wacv24") == 0 ? WACV24 : PAPER;
-}
+enum { PAPER, ATC, WACV24 }; /* ct_own_variant */
 
 /* wacv24's momentum carries all of gamma r on, where the paper's has 1 - beta of it: agents agree
  * sooner, but swing. With k = gamma (1 - lambda) and u = eta m, a difference between agents that W
@@ -54,8 +47,8 @@ static void warn_if_unstable(const ct_agents *a) {
 
 /* atc keeps x from before the step, wacv24 the mixed model. */
 static ct_status create(ct_agents *a) {
-    if (variant_of(a) != PAPER) CT_TRY(ct_agents_add_buffer(a, "model", NULL));
-    if (variant_of(a) == WACV24) warn_if_unstable(a);
+    if (ct_own_variant(a) != PAPER) CT_TRY(ct_agents_add_buffer(a, "model", NULL));
+    if (ct_own_variant(a) == WACV24) warn_if_unstable(a);
     return CT_OK;
 }
 
@@ -115,7 +108,7 @@ static ct_status step_wacv24(ct_agents *a, ct_bank *m, ct_bank *mixed) {
 
 static ct_status step(ct_agents *a) {
     ct_bank *momentum = ct_own_buffer(a, MOMENTUM), *second = ct_own_buffer(a, MODEL);
-    switch (variant_of(a)) {
+    switch (ct_own_variant(a)) {
     case ATC: return step_atc(a, momentum, second);
     case WACV24: return step_wacv24(a, momentum, second);
     default: return step_paper(a, momentum);
@@ -127,7 +120,7 @@ const ct_algo ct_algo_qgm = {
     .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
     .gamma_denser = 0.9,
     .buffers = {"momentum"},
-    .options = {"variant"},
+    .variants = {"atc", "wacv24"},
     .create = create,
     .step = step,
 };

@@ -6,7 +6,9 @@
  *   d  = g + beta m  (Nesterov)   or   m
  *   u+ = A (u - eta d)
  *   w+ = A w                         w = 1 at first, the sum of all w stays n        [n]
- * Where the rows sum to 1 as well, w stays 1 and this is DSGDm-N. gamma: A <- I + gamma (A - I). */
+ * Where the rows sum to 1 as well, w stays 1 and this is DSGDm-N. gamma: A <- I + gamma (A - I).
+ * Deviation: weight decay is part of g(z), at the model; the authors' program steps on u and decays
+ * u, which is w times as much. */
 #include "algo/sgp.h"
 
 #include "algo/algo.h"

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "record/metric.h"
 #include "schema/config.h"
 #include "util/show.h"
 #include "util/status.h"
@@ -53,18 +54,26 @@ typedef struct ct_command {
     void (*help)(FILE *out);
 } ct_command;
 extern const ct_command ct_commands[];
+/* CT_INVAL: there is none of this name; perhaps with the nearest. */
+ct_status ct_cli_no_command(const char *name);
 /* Files about all commands, from their help and the schema: crosstalk.1 and one page per command;
  * completions for bash (crosstalk), zsh (_crosstalk) and fish (crosstalk.fish). */
 ct_status ct_cli_write_manual(const char *dir);
 ct_status ct_cli_write_completions(const char *dir);
 
 /* The hooks of the command line: notes and progress on stderr, or nothing with --quiet. */
+void ct_cli_hear(void);
 void ct_cli_quiet(bool quiet);
+/* Takes the passing line off the terminal, if one stands there. */
+void ct_cli_clear_line(void);
 /* For commands that train: who closes the other end of our output does not end us. */
 void ct_cli_outlive_readers(void);
 
 /* Refuses a file that is there already, without --force. NULL and "" name none. */
 ct_status ct_cli_may_write(const char *path, bool force);
+
+/* Adds `, "key": value` of a metric, and of its deviation if it has one, as the summary has them. */
+void ct_cli_add_metric(ct_text *out, const ct_metric *metric, const ct_json *summary);
 
 /* For commands that show what one seed gives: --seeds is refused. */
 ct_status ct_cli_one_seed(const ct_config *config);

@@ -182,7 +182,7 @@ static ct_status pack_parts(const ct_dataset *d, ct_pack_writer **writer, const 
     memcpy(facts.std, d->std, sizeof facts.std);
     CT_TRY(ct_pictures_pack(d->train_pictures, *writer));
     size_t n_train = ct_pack_writer_count(*writer);
-    CT_TRY(ct_pictures_pack(d->test_pictures, *writer));
+    if (d->test_pictures != NULL) CT_TRY(ct_pictures_pack(d->test_pictures, *writer));
     facts.n_test = ct_pack_writer_count(*writer) - n_train;
     CT_TRY(ct_pack_writer_commit(writer, &facts, d->class_names));
     ct_show(stdout,
@@ -198,8 +198,9 @@ static ct_status import(data_args *a) {
     CT_TRY(ct_cli_may_write(a->words[2], a->config.force));
     CT_TRY(name_set(a));
     ct_dataset_options options = whole_pictures(a);
+    options.is_agents = strcmp(a->config.partition, CT_PARTITION_OWN) == 0;
     CT_TRY(ct_dataset_open(a->config.dataset, &options, &d));
-    if (d.train_pictures == NULL || d.test_pictures == NULL)
+    if (d.train_pictures == NULL || (d.test.n > 0 && d.test_pictures == NULL))
         return ct_fail(CT_INVAL, "%s is not a folder of pictures: it is read as fast as it is",
                        a->words[1]);
     CT_TRY(ct_pack_writer_open(a->words[2], &writer));

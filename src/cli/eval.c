@@ -16,8 +16,9 @@ void ct_cli_eval_help(FILE *out) {
         "resized and normalised as in training, and classes matched by their names. A folder of\n"
         "pictures needs no train part: val/<class>/, test/<class>/ or <class>/ will do; of the\n"
         "last, all pictures are tested, or with --test-fraction what training held out.\n"
-        "Options are those of crosstalk train.\n",
+        "Options are those of crosstalk train.\n\n",
         out);
+    ct_own_help("eval", out);
 }
 
 /* Options of the run that the model lies in where the command line has none. */
@@ -37,7 +38,7 @@ static ct_status open_test(ct_config *config, const ct_model_facts *facts, ct_da
                              "@image-size %lld: the model was trained on images of %d pixels",
                              (long long)config->image_size, facts->height);
     CT_TRY(ct_run_name_data(config));
-    return ct_run_open_test(config, facts->height, facts->resize, out);
+    return ct_run_open_test(config, facts, out);
 }
 
 /* A model that does not say how its images were normalised: as the training part of this data. */
@@ -76,13 +77,31 @@ static ct_status open_both(const char *path, ct_config *config, ct_dataset *data
     return open_old(path, config, &options, data, model);
 }
 
+static ct_status print_json(const char *file, const char *dataset, const ct_model_score *score) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "{\"model\": ");
+    ct_json_add_string(&text, file);
+    ct_text_add(&text, ", \"dataset\": ");
+    ct_json_add_string(&text, dataset);
+    ct_text_add(&text, ", \"n\": %zu, \"accuracy\": ", score->n);
+    ct_json_add_number(&text, score->accuracy);
+    ct_text_add(&text, ", \"loss\": ");
+    ct_json_add_number(&text, score->loss);
+    ct_text_add(&text, "}\n");
+    CT_TRY(ct_text_status(&text));
+    ct_show_lines(stdout, text.chars);
+    return CT_OK;
+}
+
 ct_status ct_cli_eval(int n_args, char **args) {
     ct_config config;
     CT_SCOPED(ct_dataset) data = {0};
     CT_SCOPED_HANDLE(ct_model) model = NULL;
     const char *word = NULL;
     ct_model_score score;
+    ct_own own;
     ct_config_init(&config);
+    CT_TRY(ct_own_take("eval", &n_args, args, &own));
     CT_TRY(ct_cli_options(n_args, args, &config, &word, 1));
     ct_cli_quiet(config.quiet);
     bool has_init = config.given[CT_OPT_init];
@@ -94,7 +113,8 @@ ct_status ct_cli_eval(int n_args, char **args) {
     CT_TRY(ct_model_evaluate(model, &data, &score));
     ct_path file =
         ct_dir_exists(path) ? ct_record_path(path, CT_FILE_CONSENSUS) : ct_path_in("", path);
-    ct_show(stdout, "%s: accuracy %.4f, loss %.6f, %zu test samples of %s\n", file.text,
-            score.accuracy, score.loss, score.n, config.dataset);
+    if (ct_own_is_given(&own, "json")) return print_json(file.text, config.dataset, &score);
+    ct_show(stdout, "%s: accuracy %.2f %%, loss %.6f, %zu test samples of %s\n", file.text,
+            100 * score.accuracy, score.loss, score.n, config.dataset);
     return CT_OK;
 }

@@ -6,7 +6,9 @@
 #include "data/dataset.h"
 #include "data/partition.h"
 #include "topology/schedule.h"
+#include "util/json.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 typedef void (*each_function)(void (*each)(void *context, const char *name, const char *text),
                               void *context);
@@ -41,7 +43,8 @@ void ct_cli_list_values(const char *option,
 }
 
 void ct_cli_list_help(FILE *out) {
-    fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices]\n\n",
+    fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices] "
+          "[--json]\n\n",
           out);
     ct_own_help("list", out);
 }
@@ -75,14 +78,10 @@ static void print_model(void *context, const char *name, const char *text) {
             ct_graph_n_features(&g), 2e-6 * ct_graph_macs(&g, g.logits), text);
 }
 
-static ct_status list_models(int n_args, char **args) {
-    ct_own own;
-    CT_TRY(ct_own_take("list", &n_args, args, &own));
-    CT_TRY(ct_own_check_words(&own, n_args, args));
-    if (n_args > 0) return ct_fail(CT_INVAL, "list models: what is '%s'?", args[0]);
-    model_table table = {.n_classes = (int)ct_own_whole(&own, "classes"),
-                         .side = (int)ct_own_whole(&own, "image-size"),
-                         .norm = ct_own_text(&own, "norm")};
+static ct_status list_models(const ct_own *own) {
+    model_table table = {.n_classes = (int)ct_own_whole(own, "classes"),
+                         .side = (int)ct_own_whole(own, "image-size"),
+                         .norm = ct_own_text(own, "norm")};
     CT_SCOPED(ct_graph) probe = {0}; /* a bad norm is the user's mistake, not every model's */
     CT_TRY(
         ct_graph_create(&(ct_model_spec){"mlp", {1, 1, 1}, table.n_classes, table.norm}, &probe));
@@ -92,19 +91,58 @@ static ct_status list_models(int n_args, char **args) {
     return table.status == CT_OK ? CT_OK : ct_no_memory("the models");
 }
 
-ct_status ct_cli_list(int n_args, char **args) {
-    if (n_args > 0 && strcmp(args[0], "models") == 0) return list_models(n_args - 1, args + 1);
-    if (n_args > 1) return ct_fail(CT_INVAL, "list takes one name, not '%s'", args[1]);
-    bool found = n_args == 0;
+static void add_name(void *context, const char *name, const char *text) {
+    ct_text *out = context;
+    ct_text_add(out, "%s\n    {\"name\": ", out->chars[out->n - 1] == '[' ? "" : ",");
+    ct_json_add_string(out, name);
+    ct_text_add(out, ", \"text\": ");
+    ct_json_add_string(out, text);
+    ct_text_add(out, "}");
+}
+
+/* `only`: the place of a kind; -1: all of them. */
+static ct_status print_json(int only) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_text_add(&text, "{");
     for (int k = 0; k < N_KINDS; k++) {
-        if (n_args > 0 && strcmp(args[0], kinds[k].name) != 0) continue;
-        found = true;
-        if (n_args == 0) ct_show(stdout, "%s\n", kinds[k].name);
+        if (only >= 0 && k != only) continue;
+        ct_text_add(&text, "%s\n  \"%s\": [", text.n > 1 ? "," : "", kinds[k].name);
+        CT_TRY(ct_text_status(&text));
+        kinds[k].each(add_name, &text);
+        ct_text_add(&text, "\n  ]");
+    }
+    ct_text_add(&text, "\n}\n");
+    CT_TRY(ct_text_status(&text));
+    ct_show_lines(stdout, text.chars);
+    return CT_OK;
+}
+
+static ct_status find_kind(const char *name, int *out) {
+    ct_guess guess = {.word = name};
+    for (*out = 0; *out < N_KINDS; *out += 1) {
+        if (strcmp(name, kinds[*out].name) == 0) return CT_OK;
+        ct_guess_try(&guess, kinds[*out].name);
+    }
+    bool is_near = guess.nearest[0] != '\0';
+    return ct_fail(CT_INVAL,
+                   "no list '%s'; %s%s%sknown: algorithms, models, topologies, datasets, "
+                   "partitions, devices",
+                   name, is_near ? "did you mean " : "", guess.nearest, is_near ? "? " : "");
+}
+
+ct_status ct_cli_list(int n_args, char **args) {
+    ct_own own;
+    int only = -1;
+    CT_TRY(ct_own_take("list", &n_args, args, &own));
+    CT_TRY(ct_own_check_words(&own, n_args, args));
+    if (n_args > 0) CT_TRY(find_kind(args[0], &only));
+    if (n_args > 1) return ct_fail(CT_INVAL, "list takes one name, not '%s'", args[1]);
+    if (ct_own_is_given(&own, "json")) return print_json(only);
+    if (only >= 0 && strcmp(kinds[only].name, "models") == 0) return list_models(&own);
+    for (int k = 0; k < N_KINDS; k++) {
+        if (only >= 0 && k != only) continue;
+        if (only < 0) ct_show(stdout, "%s\n", kinds[k].name);
         kinds[k].each(print, stdout);
     }
-    if (found) return CT_OK;
-    return ct_fail(CT_INVAL,
-                   "no list '%s'; known: algorithms, models, topologies, datasets, "
-                   "partitions, devices",
-                   args[0]);
+    return CT_OK;
 }

@@ -8,9 +8,6 @@
 #include "cli/cli.h"
 #include "run/signals.h"
 #include "transport/transport.h"
-#include "util/log.h"
-#include "util/text.h"
-#include "util/version.h"
 
 static const struct {
     const char *name;
@@ -30,11 +27,7 @@ static ct_status run(int n_args, char **args) {
     }
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
-    if (strcmp(name, "--version") == 0) {
-        ct_show(stdout, "crosstalk %s%s%s\n", CT_VERSION, ct_commit[0] != '\0' ? " " : "",
-                ct_commit);
-        return CT_OK;
-    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(name, commands[i].name) != 0) continue;
         for (int a = 1; a < n_args; a++) {
@@ -44,43 +37,14 @@ static ct_status run(int n_args, char **args) {
         }
         return commands[i].run(n_args - 1, args + 1);
     }
-    return ct_fail(CT_INVAL, "no command '%s'; crosstalk help lists them", name);
-}
-
-/* ---- what the library says ---- */
-
-static bool is_quiet;
-static bool has_passing; /* a line that the next one replaces stands on the terminal */
-
-void ct_cli_quiet(bool quiet) {
-    is_quiet = quiet;
-}
-
-static void clear_passing(void) {
-    if (has_passing) fputs("\r\033[K", stderr);
-}
-
-static void hear(void *context, ct_level level, const char *text) {
-    static const char *const starts[] = {"", "", "note: ", "crosstalk: "};
-    char line[4096];
-    (void)context;
-    if (ct_transport_launch_rank() > 0) return; /* rank 0 says it for all */
-    if (is_quiet && level != CT_LOG_WARNING) return;
-    if (level == CT_LOG_PASSING && isatty(STDERR_FILENO) != 1) return;
-    ct_spell(text, "--", line, sizeof line);
-    clear_passing();
-    has_passing = level == CT_LOG_PASSING;
-    if (has_passing)
-        ct_show(stderr, "%s", line);
-    else
-        ct_show(stderr, "%s%s\n", starts[level], line);
+    return ct_cli_no_command(name);
 }
 
 static void tell(void *context, int rank) {
     char text[2048], who[32] = "";
     ct_error_text(context, "--", text, sizeof text);
     if (rank >= 0) snprintf(who, sizeof who, "rank %d: ", rank);
-    clear_passing();
+    ct_cli_clear_line();
     ct_show(stderr, "crosstalk: %s%s\n", who, text);
     fflush(stderr);
 }
@@ -101,8 +65,7 @@ static void prepare_process(void) {
 
 int main(int argc, char **argv) {
     prepare_process();
-    static const ct_hooks hooks = {.log = hear};
-    ct_hooks_use(&hooks);
+    ct_cli_hear();
     ct_error error;
     ct_status status = CT_CATCH(&error, run(argc - 1, argv + 1));
     if (status == CT_OK && ct_show_has_failed())
@@ -114,5 +77,6 @@ int main(int argc, char **argv) {
     if (status != CT_OK && !is_stopped) ct_transport_abort(code, tell, &error);
     if (status != CT_OK && !(is_stopped && ct_transport_launch_rank() > 0)) tell(&error, -1);
     ct_transport_end();
+    ct_cli_clear_line();
     return code;
 }

@@ -85,11 +85,25 @@ ct_status ct_own_take(const char *command, int *n_args, char **args, ct_own *own
     return CT_OK;
 }
 
+/* Of a command that has no options but its own, and perhaps those of one more set. */
+static ct_status refuse_option(const char *command, const char *arg) {
+    char name[64];
+    const char *set;
+    const ct_option *o;
+    ct_guess guess = {.word = name};
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg + strspn(arg, "-"));
+    for (int s = 0; (set = ct_command_set(command, s)) != NULL; s++)
+        for (int k = 0; (o = ct_set_option(set, k)) != NULL; k++) ct_guess_try(&guess, o->name);
+    if (guess.nearest[0] != '\0')
+        return ct_fail(CT_INVAL, "unknown option %s; did you mean @%s? (crosstalk help %s)", arg,
+                       guess.nearest, command);
+    return ct_fail(CT_INVAL, "unknown option %s; crosstalk help %s lists the known ones", arg,
+                   command);
+}
+
 ct_status ct_own_check_words(const ct_own *own, int n_args, char **args) {
     for (int at = 0; at < n_args; at++)
-        if (args[at][0] == '-' && args[at][1] != '\0')
-            return ct_fail(CT_INVAL, "unknown option %s; crosstalk help %s lists the known ones",
-                           args[at], own->command);
+        if (args[at][0] == '-' && args[at][1] != '\0') return refuse_option(own->command, args[at]);
     return CT_OK;
 }
 
@@ -149,7 +163,11 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
         words[n_words++] = args[at];
     }
     const char *file = ct_own_text(&own, "config");
-    return file != NULL ? ct_config_load(config, file) : CT_OK;
+    bool has_out = config->given[CT_OPT_out];
+    if (file == NULL) return CT_OK;
+    CT_TRY(ct_config_load(config, file));
+    if (!has_out) ct_config_unset(config, CT_OPT_out); /* that directory is the earlier run's */
+    return CT_OK;
 }
 
 /* ---- help ---- */

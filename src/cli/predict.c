@@ -1,8 +1,8 @@
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/models.h"
+#include "cli/predictions.h"
 #include "data/listing.h"
 #include "util/log.h"
 #include "util/memory.h"
@@ -10,11 +10,15 @@
 enum { SLICE = 16384, N_NAMED = 20 /* pictures that cannot be read, by name */ };
 
 void ct_cli_predict_help(FILE *out) {
-    fputs("usage: crosstalk predict MODEL PICTURE|DIR ... [--option value ...]\n\n"
+    fputs("usage: crosstalk predict MODEL PICTURE|DIR ... [--option value ...]\n"
+          "       crosstalk predict MODEL TABLE.csv [--option value ...]\n\n"
           "Classes and probabilities of picture files (JPEG, PNG), or of all files below a\n"
           "directory. MODEL is a run directory or a .safetensors file. Pictures are resized, cut\n"
           "and normalised as in training. Files that cannot be read are named and left out.\n"
           "Pictures that lie in folders named after classes also give an accuracy.\n"
+          "A model that was trained on a table takes another one: its columns go by their names,\n"
+          "in any order, and are encoded as in training. Labels, where there are any, give an\n"
+          "accuracy.\n"
           "Exit 0: at least one picture was read; 1: none, or with --strict not all.\n\n",
           out);
     ct_own_help("predict", out);
@@ -69,15 +73,10 @@ static ct_status find_pictures(int n_words, char **words, pictures *out) {
 
 typedef struct predictor {
     const pictures *pictures;
-    ct_model *model;
-    int n_top;
-    bool is_json;
-    ct_text out;
+    ct_predictions *rows;
     size_t first; /* of the slice at hand */
     size_t n_broken;
     char broken[1024]; /* the first that cannot be read, and why */
-    size_t n_labelled, n_correct;
-    int *order; /* [n_classes] */
 } predictor;
 
 static void name_broken(void *context, size_t picture, const char *reason) {
@@ -87,70 +86,11 @@ static void name_broken(void *context, size_t picture, const char *reason) {
     if (p->n_broken++ < N_NAMED) ct_note("%s: %s", path, reason);
 }
 
-/* ---- a line for each picture ---- */
-
-/* The n_top most probable classes, the first of equals first, to the front of p->order. */
-static void choose_top(const predictor *p, const float *row, int n_classes) {
-    int *order = p->order;
-    for (int c = 0; c < n_classes; c++) order[c] = c;
-    for (int k = 0; k < p->n_top; k++) {
-        int best = k;
-        for (int j = k + 1; j < n_classes; j++) {
-            float gain = row[order[j]] - row[order[best]];
-            if (gain > 0 || (gain == 0 && order[j] < order[best])) best = j;
-        }
-        int chosen = order[best];
-        order[best] = order[k];
-        order[k] = chosen;
-    }
-}
-
-static void add_csv_header(predictor *p) {
-    ct_text_add(&p->out, "file");
-    for (int k = 1; k <= p->n_top; k++) {
-        if (k == 1)
-            ct_text_add(&p->out, ",class,probability");
-        else
-            ct_text_add(&p->out, ",class_%d,probability_%d", k, k);
-    }
-    ct_text_add(&p->out, "\n");
-}
-
-static void add_csv(predictor *p, const char *path, const float *row) {
-    ct_csv_add(&p->out, path);
-    for (int k = 0; k < p->n_top; k++) {
-        ct_text_add(&p->out, ",");
-        ct_csv_add(&p->out, ct_model_class(p->model, p->order[k]));
-        ct_text_add(&p->out, ",%.7g", (double)row[p->order[k]]);
-    }
-    ct_text_add(&p->out, "\n");
-}
-
-static void add_json_class(predictor *p, int label, const float *row) {
-    ct_text_add(&p->out, "{\"class\": ");
-    ct_json_add_string(&p->out, ct_model_class(p->model, label));
-    ct_text_add(&p->out, ", \"label\": %d, \"probability\": %.7g}", label, (double)row[label]);
-}
-
-static void add_json(predictor *p, const char *path, const float *row) {
-    ct_text_add(&p->out, "%s\n  {\"file\": ", p->out.n > 1 ? "," : "");
-    ct_json_add_string(&p->out, path);
-    ct_text_add(&p->out, ", \"top\": [");
-    for (int k = 0; k < p->n_top; k++) {
-        if (k > 0) ct_text_add(&p->out, ", ");
-        add_json_class(p, p->order[k], row);
-    }
-    ct_text_add(&p->out, "]}");
-}
-
 static void add_row(predictor *p, size_t i, const float *row) {
     const char *folder = p->pictures->folders[i];
     if (isnan(row[0])) return;
-    choose_top(p, row, ct_model_facts_of(p->model)->n_classes);
-    int label = folder[0] != '\0' ? ct_model_find_class(p->model, folder) : -1;
-    p->n_labelled += label >= 0;
-    p->n_correct += label >= 0 && label == p->order[0];
-    (p->is_json ? add_json : add_csv)(p, p->pictures->paths[i], row);
+    int label = folder[0] != '\0' ? ct_model_find_class(p->rows->model, folder) : -1;
+    ct_predictions_add(p->rows, p->pictures->paths[i], label, row);
 }
 
 /* ---- all of them ---- */
@@ -163,11 +103,12 @@ static bool show_progress(void *context, long now, long total) {
 }
 
 static ct_status predict_slices(predictor *p, const ct_own *own, float *rows) {
-    size_t n_classes = (size_t)ct_model_facts_of(p->model)->n_classes, n_all = p->pictures->n;
+    size_t n_classes = (size_t)ct_model_facts_of(p->rows->model)->n_classes, n_all = p->pictures->n;
     for (; p->first < n_all; p->first += SLICE) {
         size_t n = n_all - p->first < SLICE ? n_all - p->first : SLICE;
-        CT_TRY(ct_model_run_files(p->model, (const char *const *)(p->pictures->paths + p->first), n,
-                                  rows, name_broken, p));
+        CT_TRY(ct_model_run_files(p->rows->model,
+                                  (const char *const *)(p->pictures->paths + p->first), n, rows,
+                                  name_broken, p));
         if (p->n_broken > 0 && ct_own_is_given(own, "strict"))
             return ct_fail(CT_IO, "%s (without --strict it is left out)", p->broken);
         for (size_t i = 0; i < n; i++) add_row(p, p->first + i, rows + i * n_classes);
@@ -181,7 +122,8 @@ static ct_status predict_all(predictor *p, const ct_own *own) {
     const ct_hooks *before = ct_hooks_now();
     ct_hooks hooks = {.context = p, .progress = show_progress};
     size_t n = p->pictures->n < SLICE ? p->pictures->n : SLICE;
-    CT_TRY(ct_make_block(&rows, n, (size_t)ct_model_facts_of(p->model)->n_classes * sizeof *rows,
+    CT_TRY(ct_make_block(&rows, n,
+                         (size_t)ct_model_facts_of(p->rows->model)->n_classes * sizeof *rows,
                          "the probabilities"));
     hooks.log = before != NULL ? before->log : NULL;
     ct_hooks_use(&hooks);
@@ -190,53 +132,47 @@ static ct_status predict_all(predictor *p, const ct_own *own) {
     return status;
 }
 
-static ct_status finish(predictor *p, const char *path, bool force) {
+static ct_status predict_pictures(predictor *p, const ct_own *own) {
     size_t n = p->pictures->n;
-    if (p->is_json) ct_text_add(&p->out, "\n]\n");
-    CT_TRY(ct_text_status(&p->out));
+    CT_TRY(ct_predictions_begin(p->rows, own, "file"));
+    CT_TRY(predict_all(p, own));
     if (p->n_broken == n)
         return ct_fail(CT_IO, "none of %zu files can be read as a picture; %s", n, p->broken);
     if (p->n_broken > 0)
         ct_note("%zu of %zu files cannot be read and are left out", p->n_broken, n);
-    if (p->n_labelled > 0)
-        ct_log(CT_LOG_LINE, "accuracy %.4f: %zu of %zu pictures in folders named after a class",
-               (double)p->n_correct / (double)p->n_labelled, p->n_correct, p->n_labelled);
-    if (path == NULL) {
-        ct_show_lines(stdout, p->out.chars);
-        return CT_OK;
+    return ct_predictions_end(p->rows, own, "pictures in folders named after a class");
+}
+
+/* ---- tables ---- */
+
+static ct_status predict_table(ct_predictions *rows, const char *path, const ct_own *own) {
+    CT_SCOPED_BLOCK(float) probabilities = NULL;
+    CT_SCOPED_BLOCK(int32_t) labels = NULL;
+    size_t n = 0, n_classes = (size_t)ct_model_facts_of(rows->model)->n_classes;
+    rows->is_numbered = true;
+    CT_TRY(ct_predictions_begin(rows, own, "row"));
+    CT_TRY(ct_model_run_table(rows->model, path, &probabilities, &labels, &n));
+    for (size_t i = 0; i < n; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i + 1);
+        ct_predictions_add(rows, number, labels[i], probabilities + i * n_classes);
     }
-    return force ? ct_file_replace(path, p->out.chars, p->out.n)
-                 : ct_file_write(path, p->out.chars, p->out.n);
+    return ct_predictions_end(rows, own, "rows with a label");
 }
 
-static void predictor_free(predictor *p) {
-    ct_text_free(&p->out);
-    ct_free(p->order);
-    ct_model_free(&p->model);
-}
-
-static ct_status predict(const char *model, const pictures *found, const ct_own *own,
-                         const ct_own *about) {
-    CT_SCOPED(predictor)
-    p = {.pictures = found, .is_json = strcmp(ct_own_text(own, "format"), "json") == 0};
-    const char *out = ct_own_text(own, "out");
-    bool force = ct_own_is_given(own, "force");
-    CT_TRY(ct_cli_may_write(out, force));
-    CT_TRY(ct_cli_open_model(model, about, &p.model));
-    int n_classes = ct_model_facts_of(p.model)->n_classes;
-    int64_t n_top = ct_own_whole(own, "top");
-    p.n_top = n_top < n_classes ? (int)n_top : n_classes;
-    CT_TRY(ct_make(&p.order, (size_t)n_classes, "the classes"));
-    if (p.is_json)
-        ct_text_add(&p.out, "[");
-    else
-        add_csv_header(&p);
-    CT_TRY(predict_all(&p, own));
-    return finish(&p, out, force);
+static ct_status predict(int n_words, char **words, const ct_own *own, ct_predictions *rows) {
+    if (ct_model_facts_of(rows->model)->columns != NULL) {
+        if (n_words == 1) return predict_table(rows, words[0], own);
+        return ct_fail(CT_INVAL, "%s takes one table at a time, not %d", words[-1], n_words);
+    }
+    CT_SCOPED(pictures) found = {0};
+    CT_TRY(find_pictures(n_words, words, &found));
+    predictor p = {.pictures = &found, .rows = rows};
+    return predict_pictures(&p, own);
 }
 
 ct_status ct_cli_predict(int n_args, char **args) {
-    CT_SCOPED(pictures) found = {0};
+    CT_SCOPED(ct_predictions) rows = {.model = NULL};
     ct_own own, about;
     CT_TRY(ct_own_take("predict", &n_args, args, &own));
     CT_TRY(ct_own_take("model", &n_args, args, &about));
@@ -244,8 +180,9 @@ ct_status ct_cli_predict(int n_args, char **args) {
     ct_cli_quiet(ct_own_is_given(&own, "quiet"));
     if (n_args < 2)
         return ct_fail(CT_INVAL,
-                       "name a model (a run directory or .safetensors file), and pictures "
-                       "or directories of pictures");
-    CT_TRY(find_pictures(n_args - 1, args + 1, &found));
-    return predict(args[0], &found, &own, &about);
+                       "name a model (a run directory or .safetensors file), and pictures, "
+                       "directories of pictures or a table");
+    CT_TRY(ct_cli_may_write(ct_own_text(&own, "out"), ct_own_is_given(&own, "force")));
+    CT_TRY(ct_cli_open_model(args[0], &about, &rows.model));
+    return predict(n_args - 1, args + 1, &own, &rows);
 }

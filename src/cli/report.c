@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "ct_config.h"
+#include "record/bundle.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
@@ -11,12 +12,14 @@
 void ct_cli_report_help(FILE *out) {
     fputs(
         "usage: crosstalk report RUN... [--out FILE.html] [--title TEXT]\n"
-        "                        [--figures DIR] [--format svg,png] [--force]\n\n"
+        "                        [--figures DIR] [--format svg,png] [--bundle FILE] [--force]\n\n"
         "Writes one HTML page about one run or several: it needs no network, no server and no\n"
         "JavaScript library. RUN is a run directory, a directory that holds runs (one or two\n"
-        "levels below), or a metrics file (*.jsonl); runs that are still training are fine. Runs\n"
-        "that differ in nothing but the seed become one curve, their mean, with a band from the\n"
-        "lowest to the highest.\n\n",
+        "levels below), a bundle or a metrics file (*.jsonl); runs that are still training are\n"
+        "fine. Runs that differ in nothing but the seed become one curve, their mean, with a band\n"
+        "from the lowest to the highest.\n\n"
+        "--bundle DIR/" CT_BUNDLE_NAME " keeps what pages need of all runs below DIR in one file.\n"
+        "DIR/RUN and DIR can then be read as before, without the runs' directories.\n\n",
         out);
     ct_own_help("report", out);
 }
@@ -64,6 +67,23 @@ static ct_status write_figures(const ct_report *report, const char *dir, formats
     return CT_OK;
 }
 
+static ct_status write_bundle(int n_args, char **args, const char *path) {
+    int n_runs;
+    if (n_args > 1)
+        return ct_fail(CT_INVAL, "--bundle is of one folder, not of %s as well", args[1]);
+    CT_TRY(ct_bundle_write(args[0], path, &n_runs));
+    ct_show(stdout, "%s: %d directories of runs\n", path, n_runs);
+    return CT_OK;
+}
+
+/* A page that this command has written: its head says so. */
+static bool is_ours(const char *path) {
+    char head[8192];
+    size_t n = ct_file_head(path, head, sizeof head - 1);
+    head[n] = '\0';
+    return strstr(head, "<meta name=\"generator\" content=\"crosstalk ") != NULL;
+}
+
 ct_status ct_cli_report(int n_args, char **args) {
     CT_SCOPED(ct_report) report = {0};
     formats wanted = {0};
@@ -73,10 +93,14 @@ ct_status ct_cli_report(int n_args, char **args) {
     if (n_args == 0) return ct_fail(CT_INVAL, "name one run directory or more");
     CT_TRY(choose_formats(&own, &wanted));
     const char *page = ct_own_text(&own, "out"), *figures = ct_own_text(&own, "figures");
+    const char *bundle = ct_own_text(&own, "bundle");
     bool force = ct_own_is_given(&own, "force");
-    if (page == NULL && figures == NULL) page = "report.html";
-    CT_TRY(ct_cli_may_write(page, force));
+    if (page == NULL && figures == NULL && bundle == NULL) page = "report.html";
+    CT_TRY(ct_cli_may_write(bundle, force));
+    if (bundle != NULL) CT_TRY(write_bundle(n_args, args, bundle));
+    if (page == NULL && figures == NULL) return CT_OK;
     CT_TRY(ct_report_load((const char *const *)args, n_args, &report));
+    if (page != NULL) CT_TRY(ct_cli_may_write(page, force || is_ours(page)));
     if (figures != NULL) CT_TRY(write_figures(&report, figures, wanted, force));
     return page != NULL ? write_page(&report, ct_own_text(&own, "title"), page) : CT_OK;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "serve/site.h"
+#include "serve/web.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -33,13 +33,13 @@ ct_status ct_cli_serve(int n_args, char **args) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before the server's thread inherits the mask */
-    ct_site *site = NULL;
-    CT_TRY(ct_site_open(dir, address, (int)ct_own_whole(&own, "port"), &site));
+    ct_web *site = NULL;
+    CT_TRY(ct_web_open(dir, address, (int)ct_own_whole(&own, "port"), &site));
     bool is_v6 = strchr(address, ':') != NULL;
     ct_show(stdout, "%s: http://%s%s%s:%d/ (end with Ctrl-C)\n", dir, is_v6 ? "[" : "", address,
-            is_v6 ? "]" : "", ct_site_port(site));
+            is_v6 ? "]" : "", ct_web_port(site));
     fflush(stdout);
     wait_for_the_end(&signals);
-    ct_site_close(&site);
+    ct_web_close(&site);
     return CT_OK;
 }

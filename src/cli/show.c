@@ -2,16 +2,22 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "record/bundle.h"
+#include "record/find.h"
 #include "record/record.h"
 #include "util/log.h"
 #include "util/memory.h"
 
 void ct_cli_show_help(FILE *out) {
-    fputs("usage: crosstalk show RUN...\n\n"
-          "A table of finished runs: accuracy of the consensus model, mean and worst of the\n"
-          "agents' own, consensus distance, what each agent sent, time. Of one that diverged or\n"
-          "failed, when that was. What is no finished run is named and left out.\n",
-          out);
+    fputs(
+        "usage: crosstalk show RUN... [--json]\n\n"
+        "A table of finished runs: accuracy of the consensus model, mean and worst of the\n"
+        "agents' own, consensus distance, what each agent sent, time. Of one that diverged or\n"
+        "failed, when that was. RUN is a run directory, or a directory that holds runs (one or\n"
+        "two levels below), or a bundle of them (crosstalk report --bundle). What is no finished\n"
+        "run is named and left out.\n\n",
+        out);
+    ct_own_help("show", out);
 }
 
 /* An option's value, of config.txt or of a summary that was kept alone; "?": unknown. */
@@ -68,8 +74,8 @@ static void print_row(const char *dir, int width, const ct_record *run) {
     ct_show(stdout, "%-*s %-16.16s %-12.12s %6s %6.0f", width, dir, method, where, alpha,
             isnan(epochs) ? 0 : epochs);
     for (int k = 0; k < N_COLUMNS && s != NULL; k++) {
-        snprintf(text, sizeof text, columns[k].format,
-                 ct_metric_value(&ct_metrics[columns[k].metric], s));
+        double value = ct_metric_value(&ct_metrics[columns[k].metric], s);
+        snprintf(text, sizeof text, isnan(value) ? "-" : columns[k].format, value);
         ct_show(stdout, " %*s", columns[k].width, text);
     }
     ct_record_print_end(&run->end, text, sizeof text);
@@ -80,38 +86,103 @@ static void print_row(const char *dir, int width, const ct_record *run) {
 static ct_status open_run(const char *dir, ct_record *out) {
     const unsigned what = CT_READ_OPTIONS | CT_READ_METRICS | CT_READ_SUMMARY | CT_READ_END;
     CT_SCOPED_HANDLE(ct_json) none = NULL;
-    if (!ct_dir_exists(dir)) return ct_summary_read(dir, &none);
+    if (ct_file_exists(dir)) return ct_summary_read(dir, &none);
     CT_TRY(ct_record_load(dir, what, out));
     if (out->end.state >= CT_RECORD_DONE) return CT_OK;
     ct_record_unload(out);
     return ct_summary_read(dir, &none);
 }
 
-static ct_status check_names(int n_args, char **args, int *width) {
-    *width = (int)strlen("run");
-    for (int i = 0; i < n_args; i++) {
-        if (strncmp(args[i], "--", 2) == 0)
-            return ct_fail(CT_INVAL, "crosstalk show has no option %s; it takes run directories",
-                           args[i]);
-        int n = (int)strlen(args[i]);
-        if (n > *width) *width = n;
+/* ---- JSON ---- */
+
+void ct_cli_add_metric(ct_text *out, const ct_metric *metric, const ct_json *summary) {
+    const char *const keys[] = {metric->key, metric->deviation};
+    for (int k = 0; k < 2; k++) {
+        double value = keys[k] != NULL ? ct_json_number(summary, keys[k]) : NAN;
+        if (k > 0 && isnan(value)) continue; /* of one seed */
+        ct_text_add(out, ", ");
+        ct_json_add_string(out, keys[k]);
+        ct_text_add(out, ": ");
+        ct_json_add_number(out, value);
     }
-    return n_args > 0 ? CT_OK : ct_fail(CT_INVAL, "name one run directory or more");
+}
+
+static void add_object(ct_text *out, const char *dir, const ct_record *run) {
+    char end[64];
+    ct_record_print_end(&run->end, end, sizeof end);
+    ct_text_add(out, "%s  {\"run\": ", out->n > 0 ? ",\n" : "");
+    ct_json_add_string(out, dir);
+    ct_text_add(out, ", \"state\": ");
+    ct_json_add_string(out, end);
+    for (int id = 0; id < CT_N_OPTIONS; id++) {
+        const ct_option *o = &ct_run_options[id];
+        if ((o->roles & (CT_ROLE_SETTING | CT_ROLE_METHOD)) == 0) continue;
+        ct_text_add(out, ", \"%s\": ", o->name);
+        if (o->kind == CT_KIND_TEXT)
+            ct_json_add_string(out, word(run, o->name));
+        else
+            ct_json_add_number(out, number(run, o->name));
+    }
+    for (int m = 0; m < CT_N_METRICS && run->summary != NULL; m++)
+        ct_cli_add_metric(out, &ct_metrics[m], run->summary);
+    ct_text_add(out, "}");
+}
+
+/* ---- which ones ---- */
+
+/* A run of several seeds is one; any other folder stands for the runs in it. */
+static ct_status find_runs(const char *name, ct_name_list *out) {
+    bool is_run = ct_record_has(name, CT_FILE_CONFIG) || ct_record_has(name, CT_FILE_SUMMARY);
+    bool is_bundle = ct_dir_has(name, CT_BUNDLE_NAME);
+    ct_error error;
+    if (ct_file_exists(name)) CT_TRY(ct_bundle_is(name, &is_bundle));
+    if (is_bundle) return ct_record_find(name, out);
+    if (is_run || !ct_dir_exists(name)) return ct_name_list_add(out, name);
+    ct_status status = CT_CATCH(&error, ct_record_find(name, out));
+    if (status == CT_NOMEM) return ct_fail_again(&error);
+    return status == CT_OK ? CT_OK
+                           : ct_name_list_add(out, name); /* opening it says what is wrong */
+}
+
+/* A line of several of the above, or what is wrong with it. */
+static ct_status show_run(const char *dir, int width, ct_text *json, int *n_shown) {
+    CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
+    CT_TRY(open_run(dir, &run));
+    if (json != NULL)
+        add_object(json, dir, &run);
+    else if (*n_shown == 0)
+        print_heading(width);
+    if (json == NULL) print_row(dir, width, &run);
+    *n_shown += 1;
+    return CT_OK;
+}
+
+static ct_status show_all(const ct_name_list *runs, ct_text *json) {
+    int width = (int)strlen("run"), n_shown = 0;
+    for (int i = 0; i < runs->n; i++)
+        if ((int)strlen(runs->name[i]) > width) width = (int)strlen(runs->name[i]);
+    for (int i = 0; i < runs->n; i++) {
+        ct_error error;
+        if (CT_CATCH(&error, show_run(runs->name[i], width, json, &n_shown)) == CT_OK) continue;
+        if (runs->n == 1 || error.status == CT_NOMEM) return ct_fail_again(&error);
+        ct_note("left out: %s", error.text);
+    }
+    return n_shown > 0 ? CT_OK : ct_fail(CT_IO, "none of these is a finished run");
 }
 
 ct_status ct_cli_show(int n_args, char **args) {
-    int width, n_shown = 0;
-    CT_TRY(check_names(n_args, args, &width));
-    for (int i = 0; i < n_args; i++) {
-        CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
-        ct_error error;
-        if (CT_CATCH(&error, open_run(args[i], &run)) != CT_OK) {
-            if (n_args == 1 || error.status == CT_NOMEM) return ct_fail_again(&error);
-            ct_note("left out: %s", error.text);
-            continue;
-        }
-        if (n_shown++ == 0) print_heading(width);
-        print_row(args[i], width, &run);
-    }
-    return n_shown > 0 ? CT_OK : ct_fail(CT_IO, "none of these is a finished run");
+    CT_SCOPED_BY(ct_name_list_free, ct_name_list) runs = {0};
+    CT_SCOPED(ct_text) json = {0};
+    ct_own own;
+    CT_TRY(ct_own_take("show", &n_args, args, &own));
+    CT_TRY(ct_own_check_words(&own, n_args, args));
+    if (n_args == 0) return ct_fail(CT_INVAL, "name one run directory or more");
+    for (int i = 0; i < n_args; i++) CT_TRY(find_runs(args[i], &runs));
+    if (!ct_own_is_given(&own, "json")) return show_all(&runs, NULL);
+    CT_TRY(show_all(&runs, &json));
+    CT_TRY(ct_text_status(&json));
+    ct_show(stdout, "[\n");
+    ct_show_lines(stdout, json.chars);
+    ct_show(stdout, "\n]\n");
+    return CT_OK;
 }

@@ -7,6 +7,10 @@
 #include "transport/transport.h"
 #include "util/memory.h"
 
+typedef struct wishes {
+    bool json, quiet, force;
+} wishes;
+
 static ct_status read_time(const char *text, double *seconds) {
     ct_interval interval = {0};
     if (text == NULL) return CT_OK;
@@ -25,6 +29,7 @@ ct_status ct_cli_study_options(int *n_args, char **args, ct_study_request *reque
     request->table_only = ct_own_is_given(&own, "table-only");
     request->reuse = ct_own_is_given(&own, "reuse");
     request->keep = ct_own_is_given(&own, "keep");
+    request->json = ct_own_is_given(&own, "json");
     request->is_quick = ct_own_is_given(&own, "quick");
     request->quick_epochs = ct_own_whole(&own, "quick");
     return read_time(ct_own_text(&own, "time-limit"), &request->time_limit_s);
@@ -37,19 +42,60 @@ static ct_status say_left(int n_left, bool is_forced) {
                    n_left == 1 ? " is" : "s are", is_forced ? " without --force" : "");
 }
 
-static ct_status show(ct_study *study) {
-    CT_TRY(ct_study_write(study));
-    CT_TRY(ct_study_write_page(study));
-    return ct_study_print(study, stdout);
+/* ---- the table ---- */
+
+static void add_cell(ct_text *out, const ct_study *study, const ct_cell *cell) {
+    ct_text_add(out, "  {\"row\": ");
+    ct_json_add_string(out, study->rows[cell->row].label);
+    ct_text_add(out, ", \"column\": ");
+    ct_json_add_string(out, study->columns[cell->column].label);
+    ct_text_add(out, ", \"run\": ");
+    ct_json_add_string(out, ct_path_in(study->out, cell->name).text);
+    ct_text_add(out, ", \"state\": \"%s\"", ct_cell_state_name(cell->state));
+    for (int m = 0; m < study->n_shown; m++) ct_cli_add_metric(out, study->shown[m], cell->summary);
+    ct_text_add(out, "}");
 }
 
-static ct_status run(ct_study *study, bool is_forced) {
+/* In the order of the printed table. */
+static ct_status print_json(const ct_study *study) {
+    CT_SCOPED(ct_text) text = {0};
+    const char *before = "";
+    ct_text_add(&text, "[\n");
+    for (int r = 0; r < study->n_rows; r++)
+        for (int c = 0; c < study->n_columns; c++) {
+            int at = study->at[study->order[r] * study->n_columns + c];
+            if (at < 0) continue;
+            ct_text_add(&text, "%s", before);
+            add_cell(&text, study, &study->cells[at]);
+            before = ",\n";
+        }
+    ct_text_add(&text, "\n]\n");
+    CT_TRY(ct_text_status(&text));
+    ct_show_lines(stdout, text.chars);
+    return CT_OK;
+}
+
+static ct_status show(ct_study *study, const wishes *w) {
+    CT_SCOPED(ct_text) place = {0};
+    CT_TRY(ct_study_write(study));
+    CT_TRY(ct_study_write_page(study));
+    if (w->json) return print_json(study);
+    CT_TRY(ct_study_print(study, stdout));
+    if (w->quiet) return CT_OK;
+    ct_shell_add(&place, study->out);
+    CT_TRY(ct_text_status(&place));
+    ct_show(stdout, "\nfolder: %s (tables as .md, .csv and .tex; report.html)\n", study->out);
+    ct_show(stdout, "next: crosstalk serve %s\n", place.chars);
+    return CT_OK;
+}
+
+static ct_status run(ct_study *study, const wishes *w) {
     int n_left = 0;
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_study_run(study, &n_left));
     if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
-    CT_TRY(show(study));
-    return say_left(n_left, is_forced);
+    CT_TRY(show(study, w));
+    return say_left(n_left, w->force);
 }
 
 ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request) {
@@ -70,5 +116,6 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
     if (request->reuse) CT_TRY(ct_study_reuse(study));
-    return request->table_only ? show(study) : run(study, given->force);
+    wishes w = {.json = request->json, .quiet = given->quiet, .force = given->force};
+    return request->table_only ? show(study, &w) : run(study, &w);
 }

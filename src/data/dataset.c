@@ -3,6 +3,7 @@
 #include "data/dataset_internal.h"
 #include "data/part.h"
 #include "data/pictures.h"
+#include "data/table.h"
 #include "util/memory.h"
 #include "util/registry.h"
 
@@ -22,6 +23,7 @@ static const ct_dataset_defaults
     /* The paper says nothing more of ImageNet than its accuracies; pictures of one's own are taken
      * as if they were CIFAR-100, large ones as if they were ImageNet. */
     imagenet = {"resnet18", 90, 0.1, {{0.1, 0.1}, {0.1, 0.1}}, {-1, -1}},
+    table = {"mlp", 50, 0.01, {{0.01, 0.01}, {0.01, 0.01}}, {-1, -1}},
     other = {"lenet5", 50, 0.01, {{0.01, 0.01}, {0.01, 0.01}}, {-1, -1}};
 
 typedef struct set {
@@ -87,8 +89,8 @@ ct_status ct_dataset_recognise(const ct_dataset_options *options, const char **n
         return CT_OK;
     }
     return ct_fail(CT_IO,
-                   "%s: no data that is known here: neither IDX, CIFAR or .npy files nor folders "
-                   "of pictures; crosstalk list datasets",
+                   "%s: no data that is known here: neither IDX, CIFAR, .npy or .csv files nor "
+                   "folders of pictures; crosstalk list datasets",
                    options->dir);
 }
 
@@ -112,6 +114,8 @@ void ct_dataset_free(ct_dataset *dataset) {
     ct_images_free(&dataset->train);
     ct_free(dataset->class_names);
     ct_free(dataset->train_numbers);
+    if (dataset->columns != NULL) ct_columns_free(dataset->columns);
+    ct_free(dataset->columns);
     *dataset = (ct_dataset){0};
 }
 

@@ -11,13 +11,14 @@
 #define CT_MAX_CLASSES  65536
 
 typedef struct ct_pictures ct_pictures; /* data/pictures.h */
+struct ct_columns;                      /* data/table.h */
 
 /* One part (train or test) of a data set. */
 typedef struct ct_images {
     size_t n;
     int channels, height, width;
     uint8_t *pixels; /* [n][channels][height][width]; NULL: a loader makes them (loader.h), or: */
-    float *values;   /* the same of any numbers, from a program's memory (memory.c) */
+    float *values;   /* the same of any numbers: a program's (memory.c), or a table's (csv.c) */
     int32_t *labels; /* [n] 0 .. n_classes-1 */
     bool is_lent;    /* the arrays are someone else's: read only, and not freed */
 } ct_images;
@@ -40,12 +41,19 @@ static inline const uint8_t *ct_image_at(const ct_images *images, size_t i) {
 ct_status ct_images_create(size_t n, int channels, int height, int width, ct_images *out);
 void ct_images_free(ct_images *images);
 
+/* Whole sums over the pixels of every channel: those of several sets add up exactly. */
+typedef struct ct_pixel_sums {
+    uint64_t n; /* pixels of a channel */
+    uint64_t sum[CT_MAX_CHANNELS], squares[CT_MAX_CHANNELS];
+} ct_pixel_sums;
+
 typedef struct ct_dataset {
     char name[64];
     int n_classes;
     ct_images train, test;
     /* a tensor's value is (pixel / 255 - mean) / std per channel, or (value - mean) / std */
     float mean[CT_MAX_CHANNELS], std[CT_MAX_CHANNELS];
+    bool is_measured; /* these are the training pixels' own, not the set's constants */
     int resize; /* pictures from files: their shorter side is made so many pixels, then the middle is
                  * cut out; 0: images are as they were stored */
     /* training-time augmentation of this set; 0 = none */
@@ -60,6 +68,7 @@ typedef struct ct_dataset {
      * ascending; NULL: this is all of it */
     uint32_t *train_numbers;
     size_t n_whole;
+    struct ct_columns *columns; /* of a table, whose rows are 1 x 1 x inputs; NULL: it is none */
     uint64_t content; /* of the files that pictures are decoded from; 0: the pixels are the data */
 } ct_dataset;
 
@@ -73,12 +82,18 @@ typedef struct ct_dataset_options {
     int image_size;       /* pixels a side of pictures; 0 = the set's own */
     int resize;          /* the pictures' shorter side before they are cut out; 0 = the set's own */
     bool only_test;      /* of folders of pictures: no training part, which need not be there */
+    bool is_agents;      /* one agent's own: it may have a single class, and nothing to test on */
     bool augment;        /* pictures are cut out at random in training */
     bool strict;         /* a picture that cannot be read is an error, not left out */
     bool list_all;       /* name every picture that cannot be read, not only the first ones */
     int n_workers;       /* threads that decode; 0 = one per processor */
     size_t memory_bytes; /* pictures that need more are streamed; 0 = 1 GiB */
     const char *cache;   /* directory for decoded pictures; NULL: none */
+    const char *label;   /* of tables: the column that is learnt; NULL: the usual ones */
+    const char *ignored_columns; /* and those that are left out, with commas; NULL: none */
+    /* those to encode with, e.g. a model's; NULL: the table's own, and with is_agents it is counted
+     * but not encoded, because all must agree first */
+    const struct ct_columns *columns;
 } ct_dataset_options;
 
 /* Lying in `options->dir`, as far as names and the first bytes tell; CT_IO if nothing known does.

@@ -60,6 +60,8 @@ int ct_images_classes(const ct_images *images);
 
 /* Mean and standard deviation of every channel of images in memory. */
 void ct_images_measure(const ct_images *images, float *mean, float *std);
+/* Sums over their pixels, each counted `weight` times. */
+void ct_images_sum(const ct_images *images, uint64_t weight, ct_pixel_sums *out);
 /* A copy of the samples whose flag is `wanted`. */
 ct_status ct_images_pick(const ct_images *all, const bool *flag, bool wanted, ct_images *out);
 /* Moves a random share of every class (at least one sample of each that has two) of `all` to *test

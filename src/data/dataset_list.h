@@ -34,3 +34,5 @@ DATASET(folder, "folder", folder, OWN_PICTURES, cifar100, NULL,
         "JPEG and PNG files in train/<class>/ and val/<class>/ (32 pixels; @image-size N)")
 DATASET(pack, "pack", pack, OWN_PICTURES, cifar100, NULL,
         "pictures in one file, as crosstalk data import writes them")
+DATASET(csv, "csv", csv, OWN_ARRAYS, table, NULL,
+        "a table: file.csv, or train.csv and test.csv (@label NAME; also ; or tab, and .gz)")

@@ -46,7 +46,7 @@ static ct_status hold_out(const ct_dataset_options *options, ct_listing *train, 
     ct_listing_keep(test, is_test);
     for (size_t i = 0; i < train->n; i++) is_test[i] = !is_test[i];
     ct_listing_keep(train, is_test);
-    if (test->n > 0) return CT_OK;
+    if (test->n > 0 || options->is_agents) return CT_OK;
     return ct_fail(CT_IO, "%s: no class has two pictures: nothing can be held out", train->root);
 }
 
@@ -74,14 +74,15 @@ static ct_status list_parts(const char *dir, const ct_dataset_options *options, 
     bool has_train = ct_data_has(dir, "train");
     const char *name = has_train ? test_name(dir) : NULL;
     CT_TRY(list_part(dir, has_train ? "train" : ".", NULL, train));
-    if (train->n_classes < 2)
+    if (train->n_classes < 2 && !options->is_agents)
         return ct_fail(CT_IO,
                        "%s: one class alone (%s); there must be a folder for each of two or "
                        "more",
                        train->root, train->class_names);
+    bool may_lack_test = options->is_agents && options->test_fraction == 0;
     if (name != NULL)
         CT_TRY(list_part(dir, name, train, test));
-    else
+    else if (!may_lack_test)
         CT_TRY(hold_out(options, train, test));
     CT_TRY(ct_listing_shorten(train, options->n_train));
     return ct_listing_shorten(test, options->n_test);
@@ -153,6 +154,7 @@ static ct_status measure(const ct_dataset_options *options, const char *dir, uin
     for (int c = 3; c < 6; c++)
         if (!(f[c] > 0)) f[c] = 1;
     ct_dataset_scale(out, f, f + 3);
+    out->is_measured = true;
     return CT_OK;
 }
 
@@ -204,7 +206,9 @@ ct_status ct_dataset_open_folder(const ct_dataset_options *options, ct_dataset *
     out->class_names = ct_take(&train.class_names);
     CT_TRY(open_part(&spec, &train, &out->train, &out->train_pictures, &out->n_left_out));
     spec.random = false;
-    CT_TRY(open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
+    out->test = (ct_images){.channels = 3, .height = size, .width = size};
+    if (test.n > 0)
+        CT_TRY(open_part(&spec, &test, &out->test, &out->test_pictures, &out->n_left_out));
     if (!kind->is_known) return measure(options, dir, hash, out);
     ct_dataset_scale(out, imagenet_mean, imagenet_std);
     return CT_OK;

@@ -175,6 +175,10 @@ static ct_status read_parts(const char *dir, const char *const *four,
     if (four[2] != NULL && ct_data_exists(dir, four[2]))
         return ct_pair_read(dir, four + 2, hint, &format, out, &out->test);
     ct_images all = out->train;
+    if (options->is_agents && options->test_fraction == 0) {
+        out->test = (ct_images){.channels = all.channels, .height = all.height, .width = all.width};
+        return CT_OK;
+    }
     out->train = (ct_images){0};
     return ct_images_split(&all, ct_images_classes(&all), options->test_fraction, options->seed,
                            &out->train, &out->test);
@@ -194,6 +198,7 @@ ct_status ct_dataset_open_npy(const ct_dataset_options *options, ct_dataset *out
     int k = naming_of(dir);
     CT_TRY(read_parts(dir, names[k < N_NAMES ? k : 0], options, out));
     ct_images_measure(&out->train, out->mean, out->std);
+    out->is_measured = true;
     return ct_pairs_check(dir, out);
 }
 

@@ -46,13 +46,17 @@ void ct_order_free(ct_order **order) {
     *order = NULL;
 }
 
-static long batches_of(const ct_order *order, int agent) {
+static long batches_for(const ct_order *order, size_t n) {
     size_t b = (size_t)order->spec.batch_size;
-    return (long)((ct_partition_size(order->partition, agent) + b - 1) / b);
+    return (long)((n + b - 1) / b);
+}
+
+static long batches_of(const ct_order *order, int agent) {
+    return batches_for(order, ct_partition_size(order->partition, agent));
 }
 
 long ct_order_epoch(const ct_order *order) {
-    long most = 0;
+    long most = batches_for(order, order->spec.most_samples);
     for (int a = 0; a < order->partition->n_agents; a++)
         if (batches_of(order, a) > most) most = batches_of(order, a);
     return most;

@@ -17,6 +17,8 @@ typedef struct ct_order_spec {
     bool flip;               /* random horizontal flips */
     const uint32_t *numbers; /* of a part: numbers of its samples in the whole set, by which all is
                                 drawn; they outlive the order. NULL: their places */
+    size_t most_samples; /* of any agent, also of those that the partition knows nothing of; 0: it
+                            knows them all */
 } ct_order_spec;
 
 typedef struct ct_order ct_order;

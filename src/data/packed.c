@@ -47,6 +47,7 @@ static ct_status describe(const char *path, const ct_dataset_options *options, c
         if (facts->std[c] == 0)
             return ct_fail(CT_IO, "%s: a cache, which has no deviations of its own", path);
     ct_dataset_scale(out, facts->mean, facts->std);
+    out->is_measured = true; /* as far as a pack can tell */
     snprintf(out->source, sizeof out->source, "%s", path);
     return CT_OK;
 }
@@ -58,7 +59,7 @@ ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *ou
     CT_TRY(describe(path, options, &facts, out));
     out->resize = (int)facts.side;
     size_t n_train = (size_t)(facts.n - facts.n_test), n_test = (size_t)facts.n_test;
-    if (n_train == 0 || n_test == 0)
+    if (n_train == 0 || (n_test == 0 && !options->is_agents))
         return ct_fail(CT_IO, "%s: %zu pictures to train on and %zu to test", path, n_train,
                        n_test);
     ct_pictures_spec spec = ct_pictures_spec_for(options, (int)facts.side, (int)facts.size);
@@ -69,6 +70,8 @@ ct_status ct_dataset_open_pack(const ct_dataset_options *options, ct_dataset *ou
         return ct_fail(CT_IO, "%s: %zu of this part's pictures are damaged; split it again", path,
                        n_train - out->train.n);
     spec.random = false;
+    out->test = (ct_images){.channels = 3, .height = spec.size, .width = spec.size};
+    if (n_test == 0) return CT_OK;
     CT_TRY(ct_pictures_open_pack(&spec, path, n_train, n_test, &part));
     return ct_part_of_pictures(part, &out->test, &out->test_pictures, &out->n_left_out);
 }

@@ -157,6 +157,11 @@ ct_status ct_part_check(const ct_dataset *d) {
         return ct_fail(CT_INVAL, "%s is a part already, and only the whole is split", d->source);
     if (ct_pack_looks_right(d->source) || (d->train.pixels != NULL && d->test.pixels != NULL))
         return CT_OK;
+    if (d->columns != NULL)
+        return ct_fail(CT_INVAL,
+                       "%s: tables are not split into parts; give every rank the table, or every "
+                       "agent one of its own",
+                       d->source);
     return ct_fail(CT_INVAL,
                    "%s: folders of pictures are split as one file; make it with crosstalk data "
                    "import %s FILE.ctpack",

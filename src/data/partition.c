@@ -15,6 +15,7 @@ static const kind kinds[] = {
 #define PARTITION(id, name, text) {name, text, ct_partition_make_##id},
 #include "data/partition_list.h"
 #undef PARTITION
+    {CT_PARTITION_OWN, "no split at all: every agent has a data set of its own", NULL},
 };
 static const size_t n_kinds = sizeof kinds / sizeof kinds[0];
 
@@ -43,6 +44,10 @@ ct_status ct_partition_create(const ct_partition_spec *spec, const int32_t *labe
     for (size_t k = 0; k < n_kinds; k++)
         if (strcmp(kinds[k].name, spec->kind) == 0) found = &kinds[k];
     if (found == NULL) return ct_unknown_name("partition", spec->kind, NULL, ct_partition_each);
+
+    if (found->make == NULL)
+        return ct_refuse("partition", "@partition %s splits nothing: every agent has its own data",
+                         spec->kind);
 
     ct_labelled samples = {labels, n, n_classes};
     CT_SCOPED(ct_partition) partition = {0};

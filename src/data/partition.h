@@ -11,6 +11,9 @@ typedef struct ct_partition {
     uint32_t *index; /* [begin[n_agents]] agent a holds index[begin[a]] .. in visiting order */
 } ct_partition;
 
+/* No split at all: every agent has a data set of its own. Known by name, never computed. */
+#define CT_PARTITION_OWN "own"
+
 typedef struct ct_partition_spec {
     const char *kind; /* dirichlet, iid, shards */
     int n_agents;

@@ -31,12 +31,12 @@ static void add_agent(const uint32_t *count, size_t size, const double *mix, int
     uint32_t top = 0;
     double distance = 0;
     for (int c = 0; c < n_classes; c++) {
-        double share = size > 0 ? (double)count[c] / (double)size : 0;
+        double share = (double)count[c] / (double)size;
         sum->classes_per_agent += count[c] > 0;
         if (count[c] > top) top = count[c];
         distance += fabs(share - mix[c]);
     }
-    if (size > 0) sum->top_share += (double)top / (double)size;
+    sum->top_share += (double)top / (double)size;
     sum->total_variation += distance / 2;
 }
 
@@ -46,11 +46,15 @@ static void measure_classes(const ct_partition *p, const uint32_t *table, int n_
     for (int a = 0; a < p->n_agents; a++)
         for (size_t c = 0; c < width; c++) mix[c] += table[(size_t)a * width + c];
     for (int c = 0; c < n_classes && n > 0; c++) mix[c] /= (double)n;
-    for (int a = 0; a < p->n_agents; a++)
-        add_agent(table + (size_t)a * width, ct_partition_size(p, a), mix, n_classes, out);
-    out->classes_per_agent /= p->n_agents;
-    out->top_share /= p->n_agents;
-    out->total_variation /= p->n_agents;
+    int n_known = 0; /* a site knows its own samples alone */
+    for (int a = 0; a < p->n_agents; a++) {
+        size_t size = ct_partition_size(p, a);
+        if (size > 0) add_agent(table + (size_t)a * width, size, mix, n_classes, out);
+        n_known += size > 0;
+    }
+    out->classes_per_agent /= n_known;
+    out->top_share /= n_known;
+    out->total_variation /= n_known;
 }
 
 ct_status ct_partition_describe(const ct_partition *p, const uint32_t *table, int n_classes,

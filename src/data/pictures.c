@@ -126,6 +126,7 @@ static void note_broken(ct_pictures *p, size_t i, const char *reason) {
 }
 
 ct_status ct_pictures_get(ct_pictures *p, size_t i, ct_decoder *d, ct_picture *out) {
+    if (p->parts != NULL) p = ct_pictures_part(p, &i);
     size_t n = p->files.n;
     for (size_t k = 0; k < n; k++) {
         size_t j = i + k < n ? i + k : i + k - n;
@@ -262,6 +263,9 @@ ct_status ct_pictures_open_pack(const ct_pictures_spec *spec, const char *path, 
 void ct_pictures_free(ct_pictures **pictures) {
     ct_pictures *p = *pictures;
     if (p == NULL) return;
+    for (int k = 0; p->parts != NULL && k < p->n_parts; k++) ct_pictures_free(&p->parts[k]);
+    ct_free(p->parts);
+    ct_free(p->part_begin);
     for (size_t i = 0; p->kept != NULL && i < p->n_kept; i++) ct_free((void *)p->kept[i].pixels);
     ct_free(p->kept);
     ct_free(p->in_pack);
@@ -339,16 +343,33 @@ static ct_status measure_one(ct_sweep *s, size_t i, int worker) {
     return CT_OK;
 }
 
-ct_status ct_pictures_measure(ct_pictures *p, float *mean, float *std) {
-    size_t step = (p->files.n + N_MEASURED - 1) / N_MEASURED, n = (p->files.n + step - 1) / step;
-    CT_SCOPED(ct_images) images = {0}; /* labels say which of them can be read */
-    CT_TRY(ct_images_create(n, 3, p->spec.size, p->spec.size, &images));
-    CT_TRY(sweep_run(p, measure_one, &images, step, NULL));
-    size_t image = ct_image_bytes(&images);
-    images.n = 0;
+/* The middles of every step-th picture that can be read. */
+static ct_status take_middles(ct_pictures *p, size_t *step, ct_images *images) {
+    *step = (p->files.n + N_MEASURED - 1) / N_MEASURED;
+    size_t n = (p->files.n + *step - 1) / *step;
+    /* labels say which of them can be read */
+    CT_TRY(ct_images_create(n, 3, p->spec.size, p->spec.size, images));
+    CT_TRY(sweep_run(p, measure_one, images, *step, NULL));
+    size_t image = ct_image_bytes(images);
+    images->n = 0;
     for (size_t k = 0; k < n; k++)
-        if (images.labels[k])
-            memmove(images.pixels + images.n++ * image, images.pixels + k * image, image);
+        if (images->labels[k])
+            memmove(images->pixels + images->n++ * image, images->pixels + k * image, image);
+    return CT_OK;
+}
+
+ct_status ct_pictures_measure(ct_pictures *p, float *mean, float *std) {
+    size_t step;
+    CT_SCOPED(ct_images) images = {0};
+    CT_TRY(take_middles(p, &step, &images));
     if (images.n > 0) ct_images_measure(&images, mean, std);
+    return CT_OK;
+}
+
+ct_status ct_pictures_sum(ct_pictures *p, ct_pixel_sums *out) {
+    size_t step;
+    CT_SCOPED(ct_images) images = {0};
+    CT_TRY(take_middles(p, &step, &images));
+    ct_images_sum(&images, step, out);
     return CT_OK;
 }

@@ -54,5 +54,16 @@ ct_status ct_pictures_verify(ct_pictures *pictures, size_t *n_broken);
 
 /* Mean and deviation of every channel, over the middles of up to 4096 of them. */
 ct_status ct_pictures_measure(ct_pictures *pictures, float *mean, float *std);
+/* Sums over the same pixels, each counted for as many pictures as it stands for. */
+ct_status ct_pictures_sum(ct_pictures *pictures, ct_pixel_sums *out);
+
+/* Labels become relabel[label]. */
+void ct_pictures_relabel(ct_pictures *pictures, const int32_t *relabel);
+/* Square images in memory as pictures, none of which is cut any more; pixels and labels are copied. */
+ct_status ct_pictures_of_images(const ct_images *images, ct_pictures **out);
+/* The first sizes[k] pictures of every part, one after the other, cut to the same size; takes all n
+ * parts, which are NULL then. What takes the place of a broken picture comes from the same part. A
+ * loader is all that serves them. */
+ct_status ct_pictures_join(ct_pictures **parts, const size_t *sizes, int n, ct_pictures **out);
 
 #endif

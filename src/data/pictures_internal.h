@@ -22,7 +22,14 @@ struct ct_pictures {
     pthread_mutex_t lock;
     bool *is_broken; /* under lock: found broken when asked for */
     size_t n_broken; /* likewise */
+    /* of several joined, which have all of the above but labels and specification */
+    ct_pictures **parts; /* [n_parts]; NULL: this is one */
+    size_t *part_begin;  /* [n_parts + 1] the first picture of each */
+    int n_parts;
 };
+
+/* Of several joined, the one that has picture *i, which is its number there from now on (joined.c). */
+ct_pictures *ct_pictures_part(const ct_pictures *joined, size_t *i);
 
 /* Work on pictures in parallel, with a decoder and a cutter for each worker. */
 typedef struct ct_sweep ct_sweep;

@@ -67,6 +67,8 @@ static void sheet_free(sheet *s) {
 
 ct_status ct_sheet_write(const ct_dataset *d, const char *path) {
     int n_rows = d->n_classes < MAX_ROWS ? d->n_classes : MAX_ROWS;
+    if (d->train.values != NULL)
+        return ct_refuse("sheet", "%s: a table has no pictures to draw", d->source);
     CT_SCOPED(sheet)
     s = {.dataset = d,
          .width = GAP + N_COLUMNS * (d->train.width + GAP),

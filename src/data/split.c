@@ -7,15 +7,37 @@
 #include <math.h>
 #include <string.h>
 
-void ct_images_measure(const ct_images *images, float *mean, float *std) {
-    size_t plane = (size_t)images->height * (size_t)images->width;
+static size_t plane_of(const ct_images *images) {
+    return (size_t)images->height * (size_t)images->width;
+}
+
+/* How many pixels of a channel have each level. */
+static void count_levels(const ct_images *images, int channel, uint64_t count[256]) {
+    size_t plane = plane_of(images), n_channels = (size_t)images->channels;
+    memset(count, 0, 256 * sizeof *count);
+    for (size_t i = 0; i < images->n; i++) {
+        const uint8_t *from = images->pixels + (i * n_channels + (size_t)channel) * plane;
+        for (size_t k = 0; k < plane; k++) count[from[k]]++;
+    }
+}
+
+void ct_images_sum(const ct_images *images, uint64_t weight, ct_pixel_sums *out) {
+    *out = (ct_pixel_sums){.n = weight * images->n * plane_of(images)};
     for (int c = 0; c < images->channels; c++) {
-        uint64_t count[256] = {0};
-        for (size_t i = 0; i < images->n; i++) {
-            const uint8_t *from =
-                images->pixels + (i * (size_t)images->channels + (size_t)c) * plane;
-            for (size_t k = 0; k < plane; k++) count[from[k]]++;
+        uint64_t count[256];
+        count_levels(images, c, count);
+        for (uint64_t p = 0; p < 256; p++) {
+            out->sum[c] += weight * count[p] * p;
+            out->squares[c] += weight * count[p] * p * p;
         }
+    }
+}
+
+void ct_images_measure(const ct_images *images, float *mean, float *std) {
+    size_t plane = plane_of(images);
+    for (int c = 0; c < images->channels; c++) {
+        uint64_t count[256];
+        count_levels(images, c, count);
         double n = (double)images->n * (double)plane, sum = 0, squares = 0;
         for (int p = 0; p < 256; p++) sum += (double)count[p] * (p / 255.0);
         for (int p = 0; p < 256; p++) {
@@ -62,14 +84,18 @@ ct_status ct_images_pick(const ct_images *all, const bool *flag, bool wanted, ct
     size_t image = ct_image_bytes(all), at = 0;
     picked.n = 0;
     picked.pixels = NULL;
+    picked.values = NULL;
     picked.labels = NULL;
     for (size_t i = 0; i < all->n; i++) picked.n += flag[i] == wanted;
     CT_TRY(ct_make(&picked.labels, picked.n, "a part of the samples"));
-    if (all->pixels != NULL)
+    if (all->values != NULL)
+        CT_TRY(ct_make_block(&picked.values, picked.n, image, "a part of the samples"));
+    else if (all->pixels != NULL)
         CT_TRY(ct_make_block(&picked.pixels, picked.n, image, "a part of the samples"));
+    uint8_t *to = all->values != NULL ? (uint8_t *)picked.values : picked.pixels;
     for (size_t i = 0; i < all->n; i++) {
         if (flag[i] != wanted) continue;
-        if (all->pixels != NULL) memcpy(picked.pixels + at * image, all->pixels + i * image, image);
+        if (to != NULL) memcpy(to + at * image, ct_image_at(all, i), image);
         picked.labels[at++] = all->labels[i];
     }
     ct_move(out, &picked);

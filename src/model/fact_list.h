@@ -7,6 +7,7 @@ FACT(image, "image") /* channels, height, width */
 FACT(resize, "resize")
 FACT(mean, "mean")
 FACT(deviation, "deviation")
+FACT(columns, "columns") /* of a table: a JSON object (data/table_json.c) */
 FACT(classes, "classes") /* how many */
 FACT(class_names, "class_names")
 FACT(algorithm, "algorithm")

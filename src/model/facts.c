@@ -115,6 +115,16 @@ static ct_status read_names(const reader *r, ct_facts *out) {
     return ct_facts_name_classes(out, ct_take(&names.chars), out->n_classes);
 }
 
+/* As many inputs as the image has values. */
+static ct_status read_columns(const reader *r, ct_facts *out) {
+    CT_SCOPED_HANDLE(ct_json) json = NULL;
+    CT_TRY(ct_json_parse(r->value, strlen(r->value), r->path, &json));
+    CT_TRY(ct_columns_parse(json, r->path, &out->columns));
+    size_t n = ct_columns_inputs(&out->columns);
+    if (out->channels == 1 && out->height == 1 && n == (size_t)out->width) return CT_OK;
+    return wrong(r, "columns of as many inputs as the image has");
+}
+
 static ct_status read_fact(const reader *r, ct_facts *out) {
     switch (r->id) {
     case CT_FACT_version: return read_word(r, out->version, sizeof out->version);
@@ -128,6 +138,7 @@ static ct_status read_fact(const reader *r, ct_facts *out) {
     case CT_FACT_resize: return read_whole(r, 0, CT_MAX_PACK_SIDE, &out->resize);
     case CT_FACT_classes: return read_whole(r, 1, CT_MAX_CLASSES, &out->n_classes);
     case CT_FACT_class_names: return read_names(r, out);
+    case CT_FACT_columns: return read_columns(r, out);
     case CT_FACT_mean: return read_scale(r, out, -1e9, 1e9, out->mean);
     case CT_FACT_deviation:
         CT_TRY(read_scale(r, out, 1e-9, 1e9, out->deviation));
@@ -145,7 +156,8 @@ static ct_status check_needs(const char *path, const ct_tensors *tensors) {
     } rules[] = {{CT_FACT_mean, CT_FACT_image},
                  {CT_FACT_deviation, CT_FACT_mean},
                  {CT_FACT_mean, CT_FACT_deviation},
-                 {CT_FACT_class_names, CT_FACT_classes}};
+                 {CT_FACT_class_names, CT_FACT_classes},
+                 {CT_FACT_columns, CT_FACT_image}};
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
         const char *fact = fact_names[rules[k].fact], *needs = fact_names[rules[k].needs];
         if (ct_tensors_note_of(tensors, fact) != NULL && ct_tensors_note_of(tensors, needs) == NULL)
@@ -180,6 +192,7 @@ ct_status ct_facts_name_classes(ct_facts *facts, char *taken_names, int n) {
 void ct_facts_free(ct_facts *facts) {
     ct_free(facts->class_names);
     ct_free(facts->names);
+    ct_columns_free(&facts->columns);
     *facts = (ct_facts){0};
 }
 
@@ -294,7 +307,8 @@ ct_model_facts ct_facts_view(const ct_facts *f) {
                             .loss = f->loss,
                             .dataset = f->dataset,
                             .data = f->data,
-                            .version = f->version};
+                            .version = f->version,
+                            .columns = f->columns.n > 0 ? &f->columns : NULL};
 }
 
 /* ---- facts to texts ---- */
@@ -325,6 +339,7 @@ static void add_fact(const ct_model_facts *f, ct_fact_id id, ct_text *out) {
     if (id == CT_FACT_resize && f->resize > 0) ct_text_add(out, "%d", f->resize);
     if (id == CT_FACT_mean) add_floats(out, f->mean, f->channels);
     if (id == CT_FACT_deviation) add_floats(out, f->deviation, f->channels);
+    if (id == CT_FACT_columns && f->columns != NULL) ct_columns_print(f->columns, false, out);
     if (id == CT_FACT_classes) ct_text_add(out, "%d", f->n_classes);
     if (id == CT_FACT_class_names && f->class_names != NULL) add_names(out, f);
 }

@@ -2,7 +2,7 @@
 #ifndef CT_MODEL_FACTS_H
 #define CT_MODEL_FACTS_H
 
-#include "data/dataset.h"
+#include "data/table.h"
 #include "model/model.h"
 #include "util/safetensors.h"
 #include "util/text.h"
@@ -25,6 +25,7 @@ typedef struct ct_facts {
     float mean[CT_MAX_CHANNELS], deviation[CT_MAX_CHANNELS];
     char *names; /* of the classes, one after the other, each with its 0; NULL: they have none */
     const char **class_names; /* [n_classes] into names */
+    ct_columns columns;       /* of a model of tables; n = 0: it is none */
 } ct_facts;
 
 /* *out is zeroed before. What is not said stays so; CT_IO: what is said cannot be. `path` names the

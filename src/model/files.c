@@ -69,6 +69,8 @@ ct_status ct_engine_open_decoders(ct_model *m) {
 
 static ct_status check_shape(const ct_model *m) {
     const ct_facts *f = &m->facts;
+    if (f->columns.n > 0)
+        return ct_fail(CT_INVAL, "%s: its inputs are rows of a table, not pictures", m->path);
     if (f->height == f->width && (f->channels == 1 || f->channels == 3)) return CT_OK;
     return ct_fail(CT_INVAL,
                    "%s: its images are %dx%dx%d; only square ones of 1 or 3 channels are cut out "

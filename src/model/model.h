@@ -38,6 +38,7 @@ typedef struct ct_model_facts {
     const char *data;    /* fingerprint of the data, 16 hexadecimal digits */
     const char *version; /* of the program that wrote it */
     size_t n_parameters;
+    const struct ct_columns *columns; /* of a model of tables (data/table.h); NULL: it is none */
 } ct_model_facts;
 
 /* Begin with CT_MODEL_OPTIONS: ct_model_options options = CT_MODEL_OPTIONS; */
@@ -89,6 +90,12 @@ typedef void ct_unreadable(void *context, size_t picture, const char *reason);
  * it: in order, on the caller's thread. */
 ct_status ct_model_run_files(ct_model *model, const char *const *paths, size_t n,
                              float *probabilities, ct_unreadable *unreadable, void *context);
+
+/* The same of the rows of a CSV file, whose columns go by their names and are encoded as in training.
+ * *probabilities [n][n_classes] is the caller's to free, *labels [n] what column is learnt says (-1:
+ * no class of the model, or no such column). CT_INVAL: not a model of tables. */
+ct_status ct_model_run_table(ct_model *model, const char *path, float **probabilities,
+                             int32_t **labels, size_t *n);
 
 /* What is written into an ONNX file. Begin with CT_ONNX_OPTIONS. */
 typedef struct ct_onnx_options {

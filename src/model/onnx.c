@@ -433,6 +433,10 @@ ct_status ct_model_export_onnx(const ct_model *model, const char *path,
     size_t n_graph = 0;
     if (given != NULL)
         memcpy(&o.options, given, given->size < sizeof o.options ? given->size : sizeof o.options);
+    if (o.options.preprocess && model->facts.columns.n > 0)
+        return ct_refuse("preprocess",
+                         "%s: its inputs are rows of a table, which are encoded before",
+                         model->path);
     CT_TRY(build(&o));
     CT_TRY(measure(&o, &keys, &n_graph));
     CT_TRY(describe(&o, &head));

@@ -194,6 +194,10 @@ static ct_status predict(ct_model *m, const uint8_t *images, size_t size, ct_pix
 
 ct_status ct_model_run_bytes(ct_model *m, const uint8_t *images, ct_pixels order, size_t n,
                              float *probabilities) {
+    if (m->facts.columns.n > 0)
+        return ct_fail(CT_INVAL,
+                       "%s: its inputs are rows of a table, not bytes; encode them as floats",
+                       m->path);
     return predict(m, images, sizeof *images, order, n, probabilities);
 }
 

@@ -57,9 +57,10 @@ static void decode_task(void *context, int i, int worker) {
 static ct_status load_piece(scorer *s, size_t n) {
     const ct_images *from = &s->data->test, *to = &s->model->engine.images;
     for (size_t i = 0; i < n; i++) to->labels[i] = s->label_of[from->labels[s->first + i]];
-    size_t bytes = ct_image_bytes(from);
-    if (from->pixels != NULL) {
-        memcpy(to->pixels, from->pixels + s->first * bytes, n * bytes);
+    const uint8_t *bytes = ct_image_at(from, s->first);
+    if (bytes != NULL) {
+        void *room = from->values != NULL ? (void *)to->values : to->pixels;
+        memcpy(room, bytes, n * ct_image_bytes(from));
         return CT_OK;
     }
     ct_pool_run(s->model->engine.pool, (int)n, decode_task, s);
@@ -72,8 +73,8 @@ ct_status ct_model_evaluate(ct_model *m, const ct_dataset *d, ct_model_score *ou
     CT_TRY(check_shape(m, d));
     CT_TRY(ct_make(&label_of, (size_t)d->n_classes, "the classes"));
     CT_TRY(match_classes(m, d, label_of));
-    CT_TRY(ct_engine_open(m, d->test.n, false));
-    if (d->test.pixels == NULL) CT_TRY(ct_engine_open_decoders(m));
+    CT_TRY(ct_engine_open(m, d->test.n, d->test.values != NULL));
+    if (ct_image_at(&d->test, 0) == NULL) CT_TRY(ct_engine_open_decoders(m));
     scorer s = {.model = m, .data = d, .label_of = label_of};
     const size_t room = m->engine.images.n;
     for (; s.first < d->test.n; s.first += room) {

@@ -32,15 +32,16 @@ static ct_status read_table(const char *path, const ct_json *object, const char 
     return CT_OK;
 }
 
-static ct_status read_names(const char *path, const ct_json *object, ct_record *run) {
-    const ct_json *names = ct_json_get(object, "class_names");
+/* n texts; null and nothing at all are left out. */
+static ct_status read_names(const char *path, const ct_json *object, const char *key, int n,
+                            char ***out) {
+    const ct_json *names = ct_json_get(object, key);
     if (names == NULL || names->kind == CT_JSON_NULL) return CT_OK;
-    if (names->kind != CT_JSON_ARRAY || names->n_children != (size_t)run->n_classes)
-        return wrong(path, "class_names");
-    CT_TRY(ct_make(&run->class_names, (size_t)run->n_classes, path));
-    char **at = run->class_names;
+    if (names->kind != CT_JSON_ARRAY || names->n_children != (size_t)n) return wrong(path, key);
+    CT_TRY(ct_make(out, (size_t)n, path));
+    char **at = *out;
     for (const ct_json *name = names->child; name != NULL; name = name->next) {
-        if (name->kind != CT_JSON_STRING) return wrong(path, "class_names");
+        if (name->kind != CT_JSON_STRING) return wrong(path, key);
         CT_TRY(ct_make_text(at++, name->string));
     }
     return CT_OK;
@@ -79,7 +80,8 @@ ct_status ct_record_read_setting(const char *path, const ct_blob *blob, ct_recor
     if (!(n_classes >= 1 && n_classes <= 65536)) return wrong(path, "classes");
     run->n_agents = (int)n_agents;
     run->n_classes = (int)n_classes;
-    CT_TRY(read_names(path, object, run));
+    CT_TRY(read_names(path, object, "class_names", run->n_classes, &run->class_names));
+    CT_TRY(read_names(path, object, "agent_names", run->n_agents, &run->agent_names));
     CT_TRY(read_edges(path, object, run));
     return read_table(path, object, "class_counts", run->n_agents, run->n_classes,
                       &run->class_counts);

@@ -15,6 +15,7 @@ typedef enum ct_file_role {
     CT_FILE_IS_SIDE = 8,   /* kept by them as long as it is small */
     CT_FILE_IS_TEXT = 16,  /* names paths of the machine, which light runs do not */
     CT_FILE_IS_FOLDER = 32,
+    CT_FILE_IS_KEPT = 64, /* by bundles (bundle.h): what pages are made of */
 } ct_file_role;
 
 typedef enum ct_record_file {

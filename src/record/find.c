@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "record/file.h"
+#include "record/bundle.h"
+#include "record/record_internal.h"
 #include "util/memory.h"
 
 #define LEVELS 3 /* below the name: a folder of folders of runs with a folder for each seed */
@@ -84,6 +85,28 @@ static void sort(ct_name_list *list, int from) {
         qsort(list->name + from, (size_t)(list->n - from), sizeof *list->name, compare_names);
 }
 
+/* Is it this name, or below it? */
+static bool is_below(const char *name, const char *above) {
+    return ct_folder_name(&(ct_folder){.path = above}, name) != NULL;
+}
+
+/* Runs of the bundle `file` in a folder, all or those below one: whatever has none below it, and
+ * no directory of its own. `path` comes before their names. */
+static ct_status add_bundled(search *s, const ct_folder *dir, const char *file, const char *below,
+                             const char *path) {
+    CT_SCOPED(ct_name_list) names = {0};
+    CT_TRY(ct_bundle_list(dir, file, &names));
+    for (int k = 0; k < names.n; k++) {
+        CT_SCOPED_BY(ct_folder_close, ct_folder) own = CT_NO_FOLDER;
+        ct_path run = ct_path_in(path, names.name[k]);
+        bool is_leaf = k + 1 == names.n || !is_below(names.name[k + 1], names.name[k]);
+        if (!is_leaf || (below != NULL && !is_below(names.name[k], below))) continue;
+        CT_TRY(ct_folder_open(s->root, run.text, &own));
+        if (own.fd < 0) CT_TRY(ct_name_list_add(s->runs, run.text));
+    }
+    return CT_OK;
+}
+
 /* What has metrics is a run, other folders are looked into. One that has options but neither
  * metrics nor runs inside is a run that has just begun. */
 static ct_status look_into(search *s, const char *path, bool is_deepest) {
@@ -93,6 +116,7 @@ static ct_status look_into(search *s, const char *path, bool is_deepest) {
     if (dir.fd < 0) return CT_OK;
     bool is_run = has(&dir, CT_FILE_METRICS);
     s->dir = &dir;
+    if (!is_run) CT_TRY(add_bundled(s, &dir, CT_BUNDLE_NAME, NULL, path));
     if (!is_run && !is_deepest) CT_TRY(ct_folder_list(&dir, add_inside, s));
     sort(&s->next, n_before);
     if (s->next.n == n_before && has(&dir, CT_FILE_CONFIG)) is_run = true;
@@ -123,12 +147,45 @@ static ct_status find_all(search s, const char *dir) {
     return status;
 }
 
+/* A bundle or a metrics file. */
+static ct_status find_in_file(const char *name, ct_name_list *out) {
+    CT_SCOPED_BY(ct_folder_close, ct_folder) dir = CT_NO_FOLDER;
+    bool is_bundle;
+    CT_TRY(ct_bundle_is(name, &is_bundle));
+    if (!is_bundle) return ct_name_list_add(out, name);
+    ct_path folder = ct_path_dir(name);
+    const char *slash = strrchr(name, '/'), *file = slash != NULL ? slash + 1 : name;
+    CT_TRY(ct_folder_open(NULL, folder.text, &dir));
+    return add_bundled(&(search){.runs = out}, &dir, file, NULL, name);
+}
+
+/* A run that is in a bundle, or what is below it there. */
+static ct_status find_bundled(const char *name, ct_name_list *out) {
+    CT_SCOPED_BY(ct_bundled_close, ct_bundled) b = CT_NOT_BUNDLED;
+    CT_TRY(ct_bundle_locate(NULL, name, &b));
+    ct_path path = ct_path_in("", name); /* as far as the bundle's names begin */
+    size_t n = strlen(name), n_name = strlen(b.name.text);
+    while (n > 1 && name[n - 1] == '/') n--;
+    path.text[n > n_name ? n - n_name - 1 : 0] = '\0';
+    if (!b.is_there) return CT_OK;
+    return add_bundled(&(search){.runs = out}, &b.folder, b.file.text, b.name.text, path.text);
+}
+
 ct_status ct_record_find(const char *name, ct_name_list *out) {
     struct stat what;
-    if (stat(name, &what) != 0) return ct_fail(CT_IO, "%s: %s", name, strerror(errno));
-    if (S_ISREG(what.st_mode)) return ct_name_list_add(out, name);
-    if (!S_ISDIR(what.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", name);
     int n_before = out->n;
+    if (stat(name, &what) != 0) {
+        int reason = errno;
+        CT_TRY(find_bundled(name, out));
+        sort(out, n_before);
+        return out->n > n_before ? CT_OK : ct_fail(CT_IO, "%s: %s", name, strerror(reason));
+    }
+    if (S_ISREG(what.st_mode)) {
+        CT_TRY(find_in_file(name, out));
+        sort(out, n_before);
+        return CT_OK;
+    }
+    if (!S_ISDIR(what.st_mode)) return ct_fail(CT_IO, "%s: not a plain file", name);
     CT_TRY(find_all((search){.runs = out}, name));
     if (out->n > n_before) return CT_OK;
     return ct_fail(CT_IO, "%s: no run here, nor up to two levels below (a run has a %s and a %s)",

@@ -14,7 +14,8 @@ ct_status ct_name_list_add(ct_name_list *list, const char *name);
 void ct_name_list_free(ct_name_list *list);
 
 /* Paths of the runs that `name` stands for, in order: a run directory, a directory that holds runs
- * (one or two levels below; those of --seeds hold one for each seed), or a metrics file. */
+ * (one or two levels below; those of --seeds hold one for each seed), a bundle (bundle.h) or a
+ * metrics file. */
 ct_status ct_record_find(const char *name, ct_name_list *out);
 /* Those in an open directory, perhaps none. What cannot be looked into hides nothing else: it is a
  * sentence in `complaints`. */

@@ -113,8 +113,9 @@ static ct_status remove_files(const char *dir, bool also_options) {
     return also_options ? ct_record_remove(dir, CT_FILE_CONFIG) : CT_OK;
 }
 
-/* What ct_file_write would have renamed. */
+/* What ct_file_write would have renamed, or a rank removed. */
 static bool is_part(const char *name) {
+    if (strncmp(name, CT_RANK_MARK, strlen(CT_RANK_MARK)) == 0) return true;
     for (int k = 0; k < CT_N_FILES; k++) {
         const char *whole = ct_record_name(k);
         size_t n = strlen(whole);

@@ -23,11 +23,13 @@ ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *co
 /* All of the run's directories have a summary: the last thing that is written of it. */
 ct_status ct_record_is_finished(const char *dir, bool *out);
 
+#define CT_RANK_MARK ".crosstalk-rank-" /* what files begin with that ranks leave for a moment */
+
 /* Creates the directory; where an earlier run is it is refused, or deleted with `force`. */
 ct_status ct_record_claim(const char *dir, bool force);
 /* The same for the run that is here: all that is left of it are its options. */
 ct_status ct_record_begin_again(const char *dir);
-/* Deletes what a killed process has left half-written: files that were still to be renamed,
+/* Deletes what a killed process has left half-written: files that were still to be renamed, marks,
  * checkpoints without a manifest. */
 void ct_record_clean(const char *dir);
 /* Deletes the directories of seeds and pairs of the run that is here, which its options name:

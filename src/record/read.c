@@ -1,6 +1,7 @@
 /* Reads what a run has left in its directory. */
 #include "record/record.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "record/record_internal.h"
 #include "schema/schema.h"
+#include "util/hash.h"
 #include "util/memory.h"
 
 /* ---- metrics.jsonl ---- */
@@ -101,28 +103,11 @@ const char *ct_record_option_of(const ct_record *run, const char *name) {
 
 /* ---- JSON ---- */
 
-static ct_status read_in(const ct_folder *dir, ct_record_file file, ct_blob *out) {
-    size_t max_bytes = file == CT_FILE_CONFIG ? CT_MAX_TEXT_BYTES : CT_MAX_RECORD_BYTES;
-    return ct_folder_read(dir, ct_record_name(file), max_bytes, out);
-}
-
 static ct_status parse_object(const char *path, const ct_blob *blob, ct_json **out) {
     CT_TRY(ct_json_parse((const char *)blob->bytes, blob->n, path, out));
     if ((*out)->kind == CT_JSON_OBJECT) return CT_OK;
     ct_json_free(out);
     return ct_fail(CT_IO, "%s: this is no object", path);
-}
-
-static ct_status read_object(const ct_folder *dir, ct_record_file file, ct_json **out) {
-    CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(read_in(dir, file, &blob));
-    return parse_object(ct_record_path(dir->path, file).text, &blob, out);
-}
-
-ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
-    CT_SCOPED_BY(ct_folder_close, ct_folder) folder = CT_NO_FOLDER;
-    CT_TRY(ct_folder_open(NULL, dir, &folder));
-    return read_object(&folder, file, out);
 }
 
 static ct_status read_summary(const char *path, const ct_blob *blob, ct_record *run) {
@@ -131,20 +116,24 @@ static ct_status read_summary(const char *path, const ct_blob *blob, ct_record *
 
 /* ---- which files there are ---- */
 
-/* The directory of a run, and the one above it. */
+/* The directory of a run, and the one above it; or where in a bundle it is. */
 typedef struct run_folders {
     ct_folder dir, above;
     ct_path above_path;
+    ct_bundled bundled;
 } run_folders;
+#define NO_FOLDERS ((run_folders){.dir.fd = -1, .above.fd = -1, .bundled.folder.fd = -1})
 
 static void run_folders_close(run_folders *in) {
     ct_folder_close(&in->dir);
     ct_folder_close(&in->above);
+    ct_bundled_close(&in->bundled);
 }
 
 /* What is sealed has nothing above; and there a path has one spelling, its folder's and names. */
 static ct_status open_folders(const ct_folder *root, const char *path, run_folders *out) {
     CT_TRY(ct_folder_open(root, path, &out->dir));
+    if (out->dir.fd < 0) return ct_bundle_locate(root, path, &out->bundled);
     out->above_path = ct_path_in(root == NULL ? path : "", root == NULL ? ".." : path);
     char *slash = strrchr(out->above_path.text, '/');
     if (root != NULL && slash != NULL) *slash = '\0';
@@ -169,9 +158,9 @@ static ct_file_stamp stamp_in(const ct_folder *dir, const char *name, bool is_di
 }
 
 static ct_record_stamp look_at(const run_folders *in) {
-    static const ct_record_file read[] = {CT_FILE_CONFIG,     CT_FILE_SETTING,   CT_FILE_METRICS,
-                                          CT_FILE_EVALUATION, CT_FILE_DIVERGED,  CT_FILE_FAILED,
-                                          CT_FILE_SUMMARY,    CT_FILE_CHECKPOINT};
+    static const ct_record_file read[] = {
+        CT_FILE_CONFIG, CT_FILE_SETTING, CT_FILE_METRICS,    CT_FILE_EVALUATION, CT_FILE_DIVERGED,
+        CT_FILE_FAILED, CT_FILE_SUMMARY, CT_FILE_CHECKPOINT, CT_FILE_SITE,       CT_FILE_SENT};
     ct_record_stamp stamp = {.dir = stamp_in(&in->dir, ".", true),
                              .above =
                                  stamp_in(&in->above, ct_record_name(CT_FILE_DIVERGED), false)};
@@ -181,10 +170,33 @@ static ct_record_stamp look_at(const run_folders *in) {
     return stamp;
 }
 
+/* Of a run in a bundle: the file's, and which run it is. */
+static ct_record_stamp look_at_bundle(const ct_bundled *b) {
+    ct_record_stamp stamp = {0};
+    if (!b->is_there) return stamp;
+    stamp.dir = stamp_of(&b->what, false);
+    stamp.dir.n_bytes = ct_hash(CT_HASH_START, b->name.text, strlen(b->name.text));
+    return stamp;
+}
+
+/* Which of its files are there, in the stamps: each is in the bundle. */
+static ct_record_stamp look_at_line(const ct_bundled *b) {
+    ct_record_stamp stamp = look_at_bundle(b);
+    for (int k = 0; b->run != NULL && k < CT_N_FILES; k++) {
+        const ct_json *text = ct_json_get(b->run, ct_record_name(k));
+        if (text == NULL) continue;
+        stamp.file[k] = stamp_of(&b->what, true);
+        stamp.file[k].n_bytes = strlen(text->string);
+    }
+    if (b->above != NULL && ct_json_get(b->above, ct_record_name(CT_FILE_DIVERGED)) != NULL)
+        stamp.above = stamp_of(&b->what, true);
+    return stamp;
+}
+
 ct_status ct_record_look_at(const ct_folder *root, const char *path, ct_record_stamp *out) {
-    CT_SCOPED_BY(run_folders_close, run_folders) in = {.dir.fd = -1, .above.fd = -1};
+    CT_SCOPED_BY(run_folders_close, run_folders) in = NO_FOLDERS;
     CT_TRY(open_folders(root, path, &in));
-    *out = look_at(&in);
+    *out = in.dir.fd >= 0 ? look_at(&in) : look_at_bundle(&in.bundled);
     return CT_OK;
 }
 
@@ -192,12 +204,68 @@ static bool has(const ct_record *run, ct_record_file file) {
     return run->stamp.file[file].inode != 0;
 }
 
+/* ---- their content ---- */
+
+/* Of a line of a bundle (NULL: there is none). */
+static ct_status read_member(const ct_json *run, const char *path, ct_record_file file,
+                             ct_blob *out) {
+    const ct_json *text = run != NULL ? ct_json_get(run, ct_record_name(file)) : NULL;
+    errno = ENOENT;
+    if (text == NULL) return ct_file_failed(ct_record_path(path, file).text);
+    size_t n = strlen(text->string);
+    CT_TRY(ct_make_copy(&out->bytes, (const uint8_t *)text->string, n + 1, path));
+    out->n = n;
+    return CT_OK;
+}
+
+/* From the run's directory or its line; `is_above`: that of the run above it. */
+static ct_status read_in(const run_folders *in, bool is_above, ct_record_file file, ct_blob *out) {
+    size_t max_bytes = file == CT_FILE_CONFIG ? CT_MAX_TEXT_BYTES : CT_MAX_RECORD_BYTES;
+    const ct_bundled *b = &in->bundled;
+    if (b->is_there) return read_member(is_above ? b->above : b->run, in->dir.path, file, out);
+    return ct_folder_read(is_above ? &in->above : &in->dir, ct_record_name(file), max_bytes, out);
+}
+
+static ct_status read_object(const run_folders *in, bool is_above, ct_record_file file,
+                             ct_json **out) {
+    CT_SCOPED(ct_blob) blob = {0};
+    CT_TRY(read_in(in, is_above, file, &blob));
+    return parse_object(ct_record_path(in->dir.path, file).text, &blob, out);
+}
+
+/* The same, ready to be read. */
+static ct_status open_run(const ct_folder *root, const char *path, run_folders *out) {
+    CT_TRY(open_folders(root, path, out));
+    return ct_bundle_read(&out->bundled);
+}
+
+ct_status ct_record_read_file(const char *dir, ct_record_file file, ct_json **out) {
+    CT_SCOPED_BY(run_folders_close, run_folders) in = NO_FOLDERS;
+    CT_TRY(open_run(NULL, dir, &in));
+    return read_object(&in, false, file, out);
+}
+
+ct_status ct_record_read_text(const char *path, ct_record_file file, ct_blob *out) {
+    CT_SCOPED_BY(run_folders_close, run_folders) in = NO_FOLDERS;
+    CT_TRY(open_run(NULL, path, &in));
+    return read_in(&in, false, file, out);
+}
+
+ct_status ct_record_holds(const char *path, ct_record_file file, bool *out) {
+    CT_SCOPED_BY(run_folders_close, run_folders) in = NO_FOLDERS;
+    CT_TRY(open_run(NULL, path, &in));
+    *out = in.dir.fd >= 0 ? ct_record_has(path, file)
+                          : in.bundled.run != NULL &&
+                                ct_json_get(in.bundled.run, ct_record_name(file)) != NULL;
+    return CT_OK;
+}
+
 typedef ct_status take_file(const char *path, const ct_blob *blob, ct_record *run);
 
 static ct_status read_part(const run_folders *in, ct_record_file file, take_file *take,
                            ct_record *run) {
     CT_SCOPED(ct_blob) blob = {0};
-    CT_TRY(read_in(&in->dir, file, &blob));
+    CT_TRY(read_in(in, false, file, &blob));
     return take(ct_record_path(in->dir.path, file).text, &blob, run);
 }
 
@@ -210,9 +278,10 @@ static long iteration_in(const char *message) {
     return found != NULL ? strtol(found + sizeof word - 1, NULL, 10) : 0;
 }
 
-static ct_status read_end(const ct_folder *dir, ct_record_file file, ct_record_end *out) {
+static ct_status read_end(const run_folders *in, bool is_above, ct_record_file file,
+                          ct_record_end *out) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    CT_TRY(read_object(dir, file, &json));
+    CT_TRY(read_object(in, is_above, file, &json));
     const ct_json *message = ct_json_get(json, "message");
     double iteration = ct_json_number(json, "iteration"), agent = ct_json_number(json, "agent");
     if (message != NULL && message->kind == CT_JSON_STRING)
@@ -238,12 +307,12 @@ static ct_status find_end(const run_folders *in, ct_record *run, ct_record_end *
     bool has_metrics = has(run, CT_FILE_METRICS);
     *out = (ct_record_end){.state = CT_RECORD_DONE, .agent = -1};
     if (has(run, CT_FILE_SUMMARY)) return CT_OK;
-    if (has(run, CT_FILE_DIVERGED)) return read_end(&in->dir, CT_FILE_DIVERGED, out);
-    if (has(run, CT_FILE_FAILED)) return read_end(&in->dir, CT_FILE_FAILED, out);
+    if (has(run, CT_FILE_DIVERGED)) return read_end(in, false, CT_FILE_DIVERGED, out);
+    if (has(run, CT_FILE_FAILED)) return read_end(in, false, CT_FILE_FAILED, out);
     bool is_there = has_metrics || has(run, CT_FILE_CONFIG) || has(run, CT_FILE_CHECKPOINT);
     out->state = is_there ? CT_RECORD_BEGUN : CT_RECORD_NONE;
     if (!is_there) return CT_OK;
-    if (run->stamp.above.inode != 0) return read_end(&in->above, CT_FILE_DIVERGED, out);
+    if (run->stamp.above.inode != 0) return read_end(in, true, CT_FILE_DIVERGED, out);
     if (has_metrics && run->epochs == NULL)
         CT_TRY(read_part(in, CT_FILE_METRICS, read_metrics, run));
     if (has_metrics) look_at_losses(run, out);
@@ -278,8 +347,10 @@ static ct_status read_dir(const run_folders *in, unsigned what, ct_record *run) 
                  {CT_READ_METRICS, CT_FILE_METRICS, read_metrics},
                  {CT_READ_SUMMARY, CT_FILE_SUMMARY, read_summary},
                  {CT_READ_SETTING, CT_FILE_SETTING, ct_record_read_setting},
-                 {CT_READ_EVALUATION, CT_FILE_EVALUATION, ct_record_read_evaluation}};
-    run->stamp = look_at(in);
+                 {CT_READ_EVALUATION, CT_FILE_EVALUATION, ct_record_read_evaluation},
+                 {CT_READ_SITE, CT_FILE_SITE, ct_record_read_site},
+                 {CT_READ_SITE, CT_FILE_SENT, ct_record_read_sent}};
+    run->stamp = in->dir.fd >= 0 ? look_at(in) : look_at_line(&in->bundled);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         if ((what & parts[k].what) != 0 && has(run, parts[k].file))
             CT_TRY(read_part(in, parts[k].file, parts[k].take, run));
@@ -297,11 +368,11 @@ static ct_status read_file(const char *path, ct_record *run) {
 
 static ct_status read_run(const ct_folder *root, const char *path, unsigned what, ct_record *run) {
     int64_t seed = 0;
-    CT_SCOPED_BY(run_folders_close, run_folders) in = {.dir.fd = -1, .above.fd = -1};
+    CT_SCOPED_BY(run_folders_close, run_folders) in = NO_FOLDERS;
     CT_TRY(ct_make_text(&run->path, path));
     run->seed = seed_of_name(path);
     if (root == NULL && ct_file_exists(path)) return read_file(path, run);
-    CT_TRY(open_folders(root, path, &in));
+    CT_TRY(open_run(root, path, &in));
     CT_TRY(read_dir(&in, what, run));
     const char *given = ct_record_option_of(run, "seed");
     if (given != NULL && ct_parse_i64(given, &seed) && seed >= 0) run->seed = (uint64_t)seed;
@@ -328,6 +399,9 @@ void ct_record_unload(ct_record *run) {
     for (int c = 0; run->class_names != NULL && c < run->n_classes; c++)
         ct_free(run->class_names[c]);
     ct_free(run->class_names);
+    for (int i = 0; run->agent_names != NULL && i < run->n_agents; i++)
+        ct_free(run->agent_names[i]);
+    ct_free(run->agent_names);
     ct_free(run->options);
     ct_free(run->epochs);
     ct_json_free(&run->summary);
@@ -335,6 +409,7 @@ void ct_record_unload(ct_record *run) {
     ct_free(run->edges);
     ct_free(run->local_accuracy);
     ct_free(run->confusion);
+    ct_record_free_site(&run->site);
     ct_free(run->path);
     *run = (ct_record){0};
 }

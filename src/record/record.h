@@ -41,6 +41,34 @@ typedef struct ct_record_row {
     double value[CT_N_METRICS]; /* NaN: null, or not there */
 } ct_record_row;
 
+/* How a site knows a neighbour; numbers that are not told are NaN. */
+typedef struct ct_record_neighbour {
+    char *name, *phase, *note;
+    double iteration;
+    double for_s; /* so long it has been connected, or gone */
+    double n_lost;
+    double bytes_sent, bytes_received; /* since the site was started last */
+    double rtt_ms;
+} ct_record_neighbour;
+
+/* What has left a site, of one kind and to one neighbour, over the whole run. */
+typedef struct ct_record_sent {
+    char *to, *kind;
+    double n_letters, n_bytes;
+} ct_record_sent;
+
+/* site.json and sent.jsonl. */
+typedef struct ct_record_site {
+    char *name, *federation, *phase; /* NULL: the run is no site's */
+    double iteration, n_iterations;
+    double time_s; /* when this was told, since 1970 */
+    double heartbeat_s, n_strangers;
+    ct_record_neighbour *neighbours; /* [n_neighbours] */
+    int n_neighbours;
+    ct_record_sent *sent; /* [n_sent] in the order in which they began */
+    int n_sent;
+} ct_record_site;
+
 enum {
     CT_READ_OPTIONS = 1,
     CT_READ_METRICS = 2,
@@ -48,7 +76,8 @@ enum {
     CT_READ_SETTING = 8,
     CT_READ_EVALUATION = 16, /* with the setting, whose sizes it has */
     CT_READ_END = 32,        /* a seed of a run of several diverged when that did */
-    CT_READ_ALL = 63,
+    CT_READ_SITE = 64,
+    CT_READ_ALL = 127,
 };
 
 /* Which files were there, and since when as they were: whatever changes a record changes this too.
@@ -63,7 +92,7 @@ typedef struct ct_record_stamp {
     ct_file_stamp above;            /* the folder above says it if all seeds diverged */
 } ct_record_stamp;
 
-/* One run directory, or one metrics file alone. What is missing, or was not to be read, is 0 and
+/* One run directory, be it in a bundle (bundle.h), or one metrics file alone. What is missing, or was not to be read, is 0 and
  * NULL. */
 typedef struct ct_record {
     char *path; /* as it was opened */
@@ -78,13 +107,15 @@ typedef struct ct_record {
     /* setting.json */
     int n_agents, n_classes;
     char **class_names;     /* [n_classes] or NULL */
+    char **agent_names;     /* [n_agents] or NULL: they have numbers alone */
     uint32_t *class_counts; /* [n_agents][n_classes] or NULL */
     int (*edges)[2];        /* [n_edges] or NULL */
     int n_edges;
     /* evaluation.json */
     long evaluated_epoch;
-    double *local_accuracy; /* [n_agents] NaN: a dead agent */
+    double *local_accuracy; /* [n_agents] NaN: a dead agent, or one without test samples */
     uint32_t *confusion;    /* [n_classes][n_classes] true class, what it was taken for */
+    ct_record_site site;
 } ct_record;
 
 ct_status ct_record_load(const char *path, unsigned what, ct_record *out);
@@ -96,6 +127,9 @@ void ct_record_unload(ct_record *record);
 
 /* The last value of a metric that is not NaN; NaN if there is none. */
 double ct_record_last(const ct_record *record, ct_metric_id metric);
+
+/* The run at `path`, which may be in a bundle (bundle.h), has this file. */
+ct_status ct_record_holds(const char *path, ct_record_file file, bool *out);
 
 /* One of the files that are a JSON object, whole (its members are what write.h writes); the second
  * for the summary, which a run that is not finished has not. ct_json_free() it. */

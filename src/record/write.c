@@ -203,26 +203,50 @@ static void add_edges(ct_text *text, const ct_topology *t) {
     if (!is_long) ct_text_add(text, "]");
 }
 
+typedef struct list {
+    ct_text *text;
+    int n;
+} list;
+
+static ct_status add_name(void *context, const char *name) {
+    list *l = context;
+    ct_text_add(l->text, l->n++ == 0 ? "" : ",");
+    ct_json_add_string(l->text, name);
+    return CT_OK;
+}
+
+/* Of agents that have names, as --agent-names lists them. */
+static ct_status add_agent_names(ct_text *text, const char *names) {
+    list l = {text, 0};
+    if (names[0] == '\0') return CT_OK;
+    ct_text_add(text, ",\n\"agent_names\": [");
+    CT_TRY(ct_split(names, add_name, &l));
+    ct_text_add(text, "]");
+    return CT_OK;
+}
+
 ct_status ct_record_write_setting(const char *dir, const ct_identity *identity, const ct_dataset *d,
-                                  const ct_topology *graph, const uint32_t *class_counts) {
+                                  const ct_topology *graph, const char *agent_names,
+                                  const uint32_t *class_counts) {
     CT_SCOPED(ct_text) text = {0};
     bool is_long = (size_t)graph->n * (size_t)d->n_classes > MAX_ENTRIES;
     ct_text_add(&text, "{\"identity\": {");
     ct_identity_print(identity, &text);
     ct_text_add(&text, "},\n\"agents\": %d, \"classes\": %d", graph->n, d->n_classes);
     add_names(&text, d);
+    CT_TRY(add_agent_names(&text, agent_names));
     add_edges(&text, graph);
     add_table(&text, "class_counts", is_long ? NULL : class_counts, graph->n, d->n_classes);
     ct_text_add(&text, "}\n");
     return ct_record_write(dir, CT_FILE_SETTING, &text);
 }
 
-ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, const ct_dataset *d,
-                                     const double *local_accuracy, int n_agents,
+ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, size_t n_tested,
+                                     int n_classes, const double *local_accuracy, int n_agents,
                                      const uint32_t *confusion) {
     CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "{\"epoch\": %ld, \"iteration\": %ld, \"test_samples\": %zu", e->epoch,
-                e->iteration, d->test.n);
+                e->iteration, n_tested);
     add_number(&text, "consensus_accuracy", e->evaluation.consensus_accuracy);
     ct_text_add(&text, ",\n\"local_accuracy\": [");
     for (int i = 0; i < n_agents; i++) {
@@ -230,7 +254,7 @@ ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, const c
         ct_json_add_number(&text, local_accuracy[i]);
     }
     ct_text_add(&text, "]");
-    add_table(&text, "confusion", confusion, d->n_classes, d->n_classes);
+    add_table(&text, "confusion", confusion, n_classes, n_classes);
     ct_text_add(&text, "}\n");
     CT_TRY(ct_text_status(&text));
     return ct_file_replace(ct_record_path(dir, CT_FILE_EVALUATION).text, text.chars, text.n);

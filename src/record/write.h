@@ -15,12 +15,13 @@
 /* config.txt */
 ct_status ct_record_write_options(const char *dir, const ct_config *config);
 ct_status ct_record_write_partition(const char *dir, const ct_partition *partition);
-/* setting.json: what the run is made of, the graph's edges, the names of the classes, how many
+/* setting.json: what the run is made of, the graph's edges, the names of the classes and of the agents
+ * (a list with commas; "": they have none), how many
  * samples of each class every agent holds ([n][n_classes], or NULL). What would be very long is
  * null. */
 ct_status ct_record_write_setting(const char *dir, const ct_identity *identity,
                                   const ct_dataset *dataset, const ct_topology *graph,
-                                  const uint32_t *class_counts);
+                                  const char *agent_names, const uint32_t *class_counts);
 
 /* ---- while it lasts ---- */
 /* An epoch as a line of metrics.jsonl. */
@@ -31,9 +32,9 @@ double ct_epoch_number(const ct_epoch *epoch, const char *key);
  * no longer in `lines`. */
 ct_status ct_record_write_epochs(const char *dir, const ct_config *config, ct_text *lines);
 /* Replaces evaluation.json. local_accuracy: [n_agents]; confusion: [n_classes]^2 or NULL. */
-ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *epoch,
-                                     const ct_dataset *dataset, const double *local_accuracy,
-                                     int n_agents, const uint32_t *confusion);
+ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *epoch, size_t n_tested,
+                                     int n_classes, const double *local_accuracy, int n_agents,
+                                     const uint32_t *confusion);
 /* How long metrics.jsonl is; on disk from then on. 0: there is none. */
 size_t ct_record_sync_metrics(const char *dir);
 /* CT_IO: metrics.jsonl has become shorter than a checkpoint says it was. */

@@ -87,16 +87,19 @@ typedef struct ct_dots {
 
 void ct_dots_draw(const ct_dots *dots, ct_text *out);
 
+/* What an agent is called where there is room: its number, or its name (names may be NULL). */
+void ct_agent_label(char *const *names, int agent, char *out, size_t size);
+
 /* ---- table_chart.c: bubbles for who holds which classes, shades for a confusion matrix ---- */
 
 /* The usual picture of a split: a bubble for every agent and class, its area the number of samples.
  * table: [n_agents][n_classes]. Agents run to the right, classes upwards. `names` (may be NULL):
- * of the classes. `heading` ("": none) is drawn above it. */
+ * of the classes; agent_names likewise. `heading` ("": none) is drawn above it. */
 typedef struct ct_bubbles {
     const char *id, *title, *heading;
     const uint32_t *table;
     int n_agents, n_classes;
-    char *const *names;
+    char *const *names, *const *agent_names;
 } ct_bubbles;
 void ct_bubbles_draw(const ct_bubbles *bubbles, ct_text *out);
 
@@ -120,6 +123,7 @@ typedef struct ct_network {
     int n_agents;
     const int (*edges)[2]; /* undirected, each once */
     int n_edges;           /* more than CT_MAX_DRAWN_EDGES are not drawn */
+    char *const *names;    /* [n_agents]; NULL: numbers */
     const double *value;   /* [n_agents] 0 .. 1; NaN: unknown. NULL: all are */
     ct_range scale;        /* values at its ends */
 } ct_network;

@@ -46,22 +46,34 @@ void ct_figures_free(ct_figures *figures) {
 
 /* ---- curves ---- */
 
+/* A site knows its own model alone, and the consensus model at the end. */
+typedef enum whose { EVERYONES, NOT_OF_SITES, OF_SITES } whose;
+
 static const struct curve_figure {
     const char *id, *title, *caption;
     ct_curve_spec spec;
+    whose whose;
 } curve_figures[] = {
     {"fig-accuracy",
      "Accuracy of the consensus model",
      "The mean of all agents' models, tested.",
-     {CT_METRIC_EPOCH, CT_METRIC_CONSENSUS_ACCURACY}},
+     {CT_METRIC_EPOCH, CT_METRIC_CONSENSUS_ACCURACY},
+     NOT_OF_SITES},
     {"fig-local",
      "Accuracy of the agents' own models",
-     "Mean over the agents, each tested on the whole test set.",
-     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN}},
+     "Mean over the agents, each tested on the whole test set, or on its own where it has one.",
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN},
+     NOT_OF_SITES},
+    {"fig-local",
+     "Accuracy of the site's own model",
+     "Tested on the site's own test data. The consensus model is there at the end alone.",
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MEAN},
+     OF_SITES},
     {"fig-worst",
      "Accuracy of the worst agent",
      "The lowest of the agents' own accuracies.",
-     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MIN}},
+     {CT_METRIC_EPOCH, CT_METRIC_LOCAL_MIN},
+     NOT_OF_SITES},
     {"fig-ce",
      "Cross-entropy",
      "Training loss, mean over samples and agents.",
@@ -77,19 +89,33 @@ static const struct curve_figure {
     {"fig-distance",
      "Consensus distance",
      "How far the agents' parameters are from their mean, mean over the agents.",
-     {CT_METRIC_EPOCH, CT_METRIC_DISTANCE}},
+     {CT_METRIC_EPOCH, CT_METRIC_DISTANCE},
+     NOT_OF_SITES},
     {"fig-bytes",
      "Accuracy against communication",
      "The consensus model's, over what an agent has sent so far.",
-     {CT_METRIC_BYTES, CT_METRIC_CONSENSUS_ACCURACY}},
+     {CT_METRIC_BYTES, CT_METRIC_CONSENSUS_ACCURACY},
+     NOT_OF_SITES},
+    {"fig-bytes",
+     "Accuracy against communication",
+     "The own model's, over what the site has sent so far.",
+     {CT_METRIC_BYTES, CT_METRIC_LOCAL_MEAN},
+     OF_SITES},
     {"fig-time",
      "Accuracy against time",
      "The consensus model's, over wall-clock time; seeds that were trained at once share it.",
-     {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY}},
+     {CT_METRIC_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
+     NOT_OF_SITES},
+    {"fig-time",
+     "Accuracy against time",
+     "The own model's, over the time that this site has trained.",
+     {CT_METRIC_SECONDS, CT_METRIC_LOCAL_MEAN},
+     OF_SITES},
     {"fig-link",
      "Accuracy against time on the simulated links",
      "The consensus model's, over what the simulated links make of the messages.",
-     {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY}},
+     {CT_METRIC_LINK_SECONDS, CT_METRIC_CONSENSUS_ACCURACY},
+     NOT_OF_SITES},
 };
 
 /* What stands at an axis with its own unit; of all others the metric's own name. */
@@ -220,7 +246,8 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
                             n_same < r->n_groups ? label_of(r, group) : "", &figure));
     figure->is_wide = run->n_agents > 20;
     ct_text_add(&figure->caption,
-                "A bubble's area is the number of samples of a class at an agent");
+                "A bubble's area is the number of samples of a class at an agent%s",
+                run->site.name != NULL ? "; a site knows its own alone" : "");
     end_caption(r, group, &figure->caption);
     if (n_same > 1 && n_same < r->n_groups)
         ct_text_add(&figure->caption, " Others share this split.");
@@ -230,7 +257,8 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
                     .table = run->class_counts,
                     .n_agents = run->n_agents,
                     .n_classes = run->n_classes,
-                    .names = run->class_names};
+                    .names = run->class_names,
+                    .agent_names = run->agent_names};
     ct_bubbles_draw(&b, &figure->svg);
     return CT_OK;
 }
@@ -267,6 +295,7 @@ static ct_status add_network(const ct_report *r, int group, ct_figures *all) {
                     .n_agents = run->n_agents,
                     .edges = (const int(*)[2])run->edges,
                     .n_edges = run->n_edges,
+                    .names = run->agent_names,
                     .value = run->local_accuracy,
                     .scale = measure_local(r)};
     return ct_network_draw(&g, &figure->svg);
@@ -316,8 +345,9 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 
 static ct_status draw_all(const ct_report *r, ct_figure_wishes wishes, ct_figures *all) {
     if (!wishes.no_ends) CT_TRY(add_final(r, all));
+    whose not_here = ct_report_is_of_sites(r) ? NOT_OF_SITES : OF_SITES;
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
-        for (int f = 0; f < r->n_facets; f++)
+        for (int f = 0; f < r->n_facets && curve_figures[k].whose != not_here; f++)
             CT_TRY(add_curves(r, f, &curve_figures[k], wishes.all_legends, all));
     int n_detailed = wishes.no_details ? 0 : r->n_groups;
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_split(r, g, all));

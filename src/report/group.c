@@ -206,17 +206,26 @@ static bool is_double(const ct_report *r, int group) {
     return false;
 }
 
-/* Labels that are there more than once get the paths of their runs. */
+/* What tells a run from others of the same label: of a site its name, otherwise the path. */
+static void add_place(const ct_report *r, const ct_record *run, ct_text *out) {
+    char name[1024];
+    int n_same = 0;
+    for (int k = 0; k < r->n_runs && run->site.name != NULL; k++)
+        n_same += r->runs[k].site.name != NULL && strcmp(r->runs[k].site.name, run->site.name) == 0;
+    bare_name(run->path, name, sizeof name);
+    ct_text_add(out, " (%s)", n_same == 1 ? run->site.name : name);
+}
+
+/* Labels that are there more than once get the names or paths of their runs. */
 static ct_status part_labels(ct_report *r) {
     CT_SCOPED_BLOCK(bool) doubles = NULL;
     CT_TRY(ct_make(&doubles, (size_t)r->n_groups, "the labels"));
     for (int k = 0; k < r->n_groups; k++) doubles[k] = is_double(r, k);
     for (int k = 0; k < r->n_groups; k++) {
-        char name[1024];
         CT_SCOPED(ct_text) label = {0};
         if (!doubles[k]) continue;
-        bare_name(ct_report_first(r, k)->path, name, sizeof name);
-        ct_text_add(&label, "%s (%s)", r->groups[k].label, name);
+        ct_text_add(&label, "%s", r->groups[k].label);
+        add_place(r, ct_report_first(r, k), &label);
         CT_TRY(ct_text_status(&label));
         ct_free(r->groups[k].label);
         r->groups[k].label = ct_take(&label.chars);

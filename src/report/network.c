@@ -102,6 +102,8 @@ static void letter_agent(const frame *f, int i, double value, ct_text *out) {
 static void draw_agent(const frame *f, int i, ct_text *out) {
     double value = f->g->value != NULL ? f->g->value[i] : NAN;
     bool is_known = isfinite(value);
+    char who[96];
+    ct_agent_label(f->g->names, i, who, sizeof who);
     ct_markup_add(out,
                   "<g class='agent' data-agent='%d' data-value='%e'><circle class='paper node' "
                   "cx='%.1f' cy='%.1f' r='%.1f' fill='#fff' stroke='#52606d' stroke-width='%g'",
@@ -109,8 +111,8 @@ static void draw_agent(const frame *f, int i, ct_text *out) {
     ct_markup_add(out, is_known ? "/>\n" : " stroke-dasharray='3 2'/>\n");
     ct_markup_add(out,
                   "<circle class='heat' cx='%.1f' cy='%.1f' r='%.1f' fill='" CT_HEAT_BLUE
-                  "' fill-opacity='%.3f'><title>agent %d: ",
-                  f->x[i], f->y[i], f->radius, shade_of(f, value), i);
+                  "' fill-opacity='%.3f'><title>%s: ",
+                  f->x[i], f->y[i], f->radius, shade_of(f, value), who);
     if (is_known)
         ct_text_add(out, "%.2f %%</title></circle>\n", 100 * value);
     else

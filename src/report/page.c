@@ -65,6 +65,9 @@ static void add_counts(const ct_report *r, const char *dataset, ct_text *out) {
 /* What is run, in a few words. */
 static void add_title(const ct_report *r, const ct_report_options *o, ct_text *out) {
     const char *dataset = shared_option(r, "dataset");
+    const ct_record_site *site = &ct_report_first(r, 0)->site;
+    if (o->title == NULL && r->n_runs == 1 && site->name != NULL)
+        ct_text_add(out, "%s of %s: ", site->name, site->federation);
     if (o->title != NULL)
         ct_text_add(out, "%s", o->title);
     else if (r->n_groups == 1 && dataset != NULL)
@@ -98,19 +101,28 @@ static void add_value(const ct_report *r, const ct_report_group *g, ct_metric_id
 
 /* ---- cards ---- */
 
-static const struct {
-    const char *name;
+static const struct fact {
+    const char *name, *column;           /* of a card, and of the table */
+    const char *site_name, *site_column; /* where all runs are sites'; NULL: not told there */
     ct_metric_id metric;
     ct_unit unit;
 } facts[] = {
-    {"consensus accuracy", CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
-    {"mean of the agents", CT_METRIC_LOCAL_MEAN, CT_UNIT_SHARE},
-    {"worst agent", CT_METRIC_LOCAL_MIN, CT_UNIT_SHARE},
-    {"consensus distance", CT_METRIC_DISTANCE, CT_UNIT_NUMBER},
-    {"sent by an agent", CT_METRIC_BYTES, CT_UNIT_BYTES},
-    {"training time", CT_METRIC_SECONDS, CT_UNIT_SECONDS},
+    {"consensus accuracy", "consensus %", "consensus accuracy", "consensus %",
+     CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
+    {"mean of the agents", "agents' mean %", "own model", "own model %", CT_METRIC_LOCAL_MEAN,
+     CT_UNIT_SHARE},
+    {"worst agent", "worst %", NULL, NULL, CT_METRIC_LOCAL_MIN, CT_UNIT_SHARE},
+    {"consensus distance", "distance", "consensus distance", "distance", CT_METRIC_DISTANCE,
+     CT_UNIT_NUMBER},
+    {"sent by an agent", "sent by an agent", "sent", "sent", CT_METRIC_BYTES, CT_UNIT_BYTES},
+    {"training time", "time", "training time", "time", CT_METRIC_SECONDS, CT_UNIT_SECONDS},
 };
 enum { N_FACTS = sizeof facts / sizeof *facts };
+
+/* NULL: not told of these runs. */
+static const char *fact_name(const ct_report *r, int k) {
+    return ct_report_is_of_sites(r) ? facts[k].site_name : facts[k].name;
+}
 
 static void add_swatch(ct_text *out, int style) {
     ct_markup_add(out, "<svg class='swatch' width='28' height='16' viewBox='0 0 28 16' "
@@ -144,8 +156,9 @@ static void add_fact(const ct_report *r, const ct_report_group *g, int k, ct_tex
 static void add_fact_cards(const ct_report *r, ct_text *out) {
     ct_markup_add(out, "<div class='cards' id='cards'>\n");
     for (int k = 0; k < N_FACTS; k++) {
-        ct_markup_add(out, "<div class='card'><div class='name'>%s</div><div class='value'>",
-                      facts[k].name);
+        const char *name = fact_name(r, k);
+        if (name == NULL) continue;
+        ct_markup_add(out, "<div class='card'><div class='name'>%s</div><div class='value'>", name);
         add_fact(r, &r->groups[0], k, out);
         ct_text_add(out, "</div></div>\n");
     }
@@ -160,7 +173,9 @@ static void add_group_card(const ct_report *r, int group, ct_text *out) {
     add_fact(r, g, 0, out);
     ct_text_add(out, "</div>\n<dl>");
     for (int k = 1; k < N_FACTS; k++) {
-        ct_markup_add(out, "<dt>%s</dt><dd>", facts[k].name);
+        const char *name = fact_name(r, k);
+        if (name == NULL) continue;
+        ct_markup_add(out, "<dt>%s</dt><dd>", name);
         add_fact(r, g, k, out);
         ct_text_add(out, "</dd>\n");
     }
@@ -208,6 +223,7 @@ static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_
     ct_text_add(out, "</td>");
     for (int k = 0; k < N_FACTS; k++) {
         char text[48];
+        if (fact_name(r, k) == NULL) continue;
         double value = ct_record_last(run, facts[k].metric);
         ct_unit_print(facts[k].unit, value, text, sizeof text);
         if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
@@ -220,9 +236,13 @@ static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_
 static void add_table(const ct_report *r, ct_text *out) {
     ct_text_add(out,
                 "<h2 id=\"runs\">Runs</h2>\n<div class=\"wide-table\"><table id=\"run-table\">\n"
-                "<thead><tr><th>method</th><th>seed</th><th>epochs</th><th>consensus %%</th>"
-                "<th>agents' mean %%</th><th>worst %%</th><th>distance</th><th>sent by an "
-                "agent</th><th>time</th><th class=\"word\">state</th></tr></thead>\n<tbody>\n");
+                "<thead><tr><th>method</th><th>seed</th><th>epochs</th>");
+    bool is_of_sites = ct_report_is_of_sites(r);
+    for (int k = 0; k < N_FACTS; k++) {
+        const char *column = is_of_sites ? facts[k].site_column : facts[k].column;
+        if (column != NULL) ct_text_add(out, "<th>%s</th>", column);
+    }
+    ct_text_add(out, "<th class=\"word\">state</th></tr></thead>\n<tbody>\n");
     for (int g = 0; g < r->n_groups; g++)
         for (int k = 0; k < r->groups[g].n_runs; k++)
             add_run_row(r, g, &r->runs[r->groups[g].runs[k]], out);
@@ -378,6 +398,7 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
     else
         add_cards(r, out);
     if (figures->n == 0) ct_text_add(out, "<p>No epoch is finished yet.</p>\n");
+    ct_report_add_sites(r, out);
     add_sections(r, figures, out);
     add_table(r, out);
     ct_report_add_options(r, out);

@@ -96,6 +96,25 @@
         showBox(event.clientX, event.clientY);
     }
 
+    function spelled(seconds) {
+        var units = [[172800, 86400, ' days'], [7200, 3600, ' hours'], [120, 60, ' minutes'], [0, 1, ' s']];
+        var unit = units.find(function (each) { return seconds >= each[0]; });
+        return Math.floor(seconds / unit[1]) + unit[2];
+    }
+
+    /* How old it is what a site has told last. */
+    function tellAges() {
+        document.querySelectorAll('[data-told]').forEach(function (part) {
+            var age = Math.max(0, Math.round(Date.now() / 1000 - Number(part.getAttribute('data-told'))));
+            var late = Number(part.getAttribute('data-late'));
+            var isLate = late ? age > late : false;
+            part.textContent = ' (' + spelled(age) + ' ago' + (isLate ? ': it may have stopped' : '') + ')';
+        });
+    }
+    tellAges();
+    setInterval(tellAges, 1000);
+    new MutationObserver(tellAges).observe(document.body, { childList: true });
+
     document.addEventListener('pointermove', function (event) {
         var svg = event.target.closest ? event.target.closest('svg.figure') : null;
         var facts = svg ? svg.querySelector('.facts') : null;

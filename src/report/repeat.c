@@ -82,6 +82,15 @@ static bool is_idle(const ct_record *run, const ct_record_option *o) {
            (adaptive != NULL && strcmp(adaptive, "0") != 0);
 }
 
+/* The federation's file is not in a run's directory. */
+static void add_site_command(const ct_record *run, ct_text *out) {
+    const char *data = ct_record_option_of(run, "data-dir");
+    ct_text_add(out, "crosstalk site run FEDERATION --key KEY --site %s", run->site.name);
+    if (data == NULL || data[0] == '\0') return;
+    ct_text_add(out, " --data-dir ");
+    ct_shell_add(out, data);
+}
+
 /* Options of other versions and machines are told as well: whoever repeats a run decides. */
 static void add_command(const ct_report *r, const ct_report_group *g, const ct_text *defaults,
                         ct_text *out) {
@@ -117,12 +126,18 @@ void ct_report_add_commands(const ct_report *r, ct_text *out) {
         CT_SCOPED(ct_text) command = {0};
         if (ct_report_first(r, g)->n_options == 0) continue;
         if (!is_open)
-            ct_markup_add(out, "<section id='repeat'><h2>How to repeat this</h2>\n"
-                               "<p class='note'>The same numbers, to the bit, on the same kind of "
-                               "device, for any number of threads and ranks.</p>\n");
+            ct_markup_add(out,
+                          "<section id='repeat'><h2>How to repeat this</h2>\n"
+                          "<p class='note'>The same numbers, to the bit, on the same kind of "
+                          "device, %s.</p>\n",
+                          ct_report_is_of_sites(r) ? "if no site is away meanwhile"
+                                                   : "for any number of threads and ranks");
         is_open = true;
         if (r->n_groups > 1) ct_markup_add(out, "<h3>%s</h3>\n", r->groups[g].label);
-        add_command(r, &r->groups[g], &defaults, &command);
+        if (ct_report_first(r, g)->site.name != NULL)
+            add_site_command(ct_report_first(r, g), &command);
+        else
+            add_command(r, &r->groups[g], &defaults, &command);
         if (!command.failed) ct_markup_add(out, "<pre>%s</pre>\n", command.chars);
         out->failed = out->failed || command.failed;
     }

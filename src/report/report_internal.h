@@ -46,6 +46,12 @@ ct_status ct_curve_set_create(const ct_report *report, const ct_report_facet *fa
                               const ct_curve_spec *spec, ct_curve_set *out);
 void ct_curve_set_free(ct_curve_set *set);
 
+/* ---- sites.c ---- */
+/* All runs are sites' (of crosstalk site). */
+bool ct_report_is_of_sites(const ct_report *report);
+/* A section of the page: neighbours, and what left. */
+void ct_report_add_sites(const ct_report *report, ct_text *out);
+
 /* ---- repeat.c ---- */
 /* Sections of the page. */
 void ct_report_add_options(const ct_report *report, ct_text *out);

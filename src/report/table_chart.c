@@ -123,17 +123,24 @@ static void draw_key(const bubble_frame *f, double y, ct_text *out) {
     }
 }
 
+void ct_agent_label(char *const *names, int agent, char *out, size_t size) {
+    snprintf(out, size, "agent %d", agent);
+    if (names != NULL) snprintf(out, size, "agent %d (%s)", agent, names[agent]);
+}
+
 static void draw_bubbles(const bubble_frame *f, ct_text *out) {
     const ct_bubbles *b = f->b;
+    char who[96];
     ct_markup_add(out, "<g class='fill-0' fill='%s'>\n", ct_style_colour(0));
     for (int a = 0; a < b->n_agents; a++)
         for (int c = 0; c < b->n_classes; c++) {
             uint32_t count = b->table[(size_t)a * (size_t)b->n_classes + (size_t)c];
             if (count == 0) continue;
+            ct_agent_label(b->agent_names, a, who, sizeof who);
             ct_markup_add(out,
                           "<circle cx='%.1f' cy='%.1f' r='%.2f' data-agent='%d' data-class='%d' "
-                          "data-count='%u'><title>agent %d, class %d: %u</title></circle>\n",
-                          agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, a, c,
+                          "data-count='%u'><title>%s, class %d: %u</title></circle>\n",
+                          agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, who, c,
                           count);
         }
     ct_text_add(out, "</g>\n");

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "record/write.h"
 #include "run/checkpoint_internal.h"
 #include "run/output.h"
+#include "run/together.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/memory.h"
@@ -100,6 +102,20 @@ static void add_state(ct_text *text, ct_run *run) {
     add_numbers(text, state, n);
 }
 
+static void add_files(ct_text *text, const ct_run *run, const ct_agent_file *files) {
+    int here = ct_transport_rank(run->transport);
+    ct_text_add(text, ",\n\"files\": [");
+    for (int i = 0; i < run->agents.n_rows; i++)
+        if (ct_run_home(run, i) == here)
+            ct_text_add(text,
+                        "%s\n{\"bytes\": %" PRIu64 ", \"checksum\": \"%016" PRIx64
+                        "\", \"data\": \"%016" PRIx64 "\"}",
+                        i == 0 ? "" : ",", files[i].bytes, files[i].checksum, files[i].data);
+        else
+            ct_text_add(text, "%s\n{\"elsewhere\": true}", i == 0 ? "" : ",");
+    ct_text_add(text, "]");
+}
+
 static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agent_file *files,
                                 const char *folder) {
     CT_SCOPED(ct_text) body = {0}, text = {0};
@@ -109,13 +125,8 @@ static ct_status write_manifest(ct_run *run, const ct_position *p, const ct_agen
     add_worlds(&body, run, p);
     add_samples(&body, run);
     add_state(&body, run);
-    ct_text_add(&body, ",\n\"files\": [");
-    for (int i = 0; i < run->agents.n_rows; i++)
-        ct_text_add(&body,
-                    "%s\n{\"bytes\": %" PRIu64 ", \"checksum\": \"%016" PRIx64
-                    "\", \"data\": \"%016" PRIx64 "\"}",
-                    i == 0 ? "" : ",", files[i].bytes, files[i].checksum, files[i].data);
-    ct_text_add(&body, "],\n\"identity\": {");
+    add_files(&body, run, files);
+    ct_text_add(&body, ",\n\"identity\": {");
     ct_identity_print(&run->identity, &body);
     ct_text_add(&body, "},\n\"options\": {");
     ct_config_print_json(&run->config, &body);
@@ -139,29 +150,47 @@ static ct_status make_folder(const char *dir, const char *folder) {
     return CT_OK;
 }
 
-/* Nobody goes on alone: a failure anywhere is everybody's. */
-static ct_status agree(ct_run *run, ct_status mine) {
-    int worst = 0;
-    CT_TRY(ct_transport_vote(run->transport, mine != CT_OK, &worst));
-    if (mine == CT_OK && worst != 0)
-        return ct_fail(CT_IO, "another rank could not write its part of the checkpoint");
-    return mine;
+static ct_status write_agents(ct_run *run, const ct_position *p, const char *folder,
+                              ct_agent_file *own) {
+    for (int i = 0; i < run->agents.n; i++) {
+        CT_TRY(ct_agent_file_write(run, i, folder, p->iteration, &own[i]));
+        own[i].data = run->agent_sums[i];
+    }
+    return CT_OK;
+}
+
+/* Some manifest is about files that another rank has written. */
+static bool are_told(const ct_run *run) {
+    for (int r = 0; r < ct_transport_n_ranks(run->transport); r++)
+        if (ct_run_home(run, ct_transport_rows(run->transport, r).first) != r) return true;
+    return false;
+}
+
+/* What the manifest of this rank's folder needs to know. */
+static ct_status tell_files(ct_run *run, const ct_agent_file *own, ct_agent_file *files) {
+    if (are_told(run)) return ct_transport_gather(run->transport, own, sizeof *own, files);
+    memcpy(files + run->agents.first, own, (size_t)run->agents.n * sizeof *own);
+    return CT_OK;
+}
+
+static ct_status write_rest(ct_run *run, const ct_position *p, const char *folder,
+                            const ct_agent_file *files) {
+    CT_TRY(ct_output_settle(run)); /* the manifest counts on metrics.jsonl */
+    return ct_run_keeps(run) ? write_manifest(run, p, files, folder) : CT_OK;
 }
 
 static ct_status write_all(ct_run *run, const ct_position *p, const char *folder,
                            ct_agent_file *own, ct_agent_file *files) {
     const char *dir = run->config.out;
-    ct_status status = ct_run_leads(run) ? make_folder(dir, folder) : CT_OK;
-    CT_TRY(agree(run, status));
-    for (int i = 0; i < run->agents.n && status == CT_OK; i++)
-        status = ct_agent_file_write(run, i, folder, p->iteration, &own[i]);
-    for (int i = 0; i < run->agents.n; i++) own[i].data = run->agent_sums[i];
-    CT_TRY(agree(run, status));
-    CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, files));
-    status = ct_output_settle(run); /* the manifest counts on metrics.jsonl */
-    if (ct_run_leads(run) && status == CT_OK) status = write_manifest(run, p, files, folder);
-    CT_TRY(agree(run, status));
-    if (ct_run_leads(run)) remove_old(dir, p->iteration, run->resumed_at);
+    ct_error error;
+    (void)CT_CATCH(&error, ct_run_keeps(run) ? make_folder(dir, folder) : CT_OK);
+    CT_TRY(ct_together(run->transport, &error));
+    (void)CT_CATCH(&error, write_agents(run, p, folder, own));
+    CT_TRY(ct_together(run->transport, &error));
+    CT_TRY(tell_files(run, own, files));
+    (void)CT_CATCH(&error, write_rest(run, p, folder, files));
+    CT_TRY(ct_together(run->transport, &error));
+    if (ct_run_keeps(run)) remove_old(dir, p->iteration, run->resumed_at);
     run->resumed_at = -1; /* from here on the newest is our own */
     return CT_OK;
 }
@@ -176,6 +205,6 @@ ct_status ct_checkpoint_write(ct_run *run, const ct_position *p) {
     CT_TRY(ct_make(&files, n, "a checkpoint"));
     ct_status status = write_all(run, p, folder.text, own, files);
     /* all ranks have given up: the next one needs the room */
-    if (status != CT_OK && ct_run_leads(run)) ct_checkpoint_remove(run->config.out, p->iteration);
+    if (status != CT_OK && ct_run_keeps(run)) ct_checkpoint_remove(run->config.out, p->iteration);
     return status;
 }

@@ -6,7 +6,11 @@
  * A checkpoint is there once its manifest is: files are written under temporary names, synced and
  * renamed, the manifest after all others, and the one before is removed only after that. The last
  * two are kept. Files carry 64-bit checksums, which the manifest repeats. As files belong to
- * agents, a run may resume on another number of ranks or another backend. */
+ * agents, a run may resume on another number of ranks or another backend.
+ *
+ * Ranks without a common file system have a folder each, with their own agents' files and a manifest
+ * that says of the others that they are elsewhere. Nobody looks for those. A crash may leave one rank
+ * with a checkpoint that another does not have yet; both have the one before. */
 #ifndef CT_RUN_CHECKPOINT_H
 #define CT_RUN_CHECKPOINT_H
 
@@ -36,8 +40,18 @@ typedef struct ct_checkpoint ct_checkpoint;
 /* The newest whole checkpoint below a run directory, all files checked. A damaged one is passed
  * over with a note; CT_IO with the reason if no good one is left. */
 ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out);
+/* The newest one of a site, whose agent this is; NULL: there is none. */
+ct_status ct_checkpoint_open_site(const char *dir, int agent, ct_checkpoint **out);
+/* The newest one that all ranks have, each with the files of its own agents; every rank calls it with
+ * its directory. *out is NULL if some have none yet and the others only their first. has_begun: this
+ * rank's directory has the run, if perhaps no checkpoint; where others have one and this has not even
+ * that, or has lost its files, it is CT_IO for all and says which. */
+ct_status ct_checkpoint_open_common(const char *dir, bool has_begun, ct_transport *ranks,
+                                    ct_checkpoint **out);
 void ct_checkpoint_free(ct_checkpoint **checkpoint);
 long ct_checkpoint_iteration(const ct_checkpoint *checkpoint);
+/* --epochs of the run that wrote it. */
+double ct_checkpoint_epochs(const ct_checkpoint *checkpoint);
 
 /* Its options into the config, where nothing else was asked for. */
 ct_status ct_checkpoint_options(const ct_checkpoint *checkpoint, ct_config *config);

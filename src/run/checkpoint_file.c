@@ -50,7 +50,8 @@ static void add_mail(const ct_run *run, int own_row, const ct_routes *r, const c
                      ct_bank *bank, section *s, place *p, int *n) {
     char title[24];
     int first = 0, n_rows = 0;
-    if (run->agents.faults == NULL || bank->n == 0) return;
+    const ct_faults *faults = run->agents.faults;
+    if (faults == NULL || faults->is_there != NULL || bank->n == 0) return;
     for (int k = 0; k < r->n; k++) {
         if (r->to[k] != run->agents.first + own_row) continue;
         if (n_rows++ == 0 || r->mail[k] < first) first = r->mail[k];
@@ -79,7 +80,7 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     return n;
 }
 
-static ct_path path_of(const char *folder, int row) {
+ct_path ct_agent_file_path(const char *folder, int row) {
     char name[40];
     snprintf(name, sizeof name, "agent-%d.ckpt", row);
     return ct_path_in(folder, name);
@@ -133,7 +134,8 @@ ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long
     output out = {.sum.checksum = CT_HASH_START};
     CT_SCOPED_BLOCK(float) values = NULL;
     CT_TRY(ct_make(&values, widest(sections, n) + 2, "a checkpoint"));
-    CT_TRY(ct_writer_open(path_of(folder, run->agents.first + own_row).text, &out.writer));
+    CT_TRY(
+        ct_writer_open(ct_agent_file_path(folder, run->agents.first + own_row).text, &out.writer));
     ct_status status = add(&out, &head, sizeof head);
     if (status == CT_OK) status = add(&out, sections, (size_t)n * sizeof *sections);
     if (status == CT_OK) status = write_sections(&out, sections, places, n, values);
@@ -171,7 +173,7 @@ static ct_status check_bytes(const char *path, const ct_blob *blob, int row, lon
 ct_status ct_agent_file_check(const char *folder, int row, long iteration,
                               const ct_agent_file *expected) {
     CT_SCOPED(ct_blob) blob = {0};
-    ct_path path = path_of(folder, row);
+    ct_path path = ct_agent_file_path(folder, row);
     CT_TRY(ct_file_read(path.text, CT_MAX_MODEL_BYTES, &blob));
     return check_bytes(path.text, &blob, row, iteration, expected);
 }
@@ -205,7 +207,7 @@ ct_status ct_agent_file_read(ct_run *run, int own_row, const char *folder, long 
     place places[MAX_SECTIONS];
     int n = list_sections(run, own_row, sections, places), row = run->agents.first + own_row;
     CT_SCOPED(ct_blob) blob = {0};
-    ct_path path = path_of(folder, row);
+    ct_path path = ct_agent_file_path(folder, row);
     CT_TRY(ct_file_read(path.text, CT_MAX_MODEL_BYTES, &blob));
     CT_TRY(check_bytes(path.text, &blob, row, iteration, NULL));
     CT_TRY(check_sections(path.text, &blob, sections, n));

@@ -13,11 +13,13 @@ typedef struct ct_agent_file {
     uint64_t data; /* run->agent_sums */
 } ct_agent_file;
 
+/* <folder>/agent-<row>.ckpt */
+ct_path ct_agent_file_path(const char *folder, int row);
 /* One own row's state, to and from <folder>/agent-<row>.ckpt. */
 ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long iteration,
                               ct_agent_file *out);
 ct_status ct_agent_file_read(ct_run *run, int own_row, const char *folder, long iteration);
-/* The file is whole, and the one that the manifest means. */
+/* The file is whole, and the one that the manifest means (NULL: it does not say). */
 ct_status ct_agent_file_check(const char *folder, int row, long iteration,
                               const ct_agent_file *expected);
 

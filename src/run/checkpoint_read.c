@@ -1,11 +1,14 @@
 /* Finding the newest good checkpoint, and going on from it. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/file.h"
+#include "record/metric.h"
 #include "run/checkpoint_internal.h"
+#include "run/together.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -86,25 +89,50 @@ static ct_status read_manifest(ct_checkpoint *c) {
     return status;
 }
 
-static ct_status check_files(const ct_checkpoint *c) {
+/* Whose files are looked at: those of one of so many ranks; 0: as many as agents, for it is a site. */
+typedef struct part {
+    int rank, n_ranks;
+} part;
+
+static ct_status fail_for_missing(const char *dir, long iteration, int row, int rank) {
+    ct_path path = ct_agent_file_path(ct_checkpoint_folder(dir, iteration).text, row);
+    return ct_fail(CT_IO,
+                   "%s is not there, and rank %d needs it for its agent; start the ranks that the "
+                   "run had before, or copy the file to this place",
+                   path.text, rank);
+}
+
+/* A file that was elsewhere when the manifest was written may have been copied since. */
+static ct_status check_file(const ct_checkpoint *c, const char *dir, int row, const ct_json *file,
+                            int rank) {
+    double bytes = number(file, "bytes");
+    bool is_listed = bytes >= 0;
+    ct_agent_file expected = {is_listed ? (uint64_t)bytes : 0, hex(file, "checksum")};
+    if (!is_listed && !ct_file_exists(ct_agent_file_path(c->folder.text, row).text))
+        return fail_for_missing(dir, c->iteration, row, rank);
+    return ct_agent_file_check(c->folder.text, row, c->iteration, is_listed ? &expected : NULL);
+}
+
+static ct_status check_files(const ct_checkpoint *c, const char *dir, part whose) {
     double rows = number(c->manifest, "rows");
     const ct_json *files = rows > 0 ? array(c->manifest, "files", (size_t)rows) : NULL;
     if (files == NULL) return bad(c, "files");
+    ct_span own =
+        ct_rank_rows((int)rows, whose.n_ranks > 0 ? whose.n_ranks : (int)rows, whose.rank);
     int row = 0;
-    for (const ct_json *f = files->child; f != NULL; f = f->next, row++) {
-        ct_agent_file expected = {(uint64_t)number(f, "bytes"), hex(f, "checksum")};
-        CT_TRY(ct_agent_file_check(c->folder.text, row, c->iteration, &expected));
-    }
+    for (const ct_json *f = files->child; f != NULL; f = f->next, row++)
+        if (row >= own.first && row < own.first + own.n)
+            CT_TRY(check_file(c, dir, row, f, whose.rank));
     return CT_OK;
 }
 
-static ct_status open_one(const char *dir, long iteration, ct_checkpoint **out) {
+static ct_status open_one(const char *dir, long iteration, part whose, ct_checkpoint **out) {
     CT_SCOPED_HANDLE(ct_checkpoint) c = NULL;
     CT_TRY(ct_make(&c, 1, "a checkpoint"));
     c->iteration = iteration;
     c->folder = ct_checkpoint_folder(dir, iteration);
     CT_TRY(read_manifest(c));
-    CT_TRY(check_files(c));
+    CT_TRY(check_files(c, dir, whose));
     *out = ct_take(&c);
     return CT_OK;
 }
@@ -119,24 +147,95 @@ static ct_status fail_for_none(const char *dir) {
     return ct_fail(CT_IO, "%s: no checkpoint to resume from", dir);
 }
 
-ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
-    long *found = NULL;
-    int n = 0, at = 0;
+/* Those up to an iteration that have a manifest. */
+static int count_whole(const char *dir, long most) {
+    CT_SCOPED_BLOCK(long) found = NULL;
+    int n = 0, n_whole = 0;
+    (void)CT_CATCH(NULL, ct_checkpoint_list(dir, &found, &n));
+    for (int k = 0; k < n; k++)
+        n_whole += found[k] <= most && ct_checkpoint_is_whole(dir, found[k]);
+    return n_whole;
+}
+
+/* The newest good one of those up to iteration `most`; *out stays NULL if none is whole. */
+static ct_status open_newest(const char *dir, part whose, long most, ct_checkpoint **out) {
+    CT_SCOPED_BLOCK(long) found = NULL;
+    int n = 0;
+    if (count_whole(dir, most) == 0) return CT_OK;
     CT_TRY(ct_checkpoint_list(dir, &found, &n));
-    ct_status status = CT_IO;
-    for (; at < n && status != CT_OK; at++) {
+    for (int at = 0; at < n; at++) {
         ct_error error;
-        status = CT_CATCH(&error, open_one(dir, found[at], out));
-        if (status == CT_OK) break;
-        if (at + 1 == n || status == CT_NOMEM) {
-            ct_fail_again(&error);
-            break;
-        }
+        if (found[at] > most) continue;
+        ct_status status = CT_CATCH(&error, open_one(dir, found[at], whose, out));
+        if (status == CT_OK) return CT_OK;
+        if (at + 1 == n || status == CT_NOMEM) return ct_fail_again(&error);
         ct_note("the checkpoint of iteration %ld is not whole (%s): looking at the one before",
                 found[at], error.text);
     }
-    ct_free(found);
-    return n > 0 ? status : fail_for_none(dir);
+    return CT_OK;
+}
+
+ct_status ct_checkpoint_open(const char *dir, ct_checkpoint **out) {
+    *out = NULL;
+    CT_TRY(open_newest(dir, (part){0, 1}, LONG_MAX, out));
+    return *out != NULL ? CT_OK : fail_for_none(dir);
+}
+
+ct_status ct_checkpoint_open_site(const char *dir, int agent, ct_checkpoint **out) {
+    *out = NULL;
+    return open_newest(dir, (part){agent, 0}, LONG_MAX, out);
+}
+
+/* ---- finding, by all ranks ---- */
+
+/* The newest one here of those up to iteration `most`, and what the ranks then have: the oldest of
+ * their newest ones (-1: some have none) and the newest. */
+static ct_status look(const char *dir, ct_transport *ranks, int most, ct_checkpoint **out,
+                      int *oldest, int *newest) {
+    ct_error error = {CT_OK, "", ""};
+    part own = {ct_transport_rank(ranks), ct_transport_n_ranks(ranks)};
+    if (*out == NULL || (*out)->iteration > most) {
+        ct_checkpoint_free(out);
+        (void)CT_CATCH(&error, open_newest(dir, own, most, out));
+    }
+    CT_TRY(ct_together(ranks, &error));
+    int mine = *out != NULL ? (int)(*out)->iteration : -1;
+    CT_TRY(ct_together_least(ranks, mine, oldest));
+    return ct_transport_vote(ranks, mine, newest);
+}
+
+/* What some ranks have and others do not was the first, cut short by a crash; unless a rank must
+ * have had that of iteration `wanted`. */
+static ct_status check_lost(const char *dir, bool has_begun, const ct_checkpoint *mine, int wanted,
+                            ct_transport *ranks) {
+    int rank = ct_transport_rank(ranks), n_whole = count_whole(dir, LONG_MAX), most_whole = 0;
+    int n_rows = mine != NULL ? (int)number(mine->manifest, "rows") : 0;
+    ct_error error = {CT_OK, "", ""};
+    CT_TRY(ct_transport_vote(ranks, n_rows, &n_rows));
+    CT_TRY(ct_transport_vote(ranks, n_whole, &most_whole));
+    ct_span own = ct_rank_rows(n_rows, ct_transport_n_ranks(ranks), rank);
+    if (mine == NULL && (!has_begun || n_whole > 0 || most_whole > 1))
+        (void)CT_CATCH(&error, fail_for_missing(dir, wanted, own.first, rank));
+    return ct_together(ranks, &error);
+}
+
+ct_status ct_checkpoint_open_common(const char *dir, bool has_begun, ct_transport *ranks,
+                                    ct_checkpoint **out) {
+    CT_SCOPED_HANDLE(ct_checkpoint) mine = NULL;
+    int oldest, newest, first;
+    CT_TRY(look(dir, ranks, INT_MAX, &mine, &oldest, &newest));
+    if (newest < 0) return fail_for_none(dir);
+    int wanted = first = newest;
+    while (oldest >= 0 && oldest < newest) {
+        wanted = oldest;
+        CT_TRY(look(dir, ranks, wanted, &mine, &oldest, &newest));
+    }
+    if (oldest < 0) return check_lost(dir, has_begun, mine, wanted, ranks);
+    if (newest < first)
+        ct_note("not every rank has the checkpoint of iteration %d whole: all take that of %d",
+                first, newest);
+    *out = ct_take(&mine);
+    return CT_OK;
 }
 
 /* ---- options ---- */
@@ -158,12 +257,34 @@ ct_status ct_checkpoint_options(const ct_checkpoint *c, ct_config *config) {
     return CT_OK;
 }
 
+/* A federation may have got more sites since, and other edges. */
+static bool may_site_resume(const ct_json *ours, const ct_json *theirs) {
+    const ct_option *o = ct_schema_find(ours->key);
+    bool is_about_others =
+        o != NULL && (strcmp(o->group, "agents") == 0 || o == &ct_run_options[CT_OPT_agent_names]);
+    return is_about_others || ct_difference_may_resume(ours, theirs);
+}
+
+double ct_checkpoint_epochs(const ct_checkpoint *c) {
+    return ct_json_number(ct_json_get(c->manifest, "options"), "epochs");
+}
+
+/* A run that may grow can be asked for more epochs than before. */
+static bool may_go_on(const ct_json *ours, const ct_json *theirs) {
+    bool is_epochs = ct_schema_find(ours->key) == &ct_run_options[CT_OPT_epochs];
+    if (is_epochs && theirs != NULL) return ours->number > theirs->number;
+    return ct_difference_may_resume(ours, theirs);
+}
+
 /* The run's options against those of the checkpoint, both with everything filled in. */
 static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
     CT_SCOPED(ct_text) now = {0}, then = {0};
     char name[64];
-    CT_TRY(ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"),
-                                     ct_difference_may_resume, name, sizeof name, &now, &then));
+    ct_difference_skip *skip = run->config.site != NULL ? may_site_resume
+                               : run->config.may_grow   ? may_go_on
+                                                        : ct_difference_may_resume;
+    CT_TRY(ct_config_find_difference(&run->config, ct_json_get(c->manifest, "options"), skip, name,
+                                     sizeof name, &now, &then));
     if (name[0] == '\0') return CT_OK;
     return ct_fail(CT_DIFFERS, "@%s %s contradicts the checkpoint of iteration %ld, which has %s",
                    name, now.n > 0 ? now.chars : "''", c->iteration,
@@ -173,7 +294,8 @@ static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
 /* What lies behind the names of files, against what the checkpoint was made of. */
 static ct_status check_identity(const ct_checkpoint *c, const ct_run *run) {
     const ct_json *file = ct_json_get(c->manifest, "files")->child;
-    CT_TRY(ct_identity_check(&run->identity, ct_json_get(c->manifest, "identity")));
+    if (run->config.site == NULL)
+        CT_TRY(ct_identity_check(&run->identity, ct_json_get(c->manifest, "identity")));
     for (int row = 0; row < run->agents.n_rows && file != NULL; row++, file = file->next) {
         uint64_t then = hex(file, "data");
         int own_row = row - run->agents.first;
@@ -191,7 +313,7 @@ static ct_status check_identity(const ct_checkpoint *c, const ct_run *run) {
 
 static ct_status read_world(const ct_checkpoint *c, const ct_run *run, int k, const ct_json *w,
                             ct_tally *tally) {
-    if (hex(w, "partition") != run->worlds[k].partition_facts.hash)
+    if (run->config.site == NULL && hex(w, "partition") != run->worlds[k].partition_facts.hash)
         return ct_fail(CT_INVAL,
                        "the data is split otherwise than at the checkpoint of iteration %ld: it is "
                        "other data, or another @partition-file",
@@ -231,6 +353,11 @@ static ct_status read_ledger(const ct_checkpoint *c, ct_run *run) {
     return CT_OK;
 }
 
+static bool has_edges(const ct_checkpoint *c, const ct_run *run) {
+    size_t n = (size_t)ct_ledger_n_edges(run->transport);
+    return array(c->manifest, "ledger", CT_N_TRAFFIC * n) != NULL;
+}
+
 /* Halo rows that were up to date are brought back without counting them again. */
 static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
     ct_agents *a = &run->agents;
@@ -265,7 +392,9 @@ static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
 
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
     CT_TRY(check_options(c, run));
-    if (number(c->manifest, "rows") != run->agents.n_rows) return bad(c, "rows");
+    bool is_site = run->config.site != NULL;
+    bool is_same_size = number(c->manifest, "rows") == run->agents.n_rows;
+    if (!is_same_size && !is_site) return bad(c, "rows");
     if (array(c->manifest, "worlds", (size_t)run->n_worlds) == NULL) return bad(c, "worlds");
     for (int k = 0; k < run->n_worlds; k++)
         CT_TRY(read_world(c, run, k, world_at(c, k), &p->tallies[k]));
@@ -273,14 +402,16 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
     for (int i = 0; i < run->agents.n; i++)
         CT_TRY(ct_agent_file_read(run, i, c->folder.text, c->iteration));
     CT_TRY(read_samples(c, &run->agents));
-    CT_TRY(read_ledger(c, run));
-    CT_TRY(read_fresh(c, run));
+    /* of a graph that has changed there is nothing to add to; and what neighbours sent is not there */
+    if (!is_site || (is_same_size && has_edges(c, run))) CT_TRY(read_ledger(c, run));
+    if (!is_site) CT_TRY(read_fresh(c, run));
     CT_TRY(read_algorithm(c, run));
     p->iteration = c->iteration;
     p->seconds = number(c->manifest, "seconds");
     /* in another folder it is still to be written */
-    bool is_there = ct_dir_is_same(run->config.resume, run->config.out);
-    run->resumed_at = is_there ? c->iteration : -1;
+    int is_there = ct_dir_is_same(run->config.resume, run->config.out);
+    CT_TRY(ct_together_least(run->transport, is_there, &is_there));
+    run->resumed_at = is_there != 0 ? c->iteration : -1;
     if (c->iteration > 0) {
         run->agents.iteration = c->iteration - 1;
         run->agents.lr = ct_lr_at(&run->lr, c->iteration - 1, run->epoch_iterations);

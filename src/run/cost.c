@@ -12,3 +12,13 @@ ct_cost ct_run_cost(const ct_run *run) {
                      .cross_macs =
                          (a->samples.features * to_features + a->samples.gradients * whole) / n};
 }
+
+double ct_run_mean_sent(const ct_run *run, int world, ct_traffic kind) {
+    double sum = 0;
+    int n = run->agents.n_agents;
+    if (run->config.site != NULL)
+        return (double)ct_transport_sent(run->transport, run->agents.first, kind);
+    for (int row = world * n; row < (world + 1) * n; row++)
+        sum += (double)ct_transport_sent(run->transport, row, kind);
+    return sum / n;
+}

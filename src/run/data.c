@@ -1,13 +1,13 @@
 /* Options about data, turned into a data set. */
 #include <string.h>
 
+#include "run/own.h"
 #include "run/run.h"
 #include "util/memory.h"
 #include "util/text.h"
 
 /* Made-up data sets and held-out test parts are the same for every --seed, like real ones. */
 #define DATA_SEED 1
-#define RANK      "%r" /* in --data-dir */
 
 static const char *given(const char *text) {
     return text[0] != '\0' ? text : NULL;
@@ -25,18 +25,36 @@ ct_dataset_options ct_run_data_options(const ct_config *c) {
                                 .strict = c->strict,
                                 .n_workers = (int)c->workers,
                                 .memory_bytes = (size_t)c->memory << 20,
-                                .cache = given(c->cache)};
+                                .cache = given(c->cache),
+                                .label = given(c->label),
+                                .ignored_columns = given(c->ignore_columns)};
+}
+
+/* Every %r becomes the rank's number, every %a the agent (-1: there is none). */
+static ct_status name_dir(const ct_config *c, int rank, int agent, ct_text *out) {
+    for (const char *at = c->data_dir; *at != '\0';) {
+        bool is_rank = strncmp(at, CT_DIR_RANK, strlen(CT_DIR_RANK)) == 0;
+        bool is_agent = agent >= 0 && strncmp(at, CT_DIR_AGENT, strlen(CT_DIR_AGENT)) == 0;
+        if (is_rank) ct_text_add(out, "%d", rank);
+        if (is_agent) ct_text_add(out, "%s", ct_config_agent(c, agent).name);
+        if (!is_rank && !is_agent) ct_text_add(out, "%c", *at);
+        at += is_rank ? strlen(CT_DIR_RANK) : is_agent ? strlen(CT_DIR_AGENT) : 1;
+    }
+    return ct_text_status(out);
 }
 
 ct_status ct_run_name_data(ct_config *c) {
     const char *name;
+    CT_SCOPED(ct_text) dir = {0};
     if (strcmp(c->dataset, "auto") != 0 || ct_config_inputs(c)->data != NULL) return CT_OK;
-    if (strstr(c->data_dir, RANK) != NULL)
+    if (strstr(c->data_dir, CT_DIR_RANK) != NULL)
         return ct_refuse("data-dir",
                          "@data-dir %s is not looked into before there are ranks; name "
                          "the data set with @dataset",
                          c->data_dir);
     ct_dataset_options options = ct_run_data_options(c);
+    CT_TRY(name_dir(c, 0, ct_config_is_own(c) ? ct_own_first_agent(c) : -1, &dir));
+    if (options.dir != NULL) options.dir = dir.chars;
     CT_TRY(ct_dataset_recognise(&options, &name));
     snprintf(c->dataset, sizeof c->dataset, "%s", name);
     return CT_OK;
@@ -49,23 +67,25 @@ static void keep_first(const ct_config *c, ct_dataset *d) {
     if (n_test > 0 && n_test < d->test.n) d->test.n = n_test;
 }
 
-/* Every %r becomes the rank's number. */
-static ct_status name_dir(const char *pattern, int rank, ct_text *out) {
-    for (const char *at = pattern; *at != '\0';) {
-        const char *next = strstr(at, RANK);
-        int n = next != NULL ? (int)(next - at) : (int)strlen(at);
-        ct_text_add(out, "%.*s", n, at);
-        if (next != NULL) ct_text_add(out, "%d", rank);
-        at += n + (next != NULL ? (int)strlen(RANK) : 0);
-    }
-    return ct_text_status(out);
+/* Whoever wants one data set cannot take all agents'. */
+static ct_status check_one(const ct_config *c) {
+    if (strstr(c->data_dir, CT_DIR_AGENT) == NULL) return CT_OK;
+    return ct_refuse("data-dir",
+                     "@data-dir %s is a directory for every agent (@partition own), and nothing "
+                     "that is split; name one of them",
+                     c->data_dir);
+}
+
+static ct_status open_as(const ct_config *c, const ct_dataset_options *options, ct_dataset *out) {
+    CT_TRY(ct_dataset_open(c->dataset, options, out));
+    keep_first(c, out);
+    return CT_OK;
 }
 
 ct_status ct_run_open_data_as(const ct_config *c, const ct_dataset_options *options,
                               ct_dataset *out) {
-    CT_TRY(ct_dataset_open(c->dataset, options, out));
-    keep_first(c, out);
-    return CT_OK;
+    CT_TRY(check_one(c));
+    return open_as(c, options, out);
 }
 
 static ct_status lend_data(const ct_config *c, const ct_inputs *inputs, ct_dataset *out) {
@@ -74,28 +94,39 @@ static ct_status lend_data(const ct_config *c, const ct_inputs *inputs, ct_datas
     return CT_OK;
 }
 
-/* As the options say, in a rank's directory. */
-static ct_status open_data_of(const ct_config *c, int rank, ct_dataset_options *options,
+/* As the options say, in the directory of a rank or an agent (-1: none). */
+static ct_status open_data_of(const ct_config *c, int rank, int agent, ct_dataset_options *options,
                               ct_dataset *out) {
     CT_SCOPED(ct_text) dir = {0};
-    CT_TRY(name_dir(c->data_dir, rank, &dir));
+    CT_TRY(name_dir(c, rank, agent, &dir));
     if (options->dir != NULL) options->dir = dir.chars;
-    return ct_run_open_data_as(c, options, out);
+    return open_as(c, options, out);
 }
 
 ct_status ct_run_open_data(const ct_config *c, int rank, ct_dataset *out) {
     const ct_inputs *inputs = ct_config_inputs(c);
     if (inputs->data != NULL) return lend_data(c, inputs, out);
+    CT_TRY(check_one(c));
     ct_dataset_options options = ct_run_data_options(c);
-    return open_data_of(c, rank, &options, out);
+    return open_data_of(c, rank, -1, &options, out);
 }
 
-ct_status ct_run_open_test(const ct_config *c, int image_size, int resize, ct_dataset *out) {
+ct_status ct_run_open_agent(const ct_config *c, int rank, int agent, const ct_columns *columns,
+                            ct_dataset *out) {
     ct_dataset_options options = ct_run_data_options(c);
-    options.image_size = image_size;
-    options.resize = resize;
+    options.is_agents = true;
+    options.columns = columns;
+    return open_data_of(c, rank, agent, &options, out);
+}
+
+ct_status ct_run_open_test(const ct_config *c, const ct_model_facts *model, ct_dataset *out) {
+    ct_dataset_options options = ct_run_data_options(c);
+    CT_TRY(check_one(c));
+    options.image_size = model->height;
+    options.resize = model->resize;
+    options.columns = model->columns;
     options.only_test = true;
-    return open_data_of(c, 0, &options, out);
+    return open_data_of(c, 0, -1, &options, out);
 }
 
 static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *order, ct_span agents,
@@ -109,16 +140,27 @@ static ct_status create_loader(ct_run *run, ct_pictures *pictures, ct_order *ord
     return ct_loader_create(&spec, out);
 }
 
-/* One agent that visits the test samples in order, in batches of the plan's size. */
+/* The test samples in order, in batches of the plan's size: where a part ends within one, its last
+ * sample fills it up. */
+static ct_status list_tested(ct_run *run, ct_partition *out) {
+    size_t size = (size_t)run->plan->max_batch, n = 0;
+    out->n_agents = 1;
+    CT_TRY(ct_make(&out->begin, 2, "the test samples"));
+    CT_TRY(ct_make(&out->index, run->dataset.test.n + size * (size_t)run->n_parts,
+                   "the test samples"));
+    for (const ct_agent_part *p = run->parts; p < run->parts + run->n_parts; p++) {
+        for (; p->n_test > 0 && n % size != 0; n++) out->index[n] = out->index[n - 1];
+        for (size_t i = 0; i < p->n_test; i++) out->index[n++] = (uint32_t)(p->first_test + i);
+    }
+    out->begin[1] = n;
+    return CT_OK;
+}
+
+/* One agent that visits the test samples. */
 static ct_status create_test_loader(ct_run *run) {
     static const uint64_t seed;
-    size_t n = run->dataset.test.n;
     ct_partition *all = &run->test_partition;
-    *all = (ct_partition){.n_agents = 1, .begin = ct_new(size_t, 2), .index = ct_new(uint32_t, n)};
-    if (all->begin == NULL || all->index == NULL)
-        return ct_fail(CT_NOMEM, "no memory for the test samples");
-    all->begin[1] = n;
-    for (size_t i = 0; i < n; i++) all->index[i] = (uint32_t)i;
+    CT_TRY(list_tested(run, all));
     ct_order_spec spec = {.seeds = &seed, .n_seeds = 1, .batch_size = run->plan->max_batch};
     CT_TRY(ct_order_create(&spec, all, &run->test_order));
     return create_loader(run, run->dataset.test_pictures, run->test_order, (ct_span){0, 1},
@@ -168,10 +210,6 @@ ct_status ct_run_batches(ct_run *run, long iteration) {
     size_t first = 0, n = 0;
     CT_TRY(ct_loader_batches(run->train_loader, iteration, run->batches, &first, &n));
     return ct_source_refresh(run->train, ct_loader_images(run->train_loader), first, n);
-}
-
-long ct_run_test_batches(const ct_run *run) {
-    return ct_order_epoch(run->test_order);
 }
 
 ct_status ct_run_test_batch(ct_run *run, ct_batch *out) {

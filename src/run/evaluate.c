@@ -3,18 +3,31 @@
 #include <math.h>
 #include <string.h>
 
+#include "run/training.h"
 #include "util/memory.h"
 
-/* Rows of a bank that are to be scored, and what they have reached so far. */
+/* A model, a row of a bank, that is tried on a part of the test samples. */
+typedef struct trial {
+    int model, part;
+} trial;
+
+/* Models that are to be scored, and what they have reached so far. */
 typedef struct group {
     const ct_bank *params;
     ct_bank *running;
-    int first, n_rows;
-    ct_score *sums;      /* [n_rows] */
-    uint32_t *confusion; /* [n_rows][n_classes][n_classes] true and predicted class; or NULL */
+    int n;
+    const trial *trials; /* [n] */
+    ct_score *sums;      /* [n] */
+    uint32_t *confusion; /* [n][n_classes][n_classes] true and predicted class; or NULL */
 } group;
 
-/* Enters the predictions of one job's batch into its row's confusion matrix. */
+/* Test samples of one part, at most a batch of them. */
+typedef struct slice {
+    int part, n;
+    size_t first;
+} slice;
+
+/* Enters the predictions of one job's batch into its confusion matrix. */
 static void count_pairs(const ct_run *run, const ct_batch *batch, const int *predictions,
                         uint32_t *confusion) {
     const ct_images *images =
@@ -24,79 +37,129 @@ static void count_pairs(const ct_run *run, const ct_batch *batch, const int *pre
         confusion[(size_t)images->labels[batch->index[s]] * n_classes + (size_t)predictions[s]]++;
 }
 
-/* Adds up scores of `n_batches` batches of run->test, all jobs in one call. */
-static ct_status score_batches(ct_run *run, const ct_batch *batches, int n_batches, group *g) {
-    size_t n_jobs = (size_t)g->n_rows * (size_t)n_batches, size = (size_t)run->plan->max_batch;
-    size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
-    ct_job *jobs = ct_new(ct_job, n_jobs);
-    ct_score *scores = ct_new(ct_score, n_jobs);
-    int *predictions = g->confusion != NULL ? ct_new(int, n_jobs *size) : NULL;
-    bool has_memory =
-        jobs != NULL && scores != NULL && (predictions != NULL || g->confusion == NULL);
-    ct_status status = has_memory ? CT_OK : ct_fail(CT_NOMEM, "no memory for scores");
-    if (status == CT_OK) {
-        for (size_t k = 0; k < n_jobs; k++)
-            jobs[k] = (ct_job){.model = g->first + (int)(k / (size_t)n_batches),
-                               .batch = (int)(k % (size_t)n_batches)};
-        ct_work work = {.params = g->params,
-                        .buffers = g->running->n > 0 ? g->running : NULL,
-                        .source = run->test,
-                        .batches = batches,
-                        .jobs = jobs,
-                        .n_jobs = (int)n_jobs};
-        status = ct_evaluate(run->plan, &work, scores, predictions);
-    }
-    for (size_t k = 0; k < n_jobs && status == CT_OK; k++) {
-        ct_score *sum = &g->sums[k / (size_t)n_batches];
+/* A job for every trial and every slice of its part; job k is of trial of[k]. */
+static int list_jobs(const group *g, const slice *slices, int n_slices, ct_job *jobs, int *of) {
+    int n = 0;
+    for (int t = 0; t < g->n; t++)
+        for (int b = 0; b < n_slices; b++) {
+            if (slices[b].part != g->trials[t].part) continue;
+            of[n] = t;
+            jobs[n++] = (ct_job){.model = g->trials[t].model, .batch = b};
+        }
+    return n;
+}
+
+static void add_scores(const ct_run *run, const ct_work *work, const int *of,
+                       const ct_score *scores, const int *predictions, group *g) {
+    size_t n_classes = (size_t)run->dataset.n_classes, size = (size_t)run->plan->max_batch;
+    for (int k = 0; k < work->n_jobs; k++) {
+        ct_score *sum = &g->sums[of[k]];
         sum->n += scores[k].n;
         sum->n_correct += scores[k].n_correct;
         sum->loss_sum += scores[k].loss_sum;
         if (predictions != NULL)
-            count_pairs(run, &batches[k % (size_t)n_batches], predictions + k * size,
-                        g->confusion + k / (size_t)n_batches * n_pairs);
+            count_pairs(run, &work->batches[work->jobs[k].batch], predictions + (size_t)k * size,
+                        g->confusion + (size_t)of[k] * n_classes * n_classes);
     }
-    ct_free(predictions);
-    ct_free(jobs);
-    ct_free(scores);
-    return status;
 }
 
-/* A test part in memory: batches of the plan's size, in order, all at once. */
-static ct_status score_in_memory(ct_run *run, group *groups, int n_groups) {
-    size_t n = run->dataset.test.n, size = (size_t)run->plan->max_batch;
-    size_t n_batches = (n + size - 1) / size;
-    uint32_t *index = ct_new(uint32_t, n);
-    ct_batch *batches = ct_new(ct_batch, n_batches);
-    ct_status status = index != NULL && batches != NULL
-                           ? CT_OK
-                           : ct_fail(CT_NOMEM, "no memory for the test batches");
-    for (size_t i = 0; i < n && status == CT_OK; i++) index[i] = (uint32_t)i;
-    for (size_t b = 0; b < n_batches && status == CT_OK; b++) {
-        size_t first = b * size, left = n - first;
-        batches[b] = (ct_batch){.n = (int)(left < size ? left : size), .index = index + first};
+/* Adds up scores of slices of run->test, whose samples the batches have, all jobs in one call. */
+static ct_status score_slices(ct_run *run, const slice *slices, const ct_batch *batches,
+                              int n_slices, group *g) {
+    static const char what[] = "the scores";
+    size_t most = (size_t)g->n * (size_t)n_slices, size = (size_t)run->plan->max_batch;
+    CT_SCOPED_BLOCK(ct_job) jobs = NULL;
+    CT_SCOPED_BLOCK(ct_score) scores = NULL;
+    CT_SCOPED_BLOCK(int) of = NULL;
+    CT_SCOPED_BLOCK(int) predictions = NULL;
+    CT_TRY(ct_make(&jobs, most, what));
+    CT_TRY(ct_make(&of, most, what));
+    int n_jobs = list_jobs(g, slices, n_slices, jobs, of);
+    if (n_jobs == 0) return CT_OK;
+    CT_TRY(ct_make(&scores, (size_t)n_jobs, what));
+    if (g->confusion != NULL) CT_TRY(ct_make(&predictions, (size_t)n_jobs * size, what));
+    ct_work work = {.params = g->params,
+                    .buffers = g->running->n > 0 ? g->running : NULL,
+                    .source = run->test,
+                    .batches = batches,
+                    .jobs = jobs,
+                    .n_jobs = n_jobs};
+    CT_TRY(ct_evaluate(run->plan, &work, scores, predictions));
+    add_scores(run, &work, of, scores, predictions, g);
+    return CT_OK;
+}
+
+/* Every part of this process in batches of the plan's size, in order. */
+static ct_status cut_parts(const ct_run *run, slice **out, int *n_slices) {
+    size_t size = (size_t)run->plan->max_batch, n = 0;
+    for (int k = 0; k < run->n_parts; k++) n += (run->parts[k].n_test + size - 1) / size;
+    CT_TRY(ct_make(out, n, "the test batches"));
+    n = 0;
+    for (int k = 0; k < run->n_parts; k++)
+        for (size_t at = 0; at < run->parts[k].n_test; at += size) {
+            size_t left = run->parts[k].n_test - at;
+            (*out)[n++] =
+                (slice){k, (int)(left < size ? left : size), run->parts[k].first_test + at};
+        }
+    *n_slices = (int)n;
+    return CT_OK;
+}
+
+static int count_trials(const group *groups, int n_groups) {
+    int n = 0;
+    for (int k = 0; k < n_groups; k++) n += groups[k].n;
+    return n;
+}
+
+/* Slices of a call: jobs enough that threads hardly wait for each other at its end, and a device
+ * hardly ever; and few enough to tell between two calls how far it is. */
+static int slices_at_once(const ct_run *run, int n_trials) {
+    int n_jobs = 64 * run->backend->n_threads * run->backend->poll_every;
+    return n_jobs / (n_trials > 0 ? n_trials : 1) + 1;
+}
+
+/* A test part in memory: many batches at once. */
+static ct_status score_in_memory(ct_run *run, const slice *slices, int n_slices, group *groups,
+                                 int n_groups) {
+    size_t n = run->dataset.test.n;
+    CT_SCOPED_BLOCK(uint32_t) index = NULL;
+    CT_SCOPED_BLOCK(ct_batch) batches = NULL;
+    CT_TRY(ct_make(&index, n, "the test batches"));
+    CT_TRY(ct_make(&batches, (size_t)n_slices, "the test batches"));
+    for (size_t i = 0; i < n; i++) index[i] = (uint32_t)i;
+    for (int b = 0; b < n_slices; b++)
+        batches[b] = (ct_batch){.n = slices[b].n, .index = index + slices[b].first};
+    int n_trials = count_trials(groups, n_groups), most = slices_at_once(run, n_trials);
+    for (int b = 0, some; b < n_slices; b += some) {
+        some = n_slices - b < most ? n_slices - b : most;
+        ct_training_show_scoring(run, n_trials, (double)b / n_slices);
+        for (int k = 0; k < n_groups; k++)
+            CT_TRY(score_slices(run, slices + b, batches + b, some, &groups[k]));
     }
-    for (int k = 0; k < n_groups && status == CT_OK; k++)
-        status = score_batches(run, batches, (int)n_batches, &groups[k]);
-    ct_free(batches);
-    ct_free(index);
-    return status;
+    return CT_OK;
 }
 
 /* A streamed one: the same batches, each for all groups before the next. */
-static ct_status score_streamed(ct_run *run, group *groups, int n_groups) {
-    long n_batches = ct_run_test_batches(run);
-    for (long b = 0; b < n_batches; b++) {
+static ct_status score_streamed(ct_run *run, const slice *slices, int n_slices, group *groups,
+                                int n_groups) {
+    for (int b = 0; b < n_slices; b++) {
         ct_batch batch;
+        ct_training_show_scoring(run, count_trials(groups, n_groups), (double)b / n_slices);
         CT_TRY(ct_run_test_batch(run, &batch));
-        for (int k = 0; k < n_groups; k++) CT_TRY(score_batches(run, &batch, 1, &groups[k]));
+        batch.n = slices[b].n; /* a part's last one may be filled up */
+        for (int k = 0; k < n_groups; k++)
+            CT_TRY(score_slices(run, &slices[b], &batch, 1, &groups[k]));
     }
     return CT_OK;
 }
 
 static ct_status score_groups(ct_run *run, group *groups, int n_groups) {
+    CT_SCOPED_BLOCK(slice) slices = NULL;
+    int n_slices = 0;
     if (!ct_run_is_tested(run)) return CT_OK;
-    return run->test_loader != NULL ? score_streamed(run, groups, n_groups)
-                                    : score_in_memory(run, groups, n_groups);
+    CT_TRY(cut_parts(run, &slices, &n_slices));
+    return run->test_loader != NULL ? score_streamed(run, slices, n_slices, groups, n_groups)
+                                    : score_in_memory(run, slices, n_slices, groups, n_groups);
 }
 
 /* NaN: nothing was tested. */
@@ -108,62 +171,16 @@ static double loss_of(const ct_score *sum) {
     return sum->n > 0 ? sum->loss_sum / sum->n : NAN;
 }
 
-ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
-                       double *accuracy, double *loss) {
-    ct_score sum = {0};
-    group one = {.params = params, .running = running, .first = row, .n_rows = 1, .sums = &sum};
-    CT_TRY(score_groups(run, &one, 1));
-    *accuracy = accuracy_of(&sum);
-    *loss = loss_of(&sum);
-    return CT_OK;
-}
+/* ---- how far models are apart ---- */
 
-/* The consensus is that of the living. */
-static void weigh_living(ct_run *run) {
-    int n = run->agents.n_agents;
-    for (int k = 0; k < run->n_worlds && run->agents.faults != NULL; k++) {
-        int n_alive = 0;
-        for (int row = k * n; row < (k + 1) * n; row++)
-            n_alive += ct_run_is_alive(run, row, run->agents.iteration);
-        for (int row = k * n; row < (k + 1) * n; row++)
-            run->mean.value[row] =
-                ct_run_is_alive(run, row, run->agents.iteration) ? 1.0 / n_alive : 0;
+/* sum + |row - mean|^2, term by term */
+static ct_status add_distance(const ct_bank *x, int row, const float *mean, float *values, size_t n,
+                              double *sum) {
+    CT_TRY(ct_bank_read(x, row, 0, n, values));
+    for (size_t k = 0; k < n; k++) {
+        double d = (double)values[k] - (double)mean[k];
+        *sum += d * d;
     }
-}
-
-static ct_status update_consensus(ct_run *run) {
-    weigh_living(run);
-    run->has_consensus = true;
-    ct_update u = {.n_rows = run->n_worlds};
-    SET(&u, &run->consensus, {1, run->all_x, &run->mean});
-    CT_TRY(ct_update_run(run->backend, &u));
-    if (run->graph.n_buffer_values == 0) return CT_OK;
-    ct_update v = {.n_rows = run->n_worlds};
-    SET(&v, &run->consensus_running, {1, run->all_running, &run->mean});
-    return ct_update_run(run->backend, &v);
-}
-
-ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out) {
-    CT_SCOPED(ct_bank) everyone = {0};
-    const ct_bank *all = bank;
-    if (ct_transport_n_ranks(run->transport) > 1) {
-        CT_TRY(ct_bank_create(run->backend, run->agents.n_rows, 0, bank->n, &everyone));
-        CT_TRY(ct_transport_spread(run->transport, bank, &everyone));
-        all = &everyone;
-    }
-    ct_update u = {.n_rows = run->n_worlds};
-    SET(&u, out, {1, all, &run->mean});
-    return ct_update_run(run->backend, &u);
-}
-
-ct_status ct_run_find_consensus(ct_run *run) {
-    bool is_alone = ct_transport_n_ranks(run->transport) == 1;
-    if (is_alone && run->has_consensus) return CT_OK;
-    weigh_living(run);
-    CT_TRY(ct_run_average(run, &run->agents.x, &run->consensus));
-    if (run->graph.n_buffer_values > 0)
-        CT_TRY(ct_run_average(run, &run->agents.running, &run->consensus_running));
-    run->has_consensus = true;
     return CT_OK;
 }
 
@@ -176,80 +193,192 @@ static ct_status measure_distance(ct_run *run, int world, float *mean, float *ro
     for (int i = 0; i < n_agents; i++) {
         if (!ct_run_is_alive(run, world * n_agents + i, run->agents.iteration)) continue;
         n_alive++;
-        CT_TRY(ct_bank_read(run->all_x, world * n_agents + i, 0, n, row));
-        for (size_t k = 0; k < n; k++) {
-            double d = (double)row[k] - (double)mean[k];
-            sum += d * d;
-        }
+        CT_TRY(add_distance(run->all_x, world * n_agents + i, mean, row, n, &sum));
     }
     *out = sum / n_alive;
     return CT_OK;
 }
 
 static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
-    float *mean = ct_new(float, run->graph.n_weights), *row = ct_new(float, run->graph.n_weights);
-    ct_status status = mean != NULL && row != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory");
-    for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
-        status = measure_distance(run, k, mean, row, &out[k].consensus_distance);
-    ct_free(mean);
-    ct_free(row);
-    return status;
+    CT_SCOPED_BLOCK(float) mean = NULL;
+    CT_SCOPED_BLOCK(float) row = NULL;
+    CT_TRY(ct_make(&mean, run->graph.n_weights, "a model"));
+    CT_TRY(ct_make(&row, run->graph.n_weights, "a model"));
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(measure_distance(run, k, mean, row, &out[k].consensus_distance));
+    return CT_OK;
 }
 
-/* Of one world's living agents; sums: [n_agents] */
+/* ---- every agent, and the consensus ---- */
+
+/* Of one world's living agents that have something to be tested on; sums: [n_agents] */
 static void summarise(ct_run *run, int world, const ct_score *sums, ct_evaluation *e) {
-    int n = run->agents.n_agents, n_alive = 0;
+    int n = run->agents.n_agents, n_tested = 0;
     for (int i = 0; i < n; i++) {
         bool is_alive = ct_run_is_alive(run, world * n + i, run->agents.iteration);
         run->local_accuracy[world * n + i] = is_alive ? accuracy_of(&sums[i]) : NAN;
-        n_alive += is_alive;
+        n_tested += is_alive && sums[i].n > 0;
     }
     e->diverged = -1;
-    e->local_accuracy_mean = 0;
-    e->local_accuracy_min = ct_run_is_tested(run) ? 1 : NAN;
-    e->local_accuracy_max = ct_run_is_tested(run) ? 0 : NAN;
+    e->local_accuracy_mean = n_tested > 0 ? 0 : NAN;
+    e->local_accuracy_min = n_tested > 0 ? 1 : NAN;
+    e->local_accuracy_max = n_tested > 0 ? 0 : NAN;
     for (int i = 0; i < n; i++) {
         if (!ct_run_is_alive(run, world * n + i, run->agents.iteration)) continue;
         double accuracy = run->local_accuracy[world * n + i];
         if (e->diverged < 0 && !isfinite(sums[i].loss_sum)) e->diverged = i;
-        e->local_accuracy_mean += accuracy / n_alive;
+        if (isnan(accuracy)) continue;
+        e->local_accuracy_mean += accuracy / n_tested;
         if (accuracy < e->local_accuracy_min) e->local_accuracy_min = accuracy;
         if (accuracy > e->local_accuracy_max) e->local_accuracy_max = accuracy;
     }
 }
 
+/* What own rows are tried on, their own models or their worlds' consensus. */
+static void list_trials(const ct_run *run, bool is_consensus, trial *out) {
+    const ct_agents *a = &run->agents;
+    for (int i = 0; i < a->n; i++)
+        out[i] = (trial){is_consensus ? (a->first + i) / a->n_agents : i,
+                         ct_run_part_of(run, a->first + i)};
+}
+
 /* Every rank scores its own agents; the one that leads, the consensus too. */
 static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_evaluation *out) {
     ct_agents *a = &run->agents;
-    size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
-    group groups[] = {
-        {&a->x, &a->running, 0, a->n, own, NULL},
-        {&run->consensus, &run->consensus_running, 0, run->n_worlds, consensus, run->confusion}};
-    if (run->confusion != NULL)
-        memset(run->confusion, 0, (size_t)run->n_worlds * n_pairs * sizeof *run->confusion);
+    CT_SCOPED_BLOCK(trial) trials = NULL;
+    CT_TRY(ct_make(&trials, (size_t)(a->n + run->n_worlds), "the scores"));
+    list_trials(run, false, trials);
+    for (int k = 0; k < run->n_worlds; k++) trials[a->n + k] = (trial){k, 0};
+    group groups[] = {{&a->x, &a->running, a->n, trials, own, NULL},
+                      {&run->consensus, &run->consensus_running, run->n_worlds, trials + a->n,
+                       consensus, run->confusion}};
     CT_TRY(ct_transport_collect(run->transport, &a->x, run->all_x));
     if (a->running.n > 0)
         CT_TRY(ct_transport_collect(run->transport, &a->running, run->all_running));
     if (!ct_run_leads(run)) return score_groups(run, groups, 1);
-    CT_TRY(update_consensus(run));
+    CT_TRY(ct_run_update_consensus(run));
     CT_TRY(measure_distances(run, out));
-    CT_TRY(score_groups(run, groups, 2));
+    return score_groups(run, groups, 2);
+}
+
+static ct_status score_shared(ct_run *run, ct_evaluation *out) {
+    int n = run->agents.n_agents, n_rows = run->agents.n_rows;
+    CT_SCOPED_BLOCK(ct_score) sums = NULL;
+    CT_TRY(ct_make(&sums, (size_t)(run->n_worlds + run->agents.n + n_rows), "the scores"));
+    ct_score *own = sums + run->n_worlds, *all = own + run->agents.n;
+    CT_TRY(score_all(run, sums, own, out));
+    CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, all));
     for (int k = 0; k < run->n_worlds; k++) {
-        out[k].consensus_accuracy = accuracy_of(&consensus[k]);
-        out[k].consensus_loss = loss_of(&consensus[k]);
+        if (ct_run_leads(run)) out[k].consensus_accuracy = accuracy_of(&sums[k]);
+        if (ct_run_leads(run)) out[k].consensus_loss = loss_of(&sums[k]);
+        summarise(run, k, all + k * n, &out[k]);
     }
     return CT_OK;
 }
 
+/* ---- every agent on its own test samples, and the consensus on everyone's ---- */
+
+/* What a row's owner finds out. */
+typedef struct row_scores {
+    ct_score own, consensus;
+    double distance;
+} row_scores;
+
+static ct_status measure_rows(ct_run *run, row_scores *rows) {
+    const ct_agents *a = &run->agents;
+    size_t n = run->graph.n_weights;
+    CT_SCOPED_BLOCK(float) mean = NULL;
+    CT_SCOPED_BLOCK(float) row = NULL;
+    CT_TRY(ct_make(&mean, n, "a model"));
+    CT_TRY(ct_make(&row, n, "a model"));
+    for (int i = 0; i < a->n; i++) {
+        CT_TRY(ct_bank_read(&run->consensus, (a->first + i) / a->n_agents, 0, n, mean));
+        CT_TRY(add_distance(&a->x, i, mean, row, n, &rows[i].distance));
+    }
+    return CT_OK;
+}
+
+static ct_status score_rows(ct_run *run, row_scores *rows, uint32_t *confusion) {
+    ct_agents *a = &run->agents;
+    size_t n = (size_t)a->n;
+    CT_SCOPED_BLOCK(trial) trials = NULL;
+    CT_SCOPED_BLOCK(ct_score) sums = NULL;
+    CT_TRY(ct_make(&trials, 2 * n, "the scores"));
+    CT_TRY(ct_make(&sums, 2 * n, "the scores"));
+    list_trials(run, false, trials);
+    list_trials(run, true, trials + n);
+    group groups[] = {
+        {&a->x, &a->running, a->n, trials, sums, NULL},
+        {&run->consensus, &run->consensus_running, a->n, trials + n, sums + n, confusion}};
+    CT_TRY(score_groups(run, groups, run->has_consensus ? 2 : 1));
+    for (size_t i = 0; i < n; i++) {
+        rows[i].own = sums[i];
+        rows[i].consensus = sums[n + i];
+        rows[i].distance = run->has_consensus ? 0 : NAN;
+    }
+    return run->has_consensus ? measure_rows(run, rows) : CT_OK;
+}
+
+/* One world's rows, added up in the order of the agents. */
+static void add_rows(ct_run *run, int world, const row_scores *rows, ct_score *own,
+                     ct_evaluation *out) {
+    int n = run->agents.n_agents, n_alive = 0;
+    ct_score sum = {0};
+    double distance = 0;
+    for (int i = 0; i < n; i++) {
+        bool is_alive = ct_run_is_alive(run, world * n + i, run->agents.iteration);
+        sum.n += rows[i].consensus.n;
+        sum.n_correct += rows[i].consensus.n_correct;
+        sum.loss_sum += rows[i].consensus.loss_sum;
+        distance += is_alive ? rows[i].distance : 0;
+        n_alive += is_alive;
+        own[i] = rows[i].own;
+    }
+    out->consensus_accuracy = accuracy_of(&sum);
+    out->consensus_loss = loss_of(&sum);
+    out->consensus_distance = distance / n_alive;
+    summarise(run, world, own, out);
+}
+
+/* Counts of all rows: [rows][width], into run->confusion of their worlds. */
+static ct_status add_confusion(ct_run *run, const uint32_t *mine, size_t width) {
+    const ct_agents *a = &run->agents;
+    CT_SCOPED_BLOCK(uint32_t) all = NULL;
+    CT_TRY(ct_make(&all, (size_t)a->n_rows * width, "the scores"));
+    CT_TRY(ct_transport_gather(run->transport, mine, width * sizeof *mine, all));
+    for (int row = 0; row < a->n_rows; row++)
+        for (size_t k = 0; k < width; k++)
+            run->confusion[(size_t)(row / a->n_agents) * width + k] += all[(size_t)row * width + k];
+    return CT_OK;
+}
+
+static ct_status score_own(ct_run *run, ct_evaluation *out) {
+    ct_agents *a = &run->agents;
+    size_t width = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
+    CT_SCOPED_BLOCK(row_scores) mine = NULL;
+    CT_SCOPED_BLOCK(row_scores) all = NULL;
+    CT_SCOPED_BLOCK(ct_score) own = NULL;
+    CT_SCOPED_BLOCK(uint32_t) confusion = NULL;
+    CT_TRY(ct_make(&mine, (size_t)a->n, "the scores"));
+    CT_TRY(ct_make(&all, (size_t)a->n_rows, "the scores"));
+    CT_TRY(ct_make(&own, (size_t)a->n_agents, "the scores"));
+    if (run->confusion != NULL) CT_TRY(ct_make(&confusion, (size_t)a->n * width, "the scores"));
+    /* sites look for it when all have ended */
+    if (run->config.site == NULL) CT_TRY(ct_run_find_consensus(run));
+    CT_TRY(score_rows(run, mine, confusion));
+    CT_TRY(ct_transport_gather(run->transport, mine, sizeof *mine, all));
+    for (int k = 0; k < run->n_worlds; k++) add_rows(run, k, all + k * a->n_agents, own, &out[k]);
+    if (confusion != NULL) CT_TRY(add_confusion(run, confusion, width));
+    if (!run->config.save_agents || run->config.site != NULL)
+        return CT_OK; /* which are written by the rank that leads */
+    CT_TRY(ct_transport_collect(run->transport, &a->x, run->all_x));
+    return a->running.n > 0 ? ct_transport_collect(run->transport, &a->running, run->all_running)
+                            : CT_OK;
+}
+
 ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
-    int n = run->agents.n_agents, n_rows = run->agents.n_rows;
-    ct_score *sums = ct_new(ct_score, (size_t)(run->n_worlds + run->agents.n + n_rows));
-    if (sums == NULL) return ct_fail(CT_NOMEM, "no memory for scores");
-    ct_score *own = sums + run->n_worlds, *all = own + run->agents.n;
-    ct_status status = score_all(run, sums, own, out);
-    if (status == CT_OK) status = ct_transport_gather(run->transport, own, sizeof *own, all);
-    for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
-        summarise(run, k, all + k * n, &out[k]);
-    ct_free(sums);
-    return status;
+    size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
+    if (run->confusion != NULL)
+        memset(run->confusion, 0, (size_t)run->n_worlds * n_pairs * sizeof *run->confusion);
+    return run->is_own ? score_own(run, out) : score_shared(run, out);
 }

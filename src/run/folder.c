@@ -5,7 +5,10 @@
 
 #include "record/folder.h"
 #include "run/output_internal.h"
+#include "run/restart.h"
+#include "run/together.h"
 #include "util/file.h"
+#include "util/memory.h"
 
 /* ---- names ---- */
 
@@ -30,6 +33,22 @@ static ct_status too_long(const char *out) {
 }
 
 /* "" for none: nothing is added. */
+ct_status ct_output_place(const char *named, int rank, char *dir, size_t size) {
+    CT_SCOPED(ct_text) text = {0};
+    for (const char *at = named; *at != '\0';) {
+        size_t n = strcspn(at, "%");
+        bool is_rank = at[n] == '%' && at[n + 1] == 'r';
+        if (at[n] == '%' && !is_rank) n++;
+        ct_text_add(&text, "%.*s", (int)n, at);
+        if (is_rank) ct_text_add(&text, "%d", rank);
+        at += is_rank ? n + 2 : n;
+    }
+    CT_TRY(ct_text_status(&text));
+    if (text.n >= size) return too_long(named);
+    snprintf(dir, size, "%s", text.n > 0 ? text.chars : "");
+    return CT_OK;
+}
+
 static ct_status add_folder(const char *out, const char *name, char *dir, size_t size) {
     size_t n = strlen(dir);
     int more = snprintf(dir + n, size - n, "%s%s", name[0] != '\0' ? "/" : "", name);
@@ -54,11 +73,30 @@ ct_status ct_output_world_dir(const ct_run *run, const char *out, int world, cha
     return add_folder(out, seed, dir, size);
 }
 
+/* A name made of what is run may be an earlier run's. Rank 0 looks for all: others might see the
+ * directory that it has made. */
+static ct_status number_out(ct_run *run) {
+    int number = 1;
+    ct_error error;
+    bool looks = ct_transport_rank(run->transport) == 0;
+    if (run->config.given[CT_OPT_out] || run->config.force || run->config.site != NULL)
+        return CT_OK;
+    (void)CT_CATCH(&error,
+                   looks ? ct_restart_number(&run->config, run->named_out, &number) : CT_OK);
+    CT_TRY(ct_together(run->transport, &error));
+    CT_TRY(ct_together_hear(run->transport, 0, number, &number));
+    return ct_restart_name(run->named_out, number, run->named_out, sizeof run->named_out);
+}
+
 ct_status ct_output_name(ct_run *run) {
-    char dir[CT_CONFIG_TEXT];
+    char dir[CT_CONFIG_TEXT], *resume = run->config.resume;
+    int rank = ct_transport_rank(run->transport);
     if (ct_run_writes_nothing(run)) return CT_OK;
-    ct_output_dir(&run->config, dir, sizeof dir);
+    ct_output_dir(&run->config, run->named_out, sizeof run->named_out);
+    CT_TRY(number_out(run));
+    CT_TRY(ct_output_place(run->named_out, rank, dir, sizeof dir));
     memcpy(run->config.out, dir, sizeof dir);
+    CT_TRY(ct_output_place(resume, rank, resume, sizeof run->config.resume));
     for (int k = 0; k < run->n_worlds; k++)
         CT_TRY(ct_output_world_dir(run, dir, k, run->worlds[k].dir, sizeof run->worlds[k].dir));
     return CT_OK;
@@ -68,7 +106,7 @@ ct_status ct_output_name(ct_run *run) {
 
 ct_status ct_output_lock(const ct_run *run, int *lock) {
     const char *dir = run->config.out;
-    if (!ct_run_leads(run) || ct_run_writes_nothing(run) || *lock >= 0 || !ct_dir_exists(dir))
+    if (!ct_run_keeps(run) || ct_run_writes_nothing(run) || *lock >= 0 || !ct_dir_exists(dir))
         return CT_OK;
     if (ct_dir_lock(dir, lock)) return CT_OK;
     return ct_fail(CT_BUSY, "%s is being trained by another process", dir);

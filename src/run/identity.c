@@ -63,15 +63,29 @@ ct_status ct_run_meet(ct_run *run, ct_text *out) {
     return ct_text_status(out);
 }
 
+ct_status ct_run_agree_data(ct_run *run) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_identity mine = {0}, *id = &run->identity;
+    ct_error error;
+    if (run->dataset.train_numbers == NULL)
+        ct_identity_set_sum(&mine, CT_ID_data, ct_dataset_fingerprint(&run->dataset));
+    ct_identity_set_sum(&mine, CT_ID_test, ct_dataset_test_sum(&run->dataset));
+    memcpy(id->value[CT_ID_data], mine.value[CT_ID_data], sizeof mine.value[CT_ID_data]);
+    memcpy(id->value[CT_ID_test], mine.value[CT_ID_test], sizeof mine.value[CT_ID_test]);
+    ct_identity_print(&mine, &text);
+    CT_TRY(ct_text_status(&text));
+    ct_status status = CT_CATCH(&error, ct_transport_agree(run->transport, &text));
+    if (status != CT_INVAL) return status == CT_OK ? CT_OK : ct_fail_again(&error);
+    return ct_fail(CT_INVAL, "%s; if every agent has a data set of its own, take @partition own",
+                   error.text);
+}
+
 ct_status ct_run_agree(ct_run *run) {
     CT_SCOPED(ct_text) text = {0};
     ct_identity *id = &run->identity;
     ct_identity_set(id, CT_ID_device, run->backend->ops->name);
     ct_identity_set(id, CT_ID_instructions, run->backend->instructions);
     ct_identity_set(id, CT_ID_precision, ct_precision_name(run->backend->precision));
-    if (run->dataset.train_numbers == NULL)
-        ct_identity_set_sum(id, CT_ID_data, ct_dataset_fingerprint(&run->dataset));
-    ct_identity_set_sum(id, CT_ID_test, ct_dataset_test_sum(&run->dataset));
     ct_identity_set_sum(id, CT_ID_split, split_sum(run));
     ct_identity_print(id, &text);
     CT_TRY(ct_text_status(&text));
@@ -80,12 +94,13 @@ ct_status ct_run_agree(ct_run *run) {
 
 /* Numbers, labels and pixels of an agent's samples in the order of its list: the same on any number
  * of ranks, whether they have all of the data or parts. Pictures that are decoded from files have
- * no pixels to count on; their files are in the data's fingerprint. */
+ * no pixels to count on; their files are in the data's fingerprint, and an agent's own data has one. */
 static uint64_t agent_sum(const ct_run *run, int row) {
     const ct_partition *p = &run->partition;
     const ct_images *train = &run->dataset.train;
     bool has_pixels = ct_image_at(train, 0) != NULL && run->dataset.content == 0;
     uint64_t sum = CT_HASH_START;
+    if (run->is_own) sum = ct_hash_number(sum, run->parts[ct_run_part_of(run, row)].sum);
     for (size_t k = p->begin[row]; k < p->begin[row + 1]; k++) {
         size_t place = p->index[k];
         sum = ct_hash_step(sum, ct_dataset_number(&run->dataset, place));

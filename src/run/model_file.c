@@ -67,6 +67,7 @@ static ct_status note_facts(const ct_run *run, ct_fact_notes *out) {
                             .class_names = d->class_names != NULL ? names : NULL,
                             .algorithm = run->config.algorithm,
                             .loss = run->config.loss,
+                            .columns = d->columns,
                             .dataset = run->config.dataset,
                             .data = run->identity.value[CT_ID_data]};
     return ct_facts_write(&facts, out);
@@ -81,9 +82,14 @@ static ct_status take_row(const ct_graph *g, const ct_bank *x, const ct_bank *ru
     return ct_weights_describe(g, prefix, row, row + g->n_weights, out);
 }
 
+/* A row of a bank, and the agent whose name its tensors get; -1: no name. */
+typedef struct chosen {
+    int row, agent;
+} chosen;
+
 /* Writes rows of a parameter bank (and of the running statistics) as one file. */
-static ct_status save(const ct_run *run, const ct_bank *x, const ct_bank *running, int first,
-                      int n_rows, bool with_prefix, const char *path) {
+static ct_status save(const ct_run *run, const ct_bank *x, const ct_bank *running,
+                      const chosen *rows, int n_rows, const char *path) {
     const ct_graph *g = &run->graph;
     size_t per_row = (size_t)(g->n_params + g->n_buffers), n = per_row * (size_t)n_rows,
            width = g->n_weights + g->n_buffer_values;
@@ -93,23 +99,38 @@ static ct_status save(const ct_run *run, const ct_bank *x, const ct_bank *runnin
     CT_TRY(ct_make(&tensors, n, "the models to be saved"));
     CT_TRY(ct_make(&values, width * (size_t)n_rows, "the models to be saved"));
     ct_status status = note_facts(run, &notes);
-    for (int i = 0; i < n_rows && status == CT_OK; i++)
-        status = take_row(g, x, running, first + i, with_prefix ? ct_weights_prefix_of(i).text : "",
-                          values + width * (size_t)i, tensors + per_row * (size_t)i);
+    for (int i = 0; i < n_rows && status == CT_OK; i++) {
+        ct_weights_prefix prefix = {""};
+        if (rows[i].agent >= 0) prefix = ct_weights_prefix_of(rows[i].agent);
+        status = take_row(g, x, running, rows[i].row, prefix.text, values + width * (size_t)i,
+                          tensors + per_row * (size_t)i);
+    }
     if (status == CT_OK) status = ct_tensors_write_noted(path, tensors, n, notes.notes, notes.n);
     for (size_t t = 0; t < n; t++) ct_free(tensors[t].name);
     return status;
 }
 
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
-    return save(run, &run->consensus, &run->consensus_running, world, 1, false, path);
+    return save(run, &run->consensus, &run->consensus_running, &(chosen){world, -1}, 1, path);
 }
 
 ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path) {
-    return save(run, &run->agents.x, &run->agents.running, own_row, 1, false, path);
+    return save(run, &run->agents.x, &run->agents.running, &(chosen){own_row, -1}, 1, path);
 }
 
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path) {
-    int n = run->agents.n_agents;
-    return save(run, run->all_x, run->all_running, world * n, n, true, path);
+    const ct_agents *a = &run->agents;
+    bool has_all = run->all_x->n_own == a->n_rows;
+    int n_rows = 0;
+    CT_SCOPED_BLOCK(chosen) rows = NULL;
+    CT_TRY(ct_make(&rows, (size_t)a->n_agents, "the models to be saved"));
+    for (int i = 0; i < a->n_agents; i++) {
+        int row = world * a->n_agents + i, own_row = row - a->first;
+        bool is_own = own_row >= 0 && own_row < a->n;
+        bool is_here =
+            ct_run_leads(run) || ct_run_home(run, row) == ct_transport_rank(run->transport);
+        if (is_here && (has_all || is_own)) rows[n_rows++] = (chosen){has_all ? row : own_row, i};
+    }
+    return save(run, has_all ? run->all_x : &a->x, has_all ? run->all_running : &a->running, rows,
+                n_rows, path);
 }

@@ -1,7 +1,9 @@
 /* What a training tells of itself while it lasts. */
+#include <math.h>
 #include <stdio.h>
 
 #include "run/training_internal.h"
+#include "site/site.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -44,14 +46,30 @@ void ct_training_show(ct_progress *p, const ct_run *run, long iteration, const d
     p->shown = t;
 }
 
+void ct_training_show_scoring(const ct_run *run, int n_models, double part) {
+    ct_training *training = run->training;
+    double t = ct_seconds();
+    if (training == NULL || !ct_run_leads(run) || t - training->progress.shown < 0.25) return;
+    ct_log(CT_LOG_PASSING, "epoch %ld/%lld  evaluating %d models on %zu samples  %.0f %%",
+           (training->at.iteration - 1) / run->epoch_iterations + 1, (long long)run->config.epochs,
+           n_models, run->n_tested, 100 * part);
+    training->progress.shown = t;
+}
+
 void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
-    char name[128], losses[128], scores[96] = "";
+    const ct_evaluation *v = &e->evaluation;
+    char name[128], losses[128], consensus[40] = "", scores[136] = "";
     ct_name_world(run, world, "", name, sizeof name);
     name_losses(run, e->losses.terms, losses, sizeof losses);
-    if (e->is_evaluated && ct_run_is_tested(run))
-        snprintf(scores, sizeof scores, "  consensus %.2f %%  local %.2f %% (%.2f-%.2f)",
-                 100 * e->evaluation.consensus_accuracy, 100 * e->evaluation.local_accuracy_mean,
-                 100 * e->evaluation.local_accuracy_min, 100 * e->evaluation.local_accuracy_max);
+    if (!isnan(v->consensus_accuracy)) /* sites know none before the end */
+        snprintf(consensus, sizeof consensus, "  consensus %.2f %%", 100 * v->consensus_accuracy);
+    if (e->is_evaluated && ct_run_is_tested(run) && run->config.site != NULL)
+        snprintf(scores, sizeof scores, "%s  own model %.2f %%", consensus,
+                 100 * v->local_accuracy_mean);
+    else if (e->is_evaluated && ct_run_is_tested(run))
+        snprintf(scores, sizeof scores, "%s  local %.2f %% (%.2f-%.2f)", consensus,
+                 100 * v->local_accuracy_mean, 100 * v->local_accuracy_min,
+                 100 * v->local_accuracy_max);
     ct_log(CT_LOG_LINE, "%s%sepoch %ld/%lld  iteration %ld  %.1f s  %s%s", name,
            name[0] != '\0' ? "  " : "", e->epoch, (long long)run->config.epochs, e->iteration,
            e->seconds, losses, scores);
@@ -60,8 +78,10 @@ void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
 void ct_training_introduce(const ct_run *run) {
     const ct_config *c = &run->config;
     const ct_world *w = &run->worlds[0];
-    char ranks[32] = "";
-    if (ct_transport_n_ranks(run->transport) > 1)
+    char ranks[96] = "";
+    if (c->site != NULL)
+        snprintf(ranks, sizeof ranks, "site %s, ", ct_site_own_name(c->site));
+    else if (ct_transport_n_ranks(run->transport) > 1)
         snprintf(ranks, sizeof ranks, "%d ranks, ", ct_transport_n_ranks(run->transport));
     ct_log(CT_LOG_LINE,
            "%s%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "run/output.h"
+#include "run/own.h"
 #include "run/run.h"
 
 static void choose_lambdas(ct_config *c) {
@@ -100,10 +101,8 @@ static ct_status check_needs(const ct_config *c, const ct_algo *algo) {
     for (int id = 0; id < CT_N_OPTIONS; id++) {
         const ct_option *o = &ct_run_options[id];
         if (!c->named[id]) continue;
-        const ct_algo *owner = ct_algo_of_option(o->name);
-        if (owner != NULL && !ct_algo_has_option(algo, o->name))
-            return ct_refuse(o->name, "@%s does nothing with %s; it is an option of %s", o->name,
-                             algo->name, owner->name);
+        CT_TRY(ct_algo_check_option(algo, o->name));
+        if (id == CT_OPT_variant) CT_TRY(ct_algo_check_variant(algo, c->variant));
         if (o->needs[0] == '\0' || is_met(c, o->needs)) continue;
         int n = (int)strcspn(o->needs, "=");
         return ct_refuse(o->name, "@%s does nothing without @%.*s %s", o->name, n, o->needs,
@@ -137,6 +136,7 @@ ct_status ct_config_choose(ct_config *c) {
 ct_status ct_config_resolve(ct_config *c) {
     char dir[CT_CONFIG_TEXT] = "";
     if (c->is_resolved) return CT_OK;
+    CT_TRY(ct_own_check(c));
     CT_TRY(ct_run_name_data(c));
     CT_TRY(ct_config_choose(c));
     CT_TRY(choose_weights(c));

@@ -10,9 +10,17 @@
  * the directories' names in `out` and `resume`; the latter becomes "" if nothing is there.
  *   *checkpoint: what it goes on from; NULL: it begins, perhaps again, as it had no checkpoint
  *   *is_done: with auto, the run is there and finished
- * CT_DIFFERS: another run is there; auto with --force takes that for nothing. */
+ * CT_DIFFERS: another run is there; auto with --force takes that for nothing.
+ * All ranks of a job call it, each may look at a disk of its own, and all get the same answer. */
 ct_status ct_restart_find(ct_config *config, ct_checkpoint **checkpoint, bool *is_done);
-/* Nothing in --out can be resumed as this run; CT_IO says that it can, and how. */
-ct_status ct_restart_offer(const ct_config *config);
+/* Where no --out was named and `dir`, the name made of what is run, may be taken: the number of the
+ * first of dir, dir-2, dir-3, ... that is not. It exists then, so that nobody else takes it; or
+ * it has an unfinished run with these options, to be offered (below). */
+ct_status ct_restart_number(const ct_config *config, const char *dir, int *number);
+/* `dir` with its number; 1: as it is. */
+ct_status ct_restart_name(const char *dir, int number, char *out, size_t size);
+/* Nothing in --out can be resumed as this run; CT_IO says that it can, and how. named: --out as it
+ * was given. */
+ct_status ct_restart_offer(const ct_config *config, const char *named);
 
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "run/fault.h"
+#include "run/own.h"
 #include "run/training.h"
+#include "site/site.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -46,6 +48,22 @@ static ct_status build_external(ct_run *run, int max_batch) {
     return ct_external_plan_create(run->backend, &run->graph, max_batch, run->external, &run->plan);
 }
 
+/* The columns of a table have no neighbours: a network that looks at some around each is none for
+ * it. Built for pictures, it shows whether it does. */
+static ct_status check_for_table(const ct_model_spec *spec, const char *source) {
+    CT_SCOPED(ct_graph) g = {0};
+    ct_model_spec pictures = *spec;
+    pictures.input = (ct_shape){3, 224, 224};
+    CT_TRY(ct_graph_create(&pictures, &g));
+    for (int k = 0; k < g.n_nodes; k++)
+        if (g.nodes[k].op == CT_OP_CONV)
+            return ct_refuse("model",
+                             "@model %s is for pictures, and %s is a table; use mlp or "
+                             "logistic",
+                             spec->name, source);
+    return CT_OK;
+}
+
 static ct_status build_model(ct_run *run) {
     const ct_config *c = &run->config;
     const ct_dataset *d = &run->dataset;
@@ -57,6 +75,7 @@ static ct_status build_model(ct_run *run) {
                           .input = {d->train.channels, d->train.height, d->train.width},
                           .n_classes = d->n_classes,
                           .norm = c->norm};
+    if (d->columns != NULL) CT_TRY(check_for_table(&spec, d->source));
     CT_TRY(ct_graph_create(&spec, &run->graph));
     return ct_plan_create(run->backend, &run->graph, max_batch, &run->plan);
 }
@@ -102,32 +121,33 @@ static ct_status create_agents(ct_run *run) {
     bool changes = run->schedule.n > 0;
     const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
     CT_TRY(ct_make(&run->batches, (size_t)ct_transport_own(run->transport).n, "the batches"));
-    run->agents = (ct_agents){.backend = run->backend,
-                              .transport = run->transport,
-                              .plan = run->plan,
-                              .source = run->train,
-                              .n_seeds = run->n_worlds,
-                              .links = {.graphs = run->graphs,
-                                        .topology = changes ? &widest->sources : &run->topology,
-                                        .weights = changes ? &widest->w : &run->w,
-                                        .schedule = changes ? &run->schedule : NULL,
-                                        .lambda_min = smallest_eigenvalue(run)},
-                              .hyper = {.momentum = c->momentum,
-                                        .nesterov = c->nesterov,
-                                        .gamma = c->gamma,
-                                        .weight_decay = c->weight_decay,
-                                        .clip_norm = c->clip_norm},
-                              .options = {c, number_of, word_of},
-                              .loss = loss_of(c),
-                              .ccl = {.world_lambdas = run->lambdas,
-                                      .economy = {.every = (int)c->ccl_every,
-                                                  .neighbours = (int)c->ccl_neighbours,
-                                                  .adaptive_share = c->ccl_adaptive,
-                                                  .min_class_count = (int)c->min_class_count}},
-                              .faults = c->fault[0] != '\0' ? &run->faults : NULL,
-                              .max_batch = (int)c->batch_size,
-                              .batches = run->batches,
-                              .losses = &run->losses};
+    run->agents =
+        (ct_agents){.backend = run->backend,
+                    .transport = run->transport,
+                    .plan = run->plan,
+                    .source = run->train,
+                    .n_seeds = run->n_worlds,
+                    .links = {.graphs = run->graphs,
+                              .topology = changes ? &widest->sources : &run->topology,
+                              .weights = changes ? &widest->w : &run->w,
+                              .schedule = changes ? &run->schedule : NULL,
+                              .lambda_min = smallest_eigenvalue(run)},
+                    .hyper = {.momentum = c->momentum,
+                              .nesterov = c->nesterov,
+                              .gamma = c->gamma,
+                              .weight_decay = c->weight_decay,
+                              .clip_norm = c->clip_norm},
+                    .options = {c, number_of, word_of},
+                    .loss = loss_of(c),
+                    .ccl = {.world_lambdas = run->lambdas,
+                            .economy = {.every = (int)c->ccl_every,
+                                        .neighbours = (int)c->ccl_neighbours,
+                                        .adaptive_share = c->ccl_adaptive,
+                                        .min_class_count = (int)c->min_class_count}},
+                    .faults = c->fault[0] != '\0' || c->site != NULL ? &run->faults : NULL,
+                    .max_batch = (int)c->batch_size,
+                    .batches = run->batches,
+                    .losses = &run->losses};
     CT_TRY(ct_agents_init(&run->agents, &run->graph));
     CT_TRY(ct_run_init_params(run));
     return ct_agents_start(&run->agents, run->algo);
@@ -141,7 +161,8 @@ static ct_status create_order(ct_run *run) {
                           .shuffle = c->shuffle,
                           .crop_padding = c->augment ? run->dataset.crop_padding : 0,
                           .flip = c->augment && run->dataset.flip,
-                          .numbers = run->dataset.train_numbers};
+                          .numbers = run->dataset.train_numbers,
+                          .most_samples = run->most_samples};
     CT_TRY(ct_order_create(&spec, &run->partition, &run->order));
     run->epoch_iterations = ct_order_epoch(run->order);
     return ct_bank_create(run->backend, ct_transport_own(run->transport).n, 0,
@@ -153,7 +174,7 @@ static ct_status create_all_rows(ct_run *run) {
     int n_rows = run->topology.n;
     run->all_x = &run->agents.x;
     run->all_running = &run->agents.running;
-    if (ct_transport_n_ranks(run->transport) == 1) return CT_OK;
+    if (ct_transport_n_ranks(run->transport) == 1 || run->config.site != NULL) return CT_OK;
     run->all_x = &run->collected_x;
     run->all_running = &run->collected_running;
     if (!ct_run_leads(run)) return CT_OK;
@@ -193,17 +214,41 @@ static ct_status create_transport(ct_run *run) {
                                     .link_latency_s = 1e-3 * c->link_latency,
                                     .link_bytes_per_s = 1e6 / 8 * c->link_bandwidth,
                                     .n_worlds = run->n_worlds,
+                                    .site = c->site,
                                     .shared = &shared};
     CT_TRY(ct_transport_create(&options, run->topology.n, &run->transport));
     return ct_ledger_open(run->transport, run->topology.begin, run->topology.neighbour);
 }
 
+/* Neighbours come and go; our own agent is always there. */
+static bool is_there(const void *context, int row) {
+    const ct_run *run = context;
+    return row == ct_transport_rank(run->transport) || ct_site_is_with(run->config.site, row);
+}
+
 static ct_status create_faults(ct_run *run) {
+    if (run->config.site != NULL) {
+        run->faults =
+            (ct_faults){.is_there = is_there, .context = run, .n_agents = run->topology.n};
+        return ct_algo_check_sites(run->algo);
+    }
     if (run->config.fault[0] == '\0') return CT_OK;
     if (run->schedule.n > 0)
         return ct_refuse("fault", "@fault needs a graph that stays; '%s' changes from step to step",
                          run->schedule.name);
     return ct_fault_parse(&run->config, run->seeds, &run->faults);
+}
+
+static ct_status open_data(ct_run *run) {
+    run->is_own = ct_config_is_own(&run->config);
+    if (run->is_own) return ct_own_open(run);
+    CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
+    CT_TRY(ct_run_agree_data(run));
+    CT_TRY(ct_make(&run->parts, 1, "the samples"));
+    run->n_parts = 1;
+    run->n_tested = run->dataset.test.n;
+    run->parts[0] = (ct_agent_part){.n_train = run->dataset.train.n, .n_test = run->n_tested};
+    return CT_OK;
 }
 
 /* The names are checked before the data is read: a typing error costs no time. */
@@ -216,13 +261,14 @@ static ct_status build(ct_run *run) {
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
     CT_TRY(create_backend(run));
-    CT_TRY(ct_run_open_data(&run->config, ct_transport_rank(run->transport), &run->dataset));
+    CT_TRY(open_data(run));
     CT_TRY(ct_run_split_data(run));
     CT_TRY(ct_run_measure_worlds(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
     CT_TRY(ct_run_create_sources(run));
     CT_TRY(create_agents(run));
+    ct_transport_part(run->transport);
     return create_consensus(run);
 }
 
@@ -239,7 +285,10 @@ ct_status ct_run_build(const ct_config *config, ct_run *out) {
 void ct_run_clear(ct_run *run) {
     ct_training_free(&run->training);
     ct_free(run->agent_sums);
+    ct_free(run->own_sizes);
+    ct_free(run->parts);
     ct_free(run->class_counts);
+    ct_free(run->homes);
     ct_free(run->local_accuracy);
     ct_free(run->confusion);
     ct_sparse_free(&run->mean);
@@ -283,9 +332,20 @@ static ct_status take_step(ct_run *run) {
     return ct_step_end(run->backend);
 }
 
+/* Among sites: with whom, from this iteration on. */
+static ct_status meet_sites(ct_run *run, long iteration) {
+    bool has_changed = false;
+    if (run->config.site == NULL) return CT_OK;
+    CT_TRY(ct_site_begin(run->config.site, iteration, &has_changed));
+    if (!has_changed) return CT_OK;
+    return ct_agents_connect(&run->agents, &run->topology, &run->w);
+}
+
 ct_status ct_run_iterate(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
     run->has_consensus = false;
+    ct_transport_set_iteration(run->transport, iteration);
+    CT_TRY(meet_sites(run, iteration));
     CT_TRY(ct_run_connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =

@@ -10,11 +10,13 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/partition.h"
+#include "model/model.h"
 #include "record/epoch.h"
 #include "record/folder.h"
 #include "record/identity.h"
 #include "run/resolve.h"
 #include "run/schedule.h"
+#include "util/file.h"
 
 /* What belongs to one seed and one pair of lambdas. The worlds of several are trained at once as
  * rows of the same banks, world by world (all seeds of a pair, then the next pair); each gives the
@@ -32,6 +34,14 @@ typedef struct ct_world {
 } ct_world;
 
 typedef struct ct_training ct_training; /* run/training.h */
+
+/* Where samples of an agent lie in run->dataset, if it has data of its own (own.h). All other runs have
+ * one part for all agents. */
+typedef struct ct_agent_part {
+    int agent;
+    size_t first_train, n_train, first_test, n_test;
+    uint64_t sum; /* of what its files hold (ct_dataset_fingerprint) */
+} ct_agent_part;
 
 /* What a program gave beside the options; never NULL here, its parts may be. */
 static inline const ct_inputs *ct_config_inputs(const ct_config *config) {
@@ -54,6 +64,12 @@ struct ct_run {
     ct_sparse w;            /* likewise */
     ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
     ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
+    bool is_own;            /* every agent has data of its own; then: */
+    size_t *own_sizes;      /* [agents] training samples, */
+    size_t most_samples;    /* and those of the agent with most; else 0 */
+    ct_agent_part *parts;   /* [n_parts] of this process, by agent */
+    int n_parts;
+    size_t n_tested; /* test samples of all processes; 0: nothing is tested */
     ct_identity identity;
     uint64_t *agent_sums;        /* [own rows] of what an agent trains on */
     const ct_external *external; /* the caller's model, lent; NULL: --model */
@@ -64,8 +80,8 @@ struct ct_run {
     ct_plan *plan;
     ct_order *order;
     ct_loader *train_loader, *test_loader; /* of parts that are not in memory; else NULL */
-    ct_order *test_order;                  /* with test_loader: one agent that visits all */
-    ct_partition test_partition;           /* likewise */
+    ct_order *test_order;                  /* with test_loader: one agent that visits all, */
+    ct_partition test_partition;           /* a batch the samples of one part */
     long test_iteration;                   /* next one of test_loader */
     long epoch_iterations;
     long resumed_at;  /* checkpoint in --out that was read, until the next is written; -1 = none */
@@ -77,6 +93,8 @@ struct ct_run {
     ct_bank *all_x;       /* every row's parameters, on the rank that leads: the agents' bank, */
     ct_bank *all_running; /* or among several ranks the collected one; statistics likewise */
     ct_bank collected_x, collected_running;
+    char named_out[CT_CONFIG_TEXT]; /* --out with its %r; config.out is this rank's */
+    int *homes; /* [rows] the rank that looks after the folder with the row's files; NULL: rank 0 */
     bool has_consensus;        /* what follows is the mean of the models as they are now */
     ct_bank consensus;         /* [n_worlds] mean of all agents' parameters */
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
@@ -91,6 +109,8 @@ struct ct_run {
 };
 
 /* ---- data (data.c) ---- */
+#define CT_DIR_RANK  "%r" /* in --data-dir: the rank's number */
+#define CT_DIR_AGENT "%a" /* the agent's number or name */
 /* With --dataset auto, the config gets the name of what lies in --data-dir. */
 ct_status ct_run_name_data(ct_config *config);
 /* What the options say about data. */
@@ -98,9 +118,12 @@ ct_dataset_options ct_run_data_options(const ct_config *config);
 /* The data set that the options name, cut to --train-samples and --test-samples; %r in --data-dir
  * stands for the rank. */
 ct_status ct_run_open_data(const ct_config *config, int rank, ct_dataset *out);
-/* The same for a model that is only tested: pictures of its size, and no training part where there
- * need be none. */
-ct_status ct_run_open_test(const ct_config *config, int image_size, int resize, ct_dataset *out);
+/* One agent's own data set; a table is encoded with `columns`, or with NULL only counted. */
+ct_status ct_run_open_agent(const ct_config *config, int rank, int agent,
+                            const struct ct_columns *columns, ct_dataset *out);
+/* The same for a model that is only tested: pictures of its size, tables with its columns, and no
+ * training part where there need be none. */
+ct_status ct_run_open_test(const ct_config *config, const ct_model_facts *model, ct_dataset *out);
 /* The same with other options than the config's about how it is read. */
 ct_status ct_run_open_data_as(const ct_config *config, const ct_dataset_options *options,
                               ct_dataset *out);
@@ -109,15 +132,17 @@ ct_status ct_run_create_sources(ct_run *run);
 void ct_run_free_sources(ct_run *run);
 /* run->batches of an iteration. */
 ct_status ct_run_batches(ct_run *run, long iteration);
-/* The next batch of a streamed test part; ct_run_test_batches() of them are all of it. */
+/* The next batch of a streamed test part: those of one run->parts after the other, then from the first
+ * on again. A part's last one is filled up with samples that do not count. */
 ct_status ct_run_test_batch(ct_run *run, ct_batch *out);
-long ct_run_test_batches(const ct_run *run);
 /* Seconds that iterations and evaluations waited for pictures. */
 double ct_run_data_wait(const ct_run *run);
 
 /* ---- who computes, and on what (identity.c) ---- */
 /* What ranks must have alike before they read anything: the program, the options, the graph. */
 ct_status ct_run_meet(ct_run *run, ct_text *out);
+/* What the data is made of, once it is read; refused if ranks that should have the same differ. */
+ct_status ct_run_agree_data(ct_run *run);
 /* All of run->identity, once data, splits and backend are there; refused if ranks differ. */
 ct_status ct_run_agree(ct_run *run);
 /* run->agent_sums, once every rank has its own agents' samples. */
@@ -129,7 +154,20 @@ void ct_run_clear(ct_run *run);
 
 /* The rank that evaluates the consensus, writes files and talks to the user. */
 static inline bool ct_run_leads(const ct_run *run) {
-    return ct_transport_rank(run->transport) == 0;
+    return ct_transport_rank(run->transport) == 0 || ct_transport_is_apart(run->transport);
+}
+
+/* The rank that looks after the folder --out in which a row's files are: of all ranks that have this
+ * folder before them, the first one. Files of rows with another home are somewhere else. */
+static inline int ct_run_home(const ct_run *run, int row) {
+    if (ct_transport_is_apart(run->transport)) return row; /* a site is an agent and a rank */
+    return run->homes != NULL ? run->homes[row] : 0;
+}
+
+/* This rank looks after the folder --out that it has before it. */
+static inline bool ct_run_keeps(const ct_run *run) {
+    int home = ct_run_home(run, ct_transport_own(run->transport).first);
+    return home == ct_transport_rank(run->transport);
 }
 
 /* It has no run directory: no record, no checkpoints. */
@@ -140,11 +178,23 @@ static inline bool ct_run_writes_nothing(const ct_run *run) {
 /* There is something to test on; otherwise accuracies are NaN. */
 static inline bool ct_run_is_tested(const ct_run *run) {
     bool is_able = run->external == NULL || run->external->evaluate != NULL;
-    return is_able && run->dataset.test.n > 0;
+    return is_able && run->n_tested > 0;
 }
 
-/* The agent of a row has not been killed (--fault) before this iteration, or is back. */
+/* The part that a row's agent has, among run->parts; -1: it is elsewhere. */
+static inline int ct_run_part_of(const ct_run *run, int row) {
+    int agent = row % (int)run->config.agents;
+    if (!run->is_own) return 0;
+    if (agent < run->n_parts && run->parts[agent].agent == agent) return agent; /* all are here */
+    for (int k = 0; k < run->n_parts; k++)
+        if (run->parts[k].agent == agent) return k;
+    return -1;
+}
+
+/* The agent of a row has not been killed (--fault) before this iteration, or is back. Of a site's
+ * agents, its own alone is in sight. */
 static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
+    if (ct_transport_is_apart(run->transport)) return row == run->agents.first;
     return run->agents.faults == NULL || ct_faults_alive(run->agents.faults, row, iteration);
 }
 
@@ -159,9 +209,13 @@ typedef struct ct_cost {
     double own_macs, cross_macs;
 } ct_cost;
 ct_cost ct_run_cost(const ct_run *run);
+/* Bytes that an agent of a world has sent so far, on average; of a site, that its own has. */
+double ct_run_mean_sent(const ct_run *run, int world, ct_traffic kind);
 
 /* Trains as the options say and writes the run directory. */
 ct_status ct_train(const ct_config *config);
+/* The same; dir is the directory, as this rank has it. */
+ct_status ct_train_in(const ct_config *config, ct_path *dir);
 
 /* ---- evaluation (evaluate.c) ---- */
 #define CT_MAX_CONFUSION 100 /* classes of which a confusion matrix is kept */
@@ -172,19 +226,20 @@ ct_status ct_train(const ct_config *config);
 ct_status ct_run_score_all(ct_run *run, ct_evaluation *out);
 /* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
+/* ---- the mean model (consensus.c) ---- */
+/* Updates run->consensus on the rank that leads, from run->all_x. */
+ct_status ct_run_update_consensus(ct_run *run);
 /* Updates run->consensus on all ranks, which all call it, and nothing else. */
 ct_status ct_run_find_consensus(ct_run *run);
 /* out [n_worlds] = the mean of each world's rows of a bank, on all ranks. */
 ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out);
-/* One parameter bank row on the test part. */
-ct_status ct_run_score(ct_run *run, const ct_bank *params, ct_bank *running, int row,
-                       double *accuracy, double *loss);
 
 /* ---- models and files (model_file.c) ---- */
 /* Start values into run->agents.x: of the seed, or of --init. */
 ct_status ct_run_init_params(ct_run *run);
 /* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
+/* All agents' on the rank that leads; else those whose files are in this rank's folder. */
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 /* One own row's model. */
 ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path);
@@ -204,9 +259,11 @@ ct_status ct_run_measure_worlds(ct_run *run);
 /* The split of the options, of the file or drawn by the seed; samples go by their numbers. */
 ct_status ct_run_partition(const ct_config *config, const ct_dataset *dataset, uint64_t seed,
                            ct_partition *out);
-/* Once the worlds are split (share.c): their facts, and no samples but this rank's agents'. A
+/* Once the worlds are split (share.c): no samples but this rank's agents'. A
  * sample that is needed and not there is CT_IO. */
 ct_status ct_run_share_data(ct_run *run);
+/* How uneven the split is, and class_counts: every rank counts its own agents' classes. */
+ct_status ct_run_measure_split(ct_run *run);
 void ct_run_free_worlds(ct_run *run);
 
 #endif

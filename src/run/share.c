@@ -40,37 +40,6 @@ static ct_status check_row(const ct_run *run, int row, const uint32_t *place) {
                    run->dataset.source, row % (int)run->config.agents, n_missing, n, first);
 }
 
-static void count_row(const ct_run *run, int row, const uint32_t *place, uint32_t *counts) {
-    size_t n;
-    const uint32_t *samples = samples_of(run, row, &n);
-    for (size_t k = 0; k < n; k++) counts[run->dataset.train.labels[place[samples[k]]]]++;
-}
-
-/* How uneven the split is: every rank counts its own agents' classes, and all get all counts. */
-static ct_status measure(ct_run *run, const uint32_t *place) {
-    ct_span own = ct_transport_own(run->transport);
-    size_t width = (size_t)run->dataset.n_classes, n_agents = (size_t)run->config.agents;
-    uint32_t *mine = ct_new(uint32_t, (size_t)own.n * width);
-    uint32_t *all = ct_new(uint32_t, n_agents * (size_t)run->n_worlds * width);
-    ct_status status =
-        mine != NULL && all != NULL ? CT_OK : ct_fail(CT_NOMEM, "no memory to count");
-    for (int i = 0; i < own.n && status == CT_OK; i++)
-        count_row(run, own.first + i, place, mine + (size_t)i * width);
-    if (status == CT_OK)
-        status = ct_transport_gather(run->transport, mine, width * sizeof *mine, all);
-    for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
-        status =
-            ct_partition_describe(&run->worlds[k].partition, all + (size_t)k * n_agents * width,
-                                  (int)width, &run->worlds[k].partition_facts);
-    if (status == CT_OK && ct_run_leads(run)) {
-        run->class_counts = all;
-        all = NULL;
-    }
-    ct_free(all);
-    ct_free(mine);
-    return status;
-}
-
 /* Drops what other ranks' agents train on. */
 static ct_status keep_own(ct_run *run, const uint32_t *place) {
     ct_span own = ct_transport_own(run->transport);
@@ -105,7 +74,6 @@ ct_status ct_run_share_data(ct_run *run) {
     ct_status status = CT_OK;
     for (int row = own.first; row < own.first + own.n && status == CT_OK; row++)
         status = check_row(run, row, place);
-    if (status == CT_OK) status = measure(run, place);
     bool is_alone = ct_transport_n_ranks(run->transport) == 1;
     bool is_all_own = is_alone && run->dataset.train_numbers == NULL;
     if (status == CT_OK && !is_all_own && !run->dataset.train.is_lent) {
@@ -115,4 +83,26 @@ ct_status ct_run_share_data(ct_run *run) {
     }
     ct_free(place);
     return status;
+}
+
+static void count_row(const ct_run *run, int row, uint32_t *counts) {
+    const ct_partition *p = &run->partition;
+    for (size_t k = p->begin[row]; k < p->begin[row + 1]; k++)
+        counts[run->dataset.train.labels[p->index[k]]]++;
+}
+
+ct_status ct_run_measure_split(ct_run *run) {
+    ct_span own = ct_transport_own(run->transport);
+    size_t width = (size_t)run->dataset.n_classes, n_agents = (size_t)run->config.agents;
+    CT_SCOPED_BLOCK(uint32_t) mine = NULL;
+    CT_SCOPED_BLOCK(uint32_t) all = NULL;
+    CT_TRY(ct_make(&mine, (size_t)own.n * width, "the agents' classes"));
+    CT_TRY(ct_make(&all, n_agents * (size_t)run->n_worlds * width, "the agents' classes"));
+    for (int i = 0; i < own.n; i++) count_row(run, own.first + i, mine + (size_t)i * width);
+    CT_TRY(ct_transport_gather(run->transport, mine, width * sizeof *mine, all));
+    for (int k = 0; k < run->n_worlds; k++)
+        CT_TRY(ct_partition_describe(&run->worlds[k].partition, all + (size_t)k * n_agents * width,
+                                     (int)width, &run->worlds[k].partition_facts));
+    if (ct_run_leads(run)) run->class_counts = ct_take(&all);
+    return CT_OK;
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "run/output.h"
+#include "run/together.h"
 #include "run/training_internal.h"
+#include "site/site.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/memory.h"
@@ -28,11 +30,9 @@ int ct_training_wish(const ct_training *t, long done) {
 
 static double bytes_sent(const ct_run *run, int world) {
     double sum = 0;
-    int n = run->agents.n_agents;
-    for (int row = world * n; row < (world + 1) * n; row++)
-        for (int kind = 0; kind < CT_N_TRAFFIC; kind++)
-            sum += (double)ct_transport_sent(run->transport, row, (ct_traffic)kind);
-    return sum / n;
+    for (int kind = 0; kind < CT_N_TRAFFIC; kind++)
+        sum += ct_run_mean_sent(run, world, (ct_traffic)kind);
+    return sum;
 }
 
 static ct_epoch summarise(const ct_training *t, int world, long iteration) {
@@ -67,8 +67,9 @@ static ct_status end_world_epoch(ct_training *t, int world, ct_epoch *e) {
     ct_tally *tally = &t->at.tallies[world];
     memset(tally->sums, 0, sizeof tally->sums);
     tally->samples = 0;
-    double sum = e->evaluation.consensus_distance;
-    if (ct_run_is_tested(t->run)) sum += e->evaluation.consensus_loss;
+    double sum = 0;
+    if (t->run->has_consensus) sum = e->evaluation.consensus_distance;
+    if (t->run->has_consensus && ct_run_is_tested(t->run)) sum += e->evaluation.consensus_loss;
     if (!e->is_evaluated || (isfinite(sum) && e->evaluation.diverged < 0)) return CT_OK;
     char who[64], losses[128];
     t->ended_at = e->iteration;
@@ -129,7 +130,7 @@ static ct_status save(ct_training *t, long done, bool must) {
  * only now and then, and do the same thing at the same place. */
 static ct_status attend(ct_training *t, long done, bool ends_epoch) {
     ct_run *run = t->run;
-    bool is_alone = ct_transport_n_ranks(run->transport) == 1;
+    bool is_alone = ct_transport_n_ranks(run->transport) == 1 || run->config.site != NULL;
     bool has_talked = ends_epoch || done % t->poll_every == 0;
     int wish = is_alone ? ct_training_wish(t, done) : has_talked ? t->wish : 0;
     if (wish == 0) return CT_OK;
@@ -149,6 +150,8 @@ static void ask(ct_training *t, long done) {
 
 static ct_status iterate(ct_training *t) {
     ct_run *run = t->run;
+    if (run->config.site != NULL && ct_site_is_behind(run->config.site))
+        return ct_training_join(t, true);
     long k = t->at.iteration, last = t->progress.n_iterations - 1;
     bool ends_epoch = (k + 1) % run->epoch_iterations == 0;
     CT_TRY(ct_run_iterate(run, k));
@@ -180,8 +183,10 @@ static ct_status conclude(ct_training *t) {
     ct_run *run = t->run;
     long n = t->progress.n_iterations;
     /* Before the last evaluation: whoever resumes here does it again and loses nothing. */
-    bool wants_end = run->config.given[CT_OPT_checkpoint_every] || t->schedule.has_written;
-    if (wants_end && !t->schedule.is_off) CT_TRY(save(t, n, false));
+    bool wants_end = run->config.given[CT_OPT_checkpoint_every] || run->config.may_grow ||
+                     t->schedule.has_written;
+    if ((wants_end && !t->schedule.is_off) || run->config.site != NULL) CT_TRY(save(t, n, false));
+    if (run->config.site != NULL) CT_TRY(ct_run_find_consensus(run));
     CT_TRY(end_epoch(t, n - 1, true));
     CT_TRY(finish(t));
     CT_TRY(ct_output_end(run, t->epochs));
@@ -191,9 +196,12 @@ static ct_status conclude(ct_training *t) {
 }
 
 static ct_status stopped(const ct_training *t) {
-    const char *dir = t->run->config.out;
+    const char *dir = t->run->named_out;
     if (t->stopped_by == CT_STOPPED_BY_HOOK)
         return ct_fail(CT_STOPPED, "stopped after iteration %ld by the caller", t->at.iteration);
+    if (t->run->config.site != NULL)
+        return ct_fail(CT_STOPPED, "stopped after iteration %ld; the same command goes on with it",
+                       t->at.iteration);
     return ct_fail(CT_STOPPED,
                    "stopped after iteration %ld; go on with: crosstalk train @resume %s",
                    t->at.iteration, dir);
@@ -227,7 +235,8 @@ static ct_status take_memory(ct_training *t) {
     const ct_run *run = t->run;
     size_t n = (size_t)run->n_worlds;
     t->poll_every = run->backend->poll_every;
-    if (ct_transport_n_ranks(run->transport) > 1 && t->poll_every < RANK_POLL)
+    if (ct_transport_n_ranks(run->transport) > 1 && run->config.site == NULL &&
+        t->poll_every < RANK_POLL)
         t->poll_every = RANK_POLL;
     if (t->poll_every > run->epoch_iterations) t->poll_every = run->epoch_iterations;
     size_t width = (size_t)t->poll_every * CT_LOSS_FIELDS + 1;
@@ -280,13 +289,45 @@ static ct_status resume(ct_training *t, const ct_checkpoint *checkpoint) {
     return CT_OK;
 }
 
+static ct_status lock_out(ct_training *t) {
+    ct_error error;
+    (void)CT_CATCH(&error, ct_output_lock(t->run, &t->lock));
+    return ct_together(t->run->transport, &error);
+}
+
+/* Whether a run of so many epochs has had the same learning rates so far. */
+static bool had_same_rates(const ct_training *t, double epochs) {
+    ct_lr_schedule then = t->run->lr;
+    long n = t->run->epoch_iterations;
+    then.epochs = epochs;
+    for (long k = 0; k < t->at.iteration; k++)
+        if (ct_lr_at(&then, k, n) != ct_lr_at(&t->run->lr, k, n)) return false;
+    return true;
+}
+
+/* What more epochs than before do to the learning rate. */
+static void note_extension(const ct_training *t, const ct_checkpoint *checkpoint) {
+    const ct_run *run = t->run;
+    double before = ct_checkpoint_epochs(checkpoint);
+    if (!((double)run->config.epochs > before)) return;
+    if (had_same_rates(t, before))
+        ct_note("@epochs %lld instead of %g: the run is the one that %lld would have given",
+                (long long)run->config.epochs, before, (long long)run->config.epochs);
+    else
+        ct_note("@epochs %lld instead of %g: from here on the learning rate is that of %lld epochs "
+                "(next: %.3g); asked for at the beginning, they would have had another before",
+                (long long)run->config.epochs, before, (long long)run->config.epochs,
+                ct_lr_at(&run->lr, t->at.iteration, run->epoch_iterations));
+}
+
 static ct_status begin(ct_training *t, const ct_checkpoint *checkpoint) {
     ct_run *run = t->run;
     CT_TRY(take_memory(t));
     CT_TRY(ct_interval_parse(run->config.checkpoint_every, &t->schedule));
     if (ct_run_writes_nothing(run)) t->schedule = (ct_interval){.is_off = true};
     CT_TRY(ct_output_name(run));
-    CT_TRY(ct_output_lock(run, &t->lock)); /* nobody replaces what is read now */
+    CT_TRY(ct_output_find_homes(run));
+    CT_TRY(lock_out(t)); /* nobody replaces what is read now */
     CT_TRY(agree_on_start(run, checkpoint));
     CT_TRY(restore(t, checkpoint));
     CT_TRY(ct_output_begin(run, checkpoint, &t->lock));
@@ -294,7 +335,8 @@ static ct_status begin(ct_training *t, const ct_checkpoint *checkpoint) {
     t->has_begun = true;
     ct_training_introduce(run);
     if (checkpoint != NULL) ct_note("going on after iteration %ld", t->at.iteration);
-    return CT_OK;
+    if (checkpoint != NULL) note_extension(t, checkpoint);
+    return run->config.site != NULL ? ct_training_join(t, checkpoint != NULL) : CT_OK;
 }
 
 ct_status ct_training_begin(ct_run *run, const ct_checkpoint *checkpoint,

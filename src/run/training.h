@@ -30,6 +30,9 @@ long ct_training_n_iterations(const ct_run *run);
 /* Writes a checkpoint now, between two calls. */
 ct_status ct_training_save(ct_run *run);
 
+/* A passing line, now and then, of an evaluation: that much of it is done. */
+void ct_training_show_scoring(const ct_run *run, int n_models, double part);
+
 /* The last epoch that is over, of a world; its `epoch` is 0 if none is. */
 const ct_epoch *ct_training_epoch(const ct_run *run, int world);
 /* Evaluates now, into those epochs; the record does not change. */

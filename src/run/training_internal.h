@@ -47,6 +47,10 @@ int ct_training_wish(const ct_training *t, long done);
  * one talk among the ranks for both. CT_DIVERGED: NaN or Inf among them. */
 ct_status ct_training_read_until(ct_training *t, long iteration);
 
+/* ---- joining.c: a site among its neighbours ---- */
+/* Joins them, and goes on where they are. has_state: from a checkpoint. */
+ct_status ct_training_join(ct_training *t, bool has_state);
+
 /* ---- progress.c ---- */
 /* Which of several worlds: "seed 1", "lambdas 0.1:0.01", both, or "" for a run of one. */
 void ct_name_world(const ct_run *run, int world, const char *before, char *out, size_t size);

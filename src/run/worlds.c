@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/part.h"
+#include "run/own.h"
 #include "run/run.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -120,7 +121,7 @@ ct_status ct_run_create_worlds(ct_run *run) {
     if (c->agents * run->n_worlds > CT_MAX_AGENTS)
         return ct_fail(CT_INVAL, "%d times %lld agents are more than %d rows", run->n_worlds,
                        (long long)c->agents, CT_MAX_AGENTS);
-    if (c->train_samples > 0 && c->agents > c->train_samples)
+    if (c->train_samples > 0 && c->agents > c->train_samples && !ct_config_is_own(c))
         return ct_refuse("agents",
                          "%lld agents cannot share the %lld samples of @train-samples; use fewer "
                          "agents",
@@ -173,6 +174,7 @@ ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t see
 static ct_status check_batch(const ct_run *run, const ct_world *world) {
     int64_t batch = run->config.batch_size;
     if ((size_t)batch <= world->partition_facts.min_size) return CT_OK;
+    if (run->config.site != NULL && (size_t)batch <= run->parts[0].n_train) return CT_OK;
     return ct_refuse("batch-size",
                      "@batch-size %lld is more than the %zu samples of the smallest agent; take a "
                      "smaller batch or fewer agents",
@@ -201,12 +203,18 @@ static ct_status join_partitions(ct_run *run) {
 }
 
 ct_status ct_run_split_data(ct_run *run) {
-    for (int k = 0; k < run->n_worlds; k++)
-        CT_TRY(ct_run_partition(&run->config, &run->dataset, run->seeds[k],
-                                &run->worlds[k].partition));
+    for (int k = 0; k < run->n_worlds; k++) {
+        ct_partition *split = &run->worlds[k].partition;
+        CT_TRY(run->is_own ? ct_own_split(run, split)
+                           : ct_run_partition(&run->config, &run->dataset, run->seeds[k], split));
+    }
     CT_TRY(ct_run_agree(run));
     CT_TRY(join_partitions(run));
-    CT_TRY(ct_run_share_data(run));
+    if (run->is_own)
+        ct_own_place(run);
+    else
+        CT_TRY(ct_run_share_data(run));
+    CT_TRY(ct_run_measure_split(run));
     CT_TRY(ct_run_sum_agents(run));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(check_batch(run, &run->worlds[k]));
     return CT_OK;

@@ -35,6 +35,9 @@ typedef struct ct_config {
     bool is_resolved;           /* nothing is: the options are final */
     char instructions[16]; /* that a run to be resumed was computed with; "": the best there are */
     const struct ct_inputs *inputs; /* what a program gave beside options (run.h); NULL: nothing */
+    struct ct_site
+        *site;     /* this is a site, and its agent one of the run's (site.h); NULL: it is not */
+    bool may_grow; /* its last checkpoint stays, and it may be resumed for more epochs */
     char device_note[512]; /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 
@@ -103,7 +106,8 @@ typedef bool ct_difference_skip(const ct_json *ours, const ct_json *theirs);
 ct_status ct_config_find_difference(const ct_config *config, const ct_json *saved,
                                     ct_difference_skip *skip, char *name, size_t size,
                                     ct_text *ours, ct_text *theirs);
-/* For resuming: what may differ does not matter. */
+/* For resuming: what may differ does not matter, nor does what an earlier version did not know and has
+ * its default. */
 ct_difference_skip ct_difference_may_resume;
 
 #endif

@@ -53,8 +53,17 @@ ct_status ct_config_find_difference(const ct_config *config, const ct_json *save
     return CT_OK;
 }
 
+/* An option that an earlier version did not know had its default there. */
+static bool is_default(const ct_option *o, const ct_json *ours) {
+    ct_text text = {0};
+    ct_option_text(ours, &text);
+    bool is = o->value != NULL && strcmp(text.n > 0 ? text.chars : "", o->value) == 0;
+    ct_text_free(&text);
+    return is;
+}
+
 bool ct_difference_may_resume(const ct_json *ours, const ct_json *theirs) {
     const ct_option *o = ct_schema_find(ours->key);
-    (void)theirs;
+    if (o != NULL && theirs == NULL && is_default(o, ours)) return true;
     return o != NULL && (o->roles & (CT_ROLE_LOCAL | CT_ROLE_LENGTH | CT_ROLE_CONTENT)) != 0;
 }

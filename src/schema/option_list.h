@@ -25,13 +25,17 @@
 OPTION("data", TEXT, dataset, "dataset", "", "fashion-mnist", 0, 0, "", SETTING, "",
        "data set (see: crosstalk list datasets); auto = what lies in @data-dir")
 OPTION("data", TEXT, data_dir, "data-dir", "data_dir", "", 0, 0, "", LOCAL | PATH | RANK, "",
-       "where its files are, if not where the system keeps them; %r = this rank's number")
+       "where its files are, if not where the system keeps them; %r = this rank, %a = the agent (@partition own)")
 OPTION("data", WHOLE, train_samples, "train-samples", "", "0", 0, 1e9, "", 0, "",
        "use only the first N training samples; 0 = all")
 OPTION("data", WHOLE, test_samples, "test-samples", "", "0", 0, 1e9, "", 0, "",
        "use only the first N test samples; 0 = all")
 OPTION("data", TEXT, labels, "labels", "", "fine", 0, 0, "fine, coarse", 0, "",
        "cifar100: fine (100 classes) or coarse (20)")
+OPTION("data", TEXT, label, "label", "", "", 0, 0, "", 0, "dataset=csv",
+       "csv: the column to learn; default: label, class, target or y, else the last one")
+OPTION("data", TEXT, ignore_columns, "ignore-columns", "ignore_columns", "", 0, 0, "", LIST, "dataset=csv",
+       "csv: columns to leave out, as in id,name")
 OPTION("data", REAL, test_fraction, "test-fraction", "", "0", 0, 0.9, "", 0, "",
        "share of every class to test on, where the data has no test part")
 OPTION("data", WHOLE, image_size, "image-size", "", "0", 0, 4096, "", 0, "",
@@ -45,7 +49,7 @@ OPTION("data", WHOLE, memory, "memory", "", "1024", 1, 1e9, "", LOCAL | RANK, ""
 OPTION("data", WHOLE, workers, "workers", "", "0", 0, 1024, "", LOCAL | RANK, "",
        "threads that decode pictures; 0 = one for each core")
 OPTION("data", TEXT, partition, "partition", "", "dirichlet", 0, 0, "", SETTING, "",
-       "how samples are split over agents: dirichlet, iid, shards")
+       "how samples are split over agents: dirichlet, iid, shards; own = each has its own data set, @data-dir 'site-%a'")
 OPTION("data", REAL, alpha, "alpha", "skew", "0.1", 1e-6, 1e6, "", SETTING, "partition=dirichlet",
        "dirichlet: the smaller, the more the agents' classes differ")
 OPTION("data", WHOLE, classes_per_agent, "classes-per-agent", "", "2", 1, 65536, "", 0, "partition=shards",
@@ -66,6 +70,8 @@ OPTION("model", TEXT, init, "init", "", "", 0, 0, "", CONTENT | PATH, "",
 
 OPTION("agents", WHOLE, agents, "agents", "world_size,world-size", "16", 1, 65536, "", SETTING, "",
        "how many agents")
+OPTION("agents", TEXT, agent_names, "agent-names", "", "", 0, 0, "", LIST, "partition=own",
+       "names of the agents, with commas: what %a in @data-dir stands for")
 OPTION("agents", TEXT, topology, "topology", "graph", "ring", 0, 0, "", SETTING, "",
        "who talks to whom (see: crosstalk list topologies)")
 OPTION("agents", TEXT, weights, "weights", "", "auto", 0, 0, "auto, uniform, metropolis", 0, "",
@@ -75,12 +81,12 @@ OPTION("agents", REAL, gamma, "gamma", "averaging_rate,averaging-rate", "auto", 
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
-OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24", 0, "",
-       "qg-dsgdm: paper, atc (QGM authors' order), wacv24 (CCL authors' code)")
+OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23", 0, "",
+       "form of the method, where it has several (see: crosstalk list algorithms); paper = its default")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd, for models still on their way: init (start values) or self")
 OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "", 0, "",
-       "gut: how much of what was tracked counts")
+       "gut: how much of what was tracked counts; its authors: 0.9 without momentum, 0.005 to 0.08 with it")
 OPTION("algorithm", REAL, ngc_alpha, "ngc-alpha", "", "1", 0, 1, "", 0, "",
        "ngc: weight of data-variant gradients; 0 = model-variant ones only, nothing more is sent")
 OPTION("algorithm", REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "", 0, "",
@@ -133,7 +139,7 @@ OPTION("training", REAL, label_smoothing, "label-smoothing", "", "0", 0, 0.999, 
 OPTION("training", WHOLE, batch_size, "batch-size", "batch_size", "32", 1, 65536, "", 0, "",
        "samples per agent and iteration")
 OPTION("training", WHOLE, epochs, "epochs", "", "auto", 1, 1e6, "", SETTING, "",
-       "passes over the data")
+       "passes over the data; with @resume DIR, more than before extend the run")
 OPTION("training", WHOLE, iterations, "iterations", "", "0", 0, 1e12, "", LENGTH, "",
        "stop after so many iterations; 0 = after the last epoch")
 OPTION("training", WHOLE, seed, "seed", "", "1", 0, 9e15, "", SEED, "",
@@ -166,14 +172,14 @@ OPTION("network", SWITCH, ledger, "ledger", "", "off", 0, 0, "", LOCAL, "",
        "write ledger.csv: bytes sent along every edge, both ways")
 
 OPTION("checkpoints", TEXT, checkpoint_every, "checkpoint-every", "", "10m", 0, 0, "", LOCAL, "",
-       "epochs (5) or time (90s, 10m, 2h) between checkpoints; end = last only, 0 = never")
+       "epochs (5) or time (90s, 10m, 2h) between checkpoints, and one at the end; end = that one only, 0 = never")
 OPTION("checkpoints", SWITCH, checkpoint_strict, "checkpoint-strict", "", "off", 0, 0, "", LOCAL, "",
        "a checkpoint that cannot be written ends the run")
 OPTION("checkpoints", TEXT, resume, "resume", "", "", 0, 0, "", PATH | SINGLE | UNSAVED | BARE, "",
        "resume the run in this directory; without a name: in @out; auto: in @out, or begin it there")
 
 OPTION("output", TEXT, out, "out", "", "", 0, 0, "", LOCAL | PATH | SINGLE, "",
-       "run directory; default runs/<what is run>")
+       "run directory; default runs/<what is run>, or with -2, -3, ... if that is taken; %r = this rank's number")
 OPTION("output", WHOLE, eval_every, "eval-every", "", "1", 1, 1e6, "", LOCAL, "",
        "epochs between evaluations; the last one is always evaluated")
 OPTION("output", WHOLE, gossip_rounds, "gossip-rounds", "", "0", 0, 1e6, "", 0, "",
@@ -190,7 +196,7 @@ OPTION("output", SWITCH, quiet, "quiet", "", "off", 0, 0, "", SINGLE | UNSAVED |
        "no progress and no notes")
 
 /* ---- commands' own ---- */
-OWN("run", TEXT, "config", NULL, 0, 0, "", PATH, "options from an earlier run's config.txt; the command line wins")
+OWN("run", TEXT, "config", NULL, 0, 0, "", PATH, "options from an earlier run's config.txt, but not its @out; the command line wins")
 OWN("run", FLAG, "qgm", NULL, 0, 0, "", BARE, "the CCL authors' way to ask for @algorithm qg-dsgdm (0: dsgdm)")
 OWN("study", TEXT, "only", NULL, 0, 0, "", 0, "runs whose names contain or match (*, ?) one of these, with commas")
 OWN("study", SWITCH, "dry-run", NULL, 0, 0, "", 0, "list the runs, their commands and which are done")
@@ -199,6 +205,9 @@ OWN("study", TEXT, "time-limit", NULL, 0, 0, "", 0, "90s, 9m, 2h: then the run i
 OWN("study", SWITCH, "reuse", NULL, 0, 0, "", 0, "copy finished runs with the same options from studies beside @out")
 OWN("study", SWITCH, "keep", NULL, 0, 0, "", 0, "keep all of finished runs: models, splits, checkpoints, every epoch")
 OWN("study", WHOLE, "quick", NULL, 1, 1e6, "", BARE, "so many epochs only, or a twentieth: @quick, @quick=3; tables say so")
+OWN("study", SWITCH, "json", NULL, 0, 0, "", 0, "the table as a JSON array on stdout; numbers as in summary.json")
+OWN("eval", SWITCH, "json", NULL, 0, 0, "", 0, "one JSON object on stdout")
+OWN("show", SWITCH, "json", NULL, 0, 0, "", 0, "a JSON array on stdout; numbers as in summary.json")
 OWN("compare", TEXT, "algorithms", NULL, 0, 0, "", LIST, "the methods: NAME[+ccl][:option=value]..., or all")
 OWN("sweep", TEXT, "grid", NULL, 0, 0, "", LIST, "axes, as in 'A=1,2;B=x|y'")
 OWN("sweep", TEXT, "show", "consensus,mean,worst,seconds", 0, 0, "", LIST, "columns of the table")
@@ -227,14 +236,20 @@ OWN("report", TEXT, "out", NULL, 0, 0, "", PATH, "where the page goes; default r
 OWN("report", TEXT, "title", NULL, 0, 0, "", 0, "its heading; default: made of what was run")
 OWN("report", TEXT, "figures", NULL, 0, 0, "", PATH, "also write every figure as a file, for papers; without @out, no page")
 OWN("report", TEXT, "format", NULL, 0, 0, "", LIST, "of the figures: svg, png or svg,png (png needs librsvg)")
-OWN("report", SWITCH, "force", NULL, 0, 0, "", 0, "replace files that exist")
+OWN("report", TEXT, "bundle", NULL, 0, 0, "", PATH, "keep the runs of one folder as one file that every command reads like the folder; without @out, no page")
+OWN("report", SWITCH, "force", NULL, 0, 0, "", 0, "replace files that exist; a page of crosstalk report is replaced without it")
 OWN("partition", TEXT, "svg", NULL, 0, 0, "", PATH, "draw the split: a bubble per agent and class, its area the number of samples")
 OWN("partition", TEXT, "png", NULL, 0, 0, "", PATH, "the same as PNG (needs librsvg)")
 OWN("list", WHOLE, "classes", "10", 1, 65536, "", 0, "models: for so many classes")
 OWN("list", WHOLE, "image-size", "0", 1, 65536, "", 0, "models: pixels a side; 0 = each model's own")
 OWN("list", TEXT, "norm", "evonorm", 0, 0, "", 0, "models: with this norm")
+OWN("list", SWITCH, "json", NULL, 0, 0, "", 0, "one JSON object on stdout: a list of every kind")
 OWN("serve", WHOLE, "port", "8642", 0, 65535, "", 0, "0 = any free one")
 OWN("serve", TEXT, "bind", "127.0.0.1", 0, 0, "", 0, "address to listen on: this machine alone; 0.0.0.0 = whoever can reach it")
+OWN("site", TEXT, "site", NULL, 0, 0, "", 0, "run, check, status: this site's name; default: the one whose key this is")
+OWN("site", TEXT, "key", "site.key", 0, 0, "", PATH, "file of this site's key pair")
+OWN("site", TEXT, "listen", NULL, 0, 0, "", 0, "run: host:port to listen on; default: all interfaces, at the port of this site's address")
+OWN("site", REAL, "patience", "120", 0, 1e9, "", 0, "run: seconds to wait at the end for sites that are gone")
 OWN("bench", WHOLE, "warmup", "5", 0, 1e6, "", 0, "iterations before the clock starts")
 OWN("bench", WHOLE, "repeat", "20", 1, 1e6, "", 0, "timed iterations")
 OWN("bench", SWITCH, "json", NULL, 0, 0, "", 0, "one JSON object on stdout")

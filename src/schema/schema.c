@@ -118,17 +118,11 @@ const ct_option *ct_schema_find(const char *name) {
 ct_status ct_schema_look_up(const char *name, const ct_option **out) {
     *out = ct_schema_find(name);
     if (*out != NULL) return CT_OK;
-    const char *nearest = NULL;
-    size_t best = strlen(name) / 3 + 2;
-    for (int id = 0; id < CT_N_OPTIONS; id++) {
-        size_t distance = ct_edit_distance(name, ct_run_options[id].name);
-        if (distance >= best) continue;
-        best = distance;
-        nearest = ct_run_options[id].name;
-    }
-    if (nearest != NULL)
+    ct_guess guess = {.word = name};
+    for (int id = 0; id < CT_N_OPTIONS; id++) ct_guess_try(&guess, ct_run_options[id].name);
+    if (guess.nearest[0] != '\0')
         return ct_fail(CT_INVAL, "unknown option @%s; did you mean @%s? (crosstalk help train)",
-                       name, nearest);
+                       name, guess.nearest);
     return ct_fail(CT_INVAL, "unknown option @%s; crosstalk help train lists the known ones", name);
 }
 
@@ -144,12 +138,25 @@ bool ct_option_is_auto(const ct_option *o) {
     return o->value != NULL && strcmp(o->value, "auto") == 0;
 }
 
+static ct_status try_choice(void *context, const char *choice) {
+    ct_guess_try(context, choice);
+    return CT_OK;
+}
+
+static ct_status refuse_choice(const ct_option *o, const char *text) {
+    ct_guess guess = {.word = text};
+    CT_TRY(ct_split(o->choices, try_choice, &guess));
+    if (guess.nearest[0] != '\0')
+        return ct_refuse(o->name, "no '%s'; did you mean %s? known: %s", text, guess.nearest,
+                         o->choices);
+    return ct_refuse(o->name, "no '%s'; known: %s", text, o->choices);
+}
+
 static ct_status parse_text(const ct_option *o, const char *text, char *field) {
     if (strlen(text) >= CT_CONFIG_TEXT)
         return ct_refuse(o->name, "a value has at most %d characters", CT_CONFIG_TEXT - 1);
     if (strchr(text, '\n') != NULL) return ct_refuse(o->name, "a value is one line");
-    if (o->choices[0] != '\0' && !is_listed(o->choices, text))
-        return ct_refuse(o->name, "no '%s'; known: %s", text, o->choices);
+    if (o->choices[0] != '\0' && !is_listed(o->choices, text)) return refuse_choice(o, text);
     snprintf(field, CT_CONFIG_TEXT, "%s", text);
     return CT_OK;
 }

@@ -16,9 +16,10 @@ static void free_run(ct_shelf_run *run) {
 /* Near enough: what can be large, and of JSON and options some bytes for each of the file. */
 static size_t bytes_of(const ct_record *r) {
     size_t n_agents = (size_t)r->n_agents, n_classes = (size_t)r->n_classes;
-    size_t n_text = r->stamp.file[CT_FILE_CONFIG].n_bytes + r->stamp.file[CT_FILE_SUMMARY].n_bytes;
+    size_t n_text = r->stamp.file[CT_FILE_CONFIG].n_bytes + r->stamp.file[CT_FILE_SUMMARY].n_bytes +
+                    r->stamp.file[CT_FILE_SITE].n_bytes;
     return sizeof(ct_shelf_run) + (size_t)r->n_epochs * sizeof *r->epochs + 32 * n_text +
-           (size_t)r->n_edges * sizeof *r->edges +
+           (size_t)r->n_edges * sizeof *r->edges + (size_t)r->site.n_sent * 256 +
            (n_agents + n_classes) * (n_classes * sizeof *r->confusion + 64);
 }
 

@@ -243,8 +243,10 @@ static ct_status check_options(const ct_study *study, const ct_config *c) {
 static ct_status check_words(const ct_study *study, const ct_cell *cell, const sources *from) {
     const ct_config *c = &cell->resolved;
     ct_error error;
-    bool is_done = !c->force && ct_record_has(c->out, CT_FILE_SUMMARY);
-    if (study->request.table_only || !cell->is_selected || is_done) return CT_OK;
+    bool is_done = false;
+    if (study->request.table_only || !cell->is_selected) return CT_OK;
+    if (!c->force) CT_TRY(ct_record_holds(c->out, CT_FILE_SUMMARY, &is_done));
+    if (is_done) return CT_OK;
     if (CT_CATCH(&error, check_options(study, c)) == CT_OK) return CT_OK;
     return fail_about(study, cell, from, "topology", &error);
 }

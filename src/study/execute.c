@@ -87,11 +87,14 @@ static ct_status inspect(ct_cell *cell) {
     ct_json_free(&cell->summary);
     cell->state = CT_CELL_MISSING;
     if (cell->config.force && cell->is_selected) return CT_OK;
-    if (ct_record_has(dir, CT_FILE_SUMMARY)) {
+    bool is_done, has_diverged;
+    CT_TRY(ct_record_holds(dir, CT_FILE_SUMMARY, &is_done));
+    CT_TRY(ct_record_holds(dir, CT_FILE_DIVERGED, &has_diverged));
+    if (is_done) {
         CT_TRY(read_summary(cell));
         return check_run(cell, ct_json_get(cell->summary, "options"), cell->summary);
     }
-    if (ct_record_has(dir, CT_FILE_DIVERGED)) {
+    if (has_diverged) {
         cell->state = CT_CELL_DIVERGED;
         CT_TRY(ct_record_read_file(dir, CT_FILE_DIVERGED, &diverged));
         return check_run(cell, ct_json_get(diverged, "options"), diverged);

@@ -79,16 +79,30 @@ static ct_status read_study(const char *path, ct_study *out) {
     return ct_study_parse(path, (const char *)blob.bytes, out);
 }
 
-ct_status ct_study_open(const char *name, ct_study *out) {
+/* Looks in every place; false: there is none of this name. */
+static ct_status open_named(const char *name, ct_study *out, bool *is_there) {
     char dir[2 * CT_CONFIG_TEXT], path[3 * CT_CONFIG_TEXT];
+    *is_there = false;
+    for (int k = 0; k < N_PLACES && !*is_there; k++) {
+        place(k, dir, sizeof dir);
+        snprintf(path, sizeof path, "%s/%s.conf", dir, name);
+        *is_there = dir[0] != '\0' && ct_file_exists(path);
+    }
+    return *is_there ? read_study(path, out) : CT_OK;
+}
+
+ct_status ct_study_open(const char *name, ct_study *out) {
+    char dashed[128];
+    bool is_there;
     size_t n = strlen(name);
     bool is_path = strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".conf") == 0);
     if (is_path) return read_study(name, out);
-    for (int k = 0; k < N_PLACES; k++) {
-        place(k, dir, sizeof dir);
-        snprintf(path, sizeof path, "%s/%s.conf", dir, name);
-        if (dir[0] != '\0' && ct_file_exists(path)) return read_study(path, out);
-    }
+    CT_TRY(open_named(name, out, &is_there));
+    if (is_there) return CT_OK;
+    snprintf(dashed, sizeof dashed, "%s", name); /* figure_ring is what figure-ring was called */
+    for (char *c = dashed; (c = strchr(c, '_')) != NULL;) *c = '-';
+    CT_TRY(open_named(dashed, out, &is_there));
+    if (is_there) return CT_OK;
     return ct_fail(CT_INVAL,
                    "no experiment '%s'; crosstalk reproduce list names them, or give the "
                    "path of a .conf file",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/bundle.h"
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -13,7 +14,6 @@
  * the choice is always the same. */
 static ct_status offer_run(ct_study *study, const char *dir) {
     CT_SCOPED_HANDLE(ct_json) summary = NULL;
-    if (!ct_record_has(dir, CT_FILE_SUMMARY)) return CT_OK;
     ct_status status = CT_CATCH(NULL, ct_summary_read(dir, &summary));
     if (status != CT_OK) return status == CT_NOMEM ? ct_no_memory(dir) : CT_OK; /* not ours */
     for (int k = 0; k < study->n_cells; k++) {
@@ -29,8 +29,13 @@ static ct_status offer_run(ct_study *study, const char *dir) {
 /* Those of another study. */
 static ct_status offer_runs(ct_study *study, const char *dir) {
     CT_SCOPED(ct_name_list) runs = {0};
+    CT_SCOPED_BY(ct_folder_close, ct_folder) folder = CT_NO_FOLDER;
     CT_TRY(ct_study_list_names(dir, "", "", &runs));
-    for (int k = 0; k < runs.n; k++) CT_TRY(offer_run(study, ct_path_in(dir, runs.name[k]).text));
+    CT_TRY(ct_folder_open(NULL, dir, &folder));
+    CT_TRY(ct_bundle_list(&folder, CT_BUNDLE_NAME, &runs));
+    for (int k = 0; k < runs.n; k++)
+        if (strchr(runs.name[k], '/') == NULL)
+            CT_TRY(offer_run(study, ct_path_in(dir, runs.name[k]).text));
     return CT_OK;
 }
 
@@ -71,6 +76,10 @@ static ct_status copy_files(const char *from, const char *to) {
 /* Into a directory of its own, which then takes the cell's name: there is all of it, or nothing. */
 static ct_status copy_run(ct_cell *cell, const char *part) {
     CT_SCOPED(ct_name_list) seeds = {0};
+    if (!ct_dir_exists(cell->elsewhere)) {
+        CT_TRY(ct_bundle_unpack(cell->elsewhere, part));
+        return ct_cell_take(cell, part, false);
+    }
     CT_TRY(ct_study_list_names(cell->elsewhere, "seed-", "", &seeds));
     for (int k = 0; k < seeds.n; k++) {
         ct_path from = ct_path_in(cell->elsewhere, seeds.name[k]);

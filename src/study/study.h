@@ -106,7 +106,7 @@ typedef struct ct_study_request {
     const char *only;     /* names that contain or match one of these, with commas; NULL = all */
     bool is_quick;        /* fewer epochs: */
     int64_t quick_epochs; /* so many; 0 = a twentieth */
-    bool dry_run, table_only, keep;
+    bool dry_run, table_only, keep, json;
     bool reuse;  /* runs of the studies beside this one */
     int at_once; /* worlds of one launch, where runs differ in the lambdas alone; 0, 1 = one run */
     double time_limit_s; /* 0 = none */
@@ -178,6 +178,8 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out);
  * comparison. */
 ct_status ct_study_write(ct_study *study);
 /* The table as text. */
+/* "missing", "begun", "done", "diverged" */
+const char *ct_cell_state_name(ct_cell_state state);
 ct_status ct_study_print(const ct_study *study, FILE *out);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
  * Nothing where there is nothing to draw yet. The curves also as curves.csv. */

@@ -393,8 +393,12 @@ static void add_csv_number(ct_text *out, double value) {
         ct_text_add(out, ",%.9g", value);
 }
 
+const char *ct_cell_state_name(ct_cell_state state) {
+    static const char *const names[] = {"missing", "begun", "done", "diverged"};
+    return names[state];
+}
+
 static void add_csv_metric(ct_text *out, const ct_study *study, const ct_cell *cell, int m) {
-    static const char *const states[] = {"missing", "begun", "done", "diverged"};
     const ct_metric *metric = study->shown[m];
     double ours = ct_metric_value(metric, cell->summary);
     ct_estimate none = {NAN, NAN, 0}, paper = m == 0 ? cell->paper : none;
@@ -409,8 +413,8 @@ static void add_csv_metric(ct_text *out, const ct_study *study, const ct_cell *c
     add_csv_number(out, ours - paper.mean);
     bool is_known = !isnan(ours) && !isnan(paper.mean);
     ct_text_add(out, ",%s", !is_known ? "" : ct_estimate_holds(&paper, ours) ? "no" : "yes");
-    ct_text_add(out, ",%lld,%s,%s\n", (long long)cell->resolved.epochs, states[cell->state],
-                cell->name);
+    ct_text_add(out, ",%lld,%s,%s\n", (long long)cell->resolved.epochs,
+                ct_cell_state_name(cell->state), cell->name);
 }
 
 /* A line for every run and metric. */

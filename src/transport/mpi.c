@@ -304,7 +304,9 @@ static ct_status open_channel(ct_transport *t, ct_backend *backend, ct_routes *r
     return create_channel(r, (size_t)t->n_ranks, r->channel);
 }
 
-static ct_status begin(ct_routes *r, const ct_bank *bank) {
+static ct_status begin(ct_transport *t, ct_routes *r, ct_traffic kind, const ct_bank *bank) {
+    (void)t;
+    (void)kind;
     ct_channel *c = r->channel;
     if (c->n_receives > 0) MPI_TRY(MPI_Startall(c->n_receives, c->requests));
     for (int k = 0; k < c->n_sends; k++) {
@@ -365,51 +367,72 @@ static ct_status vote(ct_transport *t, int mine, int *most) {
     return CT_OK;
 }
 
-/* ---- what all ranks must have alike ---- */
+/* ---- what all ranks say, as one ---- */
 
-/* The lengths of these messages are the same in all versions, so that any two can tell that they
+/* The lengths of what is sent first are the same in all versions, so that any two can tell that they
  * differ. */
 #define AGREEMENT      UINT64_C(0x3165657267415443) /* "CTAgree1" */
-#define MAX_AGREEMENT  ((uint64_t)1 << 20)
+#define MAX_AGREEMENT  ((uint64_t)1 << 26)
 #define VERDICT_LENGTH 1024
 
-static ct_status judge_rank(ct_transport *t, int rank,
-                            ct_status (*judge)(void *context, int rank, const char *text, size_t n),
-                            void *context) {
-    uint64_t head[2] = {0};
-    CT_SCOPED_BLOCK(char) text = NULL;
-    CT_TRY(receive_from(t, rank, TAG_AGREE, head, sizeof head));
-    if (head[0] != AGREEMENT || head[1] > MAX_AGREEMENT)
-        return ct_fail(CT_INVAL, "rank %d runs another version of crosstalk than rank 0", rank);
-    CT_TRY(ct_make(&text, (size_t)head[1] + 1, "what another rank says of itself"));
-    CT_TRY(receive_from(t, rank, TAG_AGREE, text, (size_t)head[1]));
-    return judge(context, rank, text, (size_t)head[1]);
+static ct_status send_text(ct_transport *t, int rank, const ct_text *text) {
+    CT_TRY(send_to(t, rank, TAG_AGREE, (uint64_t[]){AGREEMENT, text->n}, 2 * sizeof(uint64_t)));
+    return send_to(t, rank, TAG_AGREE, text->chars, text->n);
 }
 
-static ct_status tell_verdict(ct_transport *t, const ct_error *error) {
+static ct_status receive_text(ct_transport *t, int rank, char **text, size_t *n) {
+    uint64_t head[2] = {0};
+    CT_TRY(receive_from(t, rank, TAG_AGREE, head, sizeof head));
+    if (head[0] != AGREEMENT || head[1] > MAX_AGREEMENT)
+        return ct_fail(CT_INVAL, "rank %d runs another version of crosstalk than rank %d", rank,
+                       t->rank);
+    CT_TRY(ct_make(text, (size_t)head[1] + 1, "what another rank says of itself"));
+    *n = (size_t)head[1];
+    return receive_from(t, rank, TAG_AGREE, *text, *n);
+}
+
+static ct_status merge_rank(ct_transport *t, int rank, ct_merge *merge, void *context,
+                            ct_text *text) {
+    CT_SCOPED_BLOCK(char) theirs = NULL;
+    size_t n = 0;
+    CT_TRY(receive_text(t, rank, &theirs, &n));
+    return merge(context, theirs, n, text);
+}
+
+static ct_status tell_verdict(ct_transport *t, const ct_error *error, const ct_text *text) {
     char verdict[VERDICT_LENGTH] = {0};
     snprintf(verdict, sizeof verdict, "%s", error->status != CT_OK ? error->text : "");
-    for (int rank = 1; rank < t->n_ranks; rank++)
+    for (int rank = 1; rank < t->n_ranks; rank++) {
         CT_TRY(send_to(t, rank, TAG_AGREE, verdict, sizeof verdict));
+        if (error->status == CT_OK) CT_TRY(send_text(t, rank, text));
+    }
     return error->status != CT_OK ? ct_fail_again(error) : CT_OK;
 }
 
-static ct_status compare(ct_transport *t, const char *mine, size_t n,
-                         ct_status (*judge)(void *context, int rank, const char *text, size_t n),
-                         void *context) {
-    if (t->rank > 0) {
-        char verdict[VERDICT_LENGTH] = {0};
-        CT_TRY(send_to(t, 0, TAG_AGREE, (uint64_t[]){AGREEMENT, n}, 2 * sizeof(uint64_t)));
-        CT_TRY(send_to(t, 0, TAG_AGREE, mine, n));
-        CT_TRY(receive_from(t, 0, TAG_AGREE, verdict, sizeof verdict));
-        verdict[VERDICT_LENGTH - 1] = '\0';
-        return verdict[0] == '\0' ? CT_OK : ct_fail(CT_INVAL, "%s", verdict);
-    }
+static ct_status hear_verdict(ct_transport *t, ct_text *text) {
+    char verdict[VERDICT_LENGTH] = {0};
+    CT_SCOPED_BLOCK(char) merged = NULL;
+    size_t n = 0;
+    CT_TRY(receive_from(t, 0, TAG_AGREE, verdict, sizeof verdict));
+    verdict[VERDICT_LENGTH - 1] = '\0';
+    if (verdict[0] != '\0') return ct_fail(CT_INVAL, "%s", verdict);
+    CT_TRY(receive_text(t, 0, &merged, &n));
+    ct_text_free(text);
+    ct_text_add(text, "%s", merged);
+    return ct_text_status(text);
+}
+
+static ct_status merge(ct_transport *t, ct_merge *merge_two, void *context, ct_text *text) {
     ct_error first = {CT_OK, "", ""}, error;
+    if (t->rank > 0) {
+        CT_TRY(send_text(t, 0, text));
+        return hear_verdict(t, text);
+    }
     for (int rank = 1; rank < t->n_ranks; rank++)
-        if (CT_CATCH(&error, judge_rank(t, rank, judge, context)) != CT_OK && first.status == CT_OK)
+        if (CT_CATCH(&error, merge_rank(t, rank, merge_two, context, text)) != CT_OK &&
+            first.status == CT_OK)
             first = error;
-    return tell_verdict(t, &first);
+    return tell_verdict(t, &first, text);
 }
 
 /* One row from its owner to rank 0 and, with `to_all`, from there to everyone. */
@@ -436,25 +459,25 @@ static ct_status move_rows(ct_transport *t, const ct_bank *bank, ct_bank *all, b
     return CT_OK;
 }
 
-static const ct_mpi_ops ops = {
+static const ct_mpi_job job = {
     .join = join,
     .is_active = ask_active,
     .abort = abort_job,
     .end = end,
-    .open = open_channel,
-    .link = link_channel,
-    .close = close_channel,
-    .begin = begin,
-    .finish = finish,
-    .gather = gather,
-    .move_rows = move_rows,
-    .vote = vote,
-    .compare = compare,
+    .ops = {.open = open_channel,
+            .link = link_channel,
+            .close = close_channel,
+            .begin = begin,
+            .finish = finish,
+            .gather = gather,
+            .move_rows = move_rows,
+            .vote = vote,
+            .merge = merge},
 };
-const ct_mpi_ops *const ct_mpi = &ops;
+const ct_mpi_job *const ct_mpi = &job;
 
 #else
 
-const ct_mpi_ops *const ct_mpi = NULL;
+const ct_mpi_job *const ct_mpi = NULL;
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "site/site.h"
 #include "transport/transport_internal.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -71,13 +72,22 @@ static ct_status create_rows(ct_transport *t) {
 ct_status ct_transport_create(const ct_transport_options *options, int n_rows, ct_transport **out) {
     int rank, n_ranks;
     CT_SCOPED_HANDLE(ct_transport) t = NULL;
-    CT_TRY(join(options->kind, &rank, &n_ranks));
+    if (options->site != NULL) {
+        rank = ct_site_me(options->site);
+        n_ranks = n_rows;
+    } else {
+        CT_TRY(join(options->kind, &rank, &n_ranks));
+    }
     CT_TRY(ct_make(&t, 1, "the transport"));
     *t =
         (ct_transport){.n_rows = n_rows,
                        .n_worlds = options->n_worlds > 0 ? options->n_worlds : 1,
                        .rank = rank,
                        .n_ranks = n_ranks,
+                       .site = options->site,
+                       .ops = options->site != NULL ? &ct_site_ops
+                              : n_ranks > 1         ? &ct_mpi->ops
+                                                    : NULL,
                        .timeout_s = options->timeout_s > 0 ? options->timeout_s : DEFAULT_TIMEOUT_S,
                        .latency_s = options->link_latency_s};
     if (options->link_bytes_per_s > 0) t->seconds_per_byte = 1 / options->link_bytes_per_s;
@@ -137,6 +147,23 @@ void ct_transport_reset_wait(ct_transport *t) {
     t->waited_s = 0;
 }
 
+bool ct_transport_is_apart(const ct_transport *t) {
+    return t->site != NULL;
+}
+
+void ct_transport_part(ct_transport *t) {
+    t->has_parted = true;
+}
+
+struct ct_site *ct_transport_site(const ct_transport *t) {
+    return t->site;
+}
+
+void ct_transport_set_iteration(ct_transport *t, long iteration) {
+    (void)iteration;
+    t->n_exchanges = 0;
+}
+
 /* ---- routes ---- */
 
 ct_status ct_routes_create(int n, ct_routes *out) {
@@ -148,7 +175,7 @@ ct_status ct_routes_create(int n, ct_routes *out) {
 }
 
 void ct_routes_free(ct_routes *routes) {
-    if (routes->channel != NULL) ct_mpi->close(routes->channel);
+    if (routes->channel != NULL) routes->close(routes->channel);
     ct_free(routes->from);
     ct_free(routes->to);
     ct_free(routes->edge);
@@ -237,14 +264,17 @@ ct_status ct_routes_link(ct_transport *t, ct_routes *r) {
     place_rows(t, r);
     for (int k = 0; k < r->n; k++) r->edge[k] = find_edge(t, r->from[k], r->to[k]);
     if (r->arrived != NULL) place_mail(t, r);
-    return t->n_ranks > 1 ? ct_mpi->link(t, r) : CT_OK;
+    return t->ops != NULL ? t->ops->link(t, r) : CT_OK;
 }
 
 ct_status ct_routes_open(ct_transport *t, ct_backend *backend, bool by_edge, size_t n_columns,
                          ct_routes *r) {
     CT_TRY(ct_routes_reserve(t, by_edge, r));
     r->n_columns = n_columns;
-    if (t->n_ranks > 1) CT_TRY(ct_mpi->open(t, backend, r));
+    if (t->ops != NULL) {
+        r->close = t->ops->close;
+        CT_TRY(t->ops->open(t, backend, r));
+    }
     return ct_routes_link(t, r);
 }
 
@@ -259,6 +289,8 @@ int ct_routes_row(const ct_routes *r, int item) {
 static void enter(ct_transport *t, const ct_routes *r, ct_traffic kind) {
     const uint64_t bytes = r->n_columns * sizeof(float);
     for (int k = 0; k < r->n; k++) {
+        if (t->ops != NULL && t->ops->is_sent != NULL && !t->ops->is_sent(t, r->from[k], r->to[k]))
+            continue;
         if (r->edge[k] < 0) {
             ct_transport_count(t, r->from[k], kind, bytes);
             continue;
@@ -269,9 +301,9 @@ static void enter(ct_transport *t, const ct_routes *r, ct_traffic kind) {
 }
 
 /* What travels are the values of now: from here on the halo rows count as fresh. */
-static ct_status begin(ct_transport *t, ct_routes *r, ct_bank *bank) {
+static ct_status begin(ct_transport *t, ct_routes *r, ct_traffic kind, ct_bank *bank) {
     CT_TRY(ct_transport_finish(t, r));
-    if (t->n_ranks > 1) CT_TRY(ct_mpi->begin(r, bank));
+    if (t->ops != NULL) CT_TRY(t->ops->begin(t, r, kind, bank));
     r->pending = bank;
     bank->fresh = true;
     return CT_OK;
@@ -280,16 +312,36 @@ static ct_status begin(ct_transport *t, ct_routes *r, ct_bank *bank) {
 ct_status ct_transport_begin(ct_transport *t, ct_routes *r, ct_traffic kind, ct_bank *bank) {
     if (bank->fresh) return CT_OK;
     enter(t, r, kind);
-    return begin(t, r, bank);
+    return begin(t, r, kind, bank);
+}
+
+/* Into the mailbox, if there are any, unless it is there already. */
+static ct_status deliver(ct_routes *r, int message) {
+    bool fresh = r->pending->fresh;
+    bool is_there = r->is_taken != NULL && r->is_taken[message];
+    if (r->is_taken != NULL) r->is_taken[message] = true;
+    if (r->arrived == NULL || r->mail[message] < 0 || is_there) return CT_OK;
+    CT_TRY(r->arrived(r->context, r, r->pending, message));
+    r->pending->fresh = fresh;
+    return CT_OK;
 }
 
 ct_status ct_transport_finish(ct_transport *t, ct_routes *r) {
     if (r->pending == NULL) return CT_OK;
     bool fresh = r->pending->fresh;
-    if (t->n_ranks > 1) CT_TRY(ct_mpi->finish(t, r));
-    if (r->arrived != NULL) CT_TRY(r->arrived(r->context, r, r->pending));
+    if (t->ops != NULL) CT_TRY(t->ops->finish(t, r));
+    for (int k = 0; k < r->n; k++) CT_TRY(deliver(r, k));
     r->pending->fresh = fresh;
     r->pending = NULL;
+    return CT_OK;
+}
+
+ct_status ct_transport_next(ct_transport *t, ct_routes *r, int *messages, int *n) {
+    *n = 0;
+    bool is_open = r->pending != NULL && t->ops != NULL && t->ops->next != NULL;
+    if (is_open) CT_TRY(t->ops->next(t, r, messages, n));
+    if (*n == 0) return ct_transport_finish(t, r);
+    for (int k = 0; k < *n; k++) CT_TRY(deliver(r, messages[k]));
     return CT_OK;
 }
 
@@ -299,8 +351,8 @@ ct_status ct_transport_exchange(ct_transport *t, ct_routes *r, ct_traffic kind, 
 }
 
 ct_status ct_transport_refresh(ct_transport *t, ct_routes *r, ct_bank *bank) {
-    ct_status (*arrived)(void *, ct_routes *, ct_bank *) = r->arrived;
-    CT_TRY(begin(t, r, bank));
+    ct_status (*arrived)(void *, ct_routes *, ct_bank *, int) = r->arrived;
+    CT_TRY(begin(t, r, CT_TRAFFIC_PARAMETERS, bank));
     r->arrived = NULL; /* mailboxes come back from where halo rows do not: the checkpoint */
     ct_status status = ct_transport_finish(t, r);
     r->arrived = arrived;
@@ -308,22 +360,26 @@ ct_status ct_transport_refresh(ct_transport *t, ct_routes *r, ct_bank *bank) {
 }
 
 ct_status ct_transport_gather(ct_transport *t, const void *own, size_t size, void *all) {
-    if (t->n_ranks > 1) return ct_mpi->gather(t, own, size, all);
+    if (t->ops != NULL) return t->ops->gather(t, own, size, all);
     memcpy(all, own, size * (size_t)t->n_rows);
     return CT_OK;
 }
 
 ct_status ct_transport_spread(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return t->n_ranks > 1 ? ct_mpi->move_rows(t, bank, all, true) : CT_OK;
+    return t->ops != NULL ? t->ops->move_rows(t, bank, all, true) : CT_OK;
 }
 
 ct_status ct_transport_collect(ct_transport *t, const ct_bank *bank, ct_bank *all) {
-    return t->n_ranks > 1 ? ct_mpi->move_rows(t, bank, all, false) : CT_OK;
+    return t->ops != NULL ? t->ops->move_rows(t, bank, all, false) : CT_OK;
+}
+
+ct_status ct_transport_merge(ct_transport *t, ct_merge *merge, void *context, ct_text *text) {
+    return t->ops != NULL ? t->ops->merge(t, merge, context, text) : CT_OK;
 }
 
 ct_status ct_transport_vote(ct_transport *t, int mine, int *most) {
     *most = mine;
-    return t->n_ranks > 1 ? ct_mpi->vote(t, mine, most) : CT_OK;
+    return t->ops != NULL ? t->ops->vote(t, mine, most) : CT_OK;
 }
 
 void ct_transport_abort(int code, void (*tell)(void *context, int rank), void *context) {

@@ -22,6 +22,7 @@ typedef struct ct_transport_options {
     double link_bytes_per_s; /* likewise; 0 = no limit */
     int n_worlds;            /* parts of the rows that never meet (seeds); 0 = 1 */
     const ct_text *shared;   /* ct_transport_agree() on this before anything else; may be NULL */
+    struct ct_site *site;    /* site/site.h: every row is a site, and this process one of them */
 } ct_transport_options;
 
 /* Rows first .. first+n-1. */
@@ -46,6 +47,15 @@ int ct_transport_n_ranks(const ct_transport *transport);
 ct_span ct_transport_rows(const ct_transport *transport, int rank);
 ct_span ct_transport_own(const ct_transport *transport);
 
+/* The others are sites of their own, which tell nobody but their neighbours anything: this process
+ * knows its own rows and nothing of the others. Of the collectives, ct_transport_merge is among all
+ * of them, until ct_transport_part; the others have this process' word alone. */
+bool ct_transport_is_apart(const ct_transport *transport);
+void ct_transport_part(ct_transport *transport);
+struct ct_site *ct_transport_site(const ct_transport *transport);
+/* The iteration that exchanges belong to from now on. */
+void ct_transport_set_iteration(ct_transport *transport, long iteration);
+
 /* ---- messages ---- */
 
 /* The messages of one exchange: message k goes from agent from[k] to agent to[k] (rows of the whole
@@ -65,17 +75,20 @@ typedef struct ct_routes {
     /* the most that any messages need that room was made for: own items, halo rows, and rows that
      * go to other ranks */
     int most_own, most_halo, most_sent;
-    ct_channel *channel; /* what MPI has set up; NULL where nothing crosses ranks */
-    ct_bank *pending;    /* whose exchange has begun and not finished */
+    ct_channel *channel; /* what the ranks' way has set up; NULL where nothing crosses ranks */
+    void (*close)(ct_channel *channel);
+    ct_bank *pending; /* whose exchange has begun and not finished */
     /* mailboxes, for those who keep what arrived apart from what was sent: after the halo rows, one
-     * for every message to an own agent; `arrived` (may be NULL) fills them when an exchange is
-     * finished */
+     * for every message to an own agent; `arrived` (may be NULL) fills one when its message is
+     * there, at the latest when the exchange is finished */
     int *mail; /* [n] the message's mailbox row; -1: not for us */
     int n_mail;
     const struct ct_bank
         *before; /* whose mailboxes hold what came before, if not the bank itself */
-    ct_status (*arrived)(void *context, struct ct_routes *routes, ct_bank *bank);
+    ct_status (*arrived)(void *context, struct ct_routes *routes, ct_bank *bank, int message);
     void *context;
+    bool *is_lost;  /* [n] messages of the last exchange that never came; NULL: all come */
+    bool *is_taken; /* [n] those of this one that are there already; NULL: they come together */
 } ct_routes;
 
 /* Room for n messages; the caller fills from and to, then opens the routes. */
@@ -104,6 +117,9 @@ int ct_routes_row(const ct_routes *routes, int item);
 ct_status ct_transport_begin(ct_transport *transport, ct_routes *routes, ct_traffic kind,
                              ct_bank *bank);
 ct_status ct_transport_finish(ct_transport *transport, ct_routes *routes);
+/* Waits for some of the messages only, where they come one by one: messages [n] are there now. *n is
+ * 0 when the exchange is finished. */
+ct_status ct_transport_next(ct_transport *transport, ct_routes *routes, int *messages, int *n);
 ct_status ct_transport_exchange(ct_transport *transport, ct_routes *routes, ct_traffic kind,
                                 ct_bank *bank);
 /* The same without an entry in the ledger: a resumed run has its halo rows back. */
@@ -121,6 +137,12 @@ ct_status ct_transport_collect(ct_transport *transport, const ct_bank *bank, ct_
  * mine: members of a JSON object, all of them texts; names that only some ranks have are not
  * compared. An option is called "@name". */
 ct_status ct_transport_agree(ct_transport *transport, const ct_text *mine);
+/* mine <- what two ranks say, put together. The result must not depend on the order in which all of
+ * them are merged. theirs: input from another process. */
+typedef ct_status ct_merge(void *context, const char *theirs, size_t n, ct_text *mine);
+/* Every rank ends with what all of them say; a refusal is everyone's. */
+ct_status ct_transport_merge(ct_transport *transport, ct_merge *merge, void *context,
+                             ct_text *text);
 /* The largest of the ranks' values; a barrier too. */
 ct_status ct_transport_vote(ct_transport *transport, int mine, int *most);
 

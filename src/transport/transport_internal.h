@@ -7,6 +7,10 @@
 
 struct ct_transport {
     int n_rows, n_worlds, rank, n_ranks;
+    const struct ct_transport_ops *ops; /* how ranks reach each other; NULL: there is one */
+    struct ct_site *site;               /* NULL: ranks of a job */
+    bool has_parted;                    /* from its neighbours: collectives are one's own word */
+    int n_exchanges;                    /* of this iteration so far */
     double timeout_s, waited_s;
     ct_ledger_edge *edges; /* [n_edges] */
     int n_edges;
@@ -22,36 +26,43 @@ struct ct_transport {
 /* Rank that owns a row. */
 int ct_transport_owner(const ct_transport *t, int row);
 
-/* What another rank said of itself, against what we say. */
-ct_status ct_agreement_check(const ct_json *ours, int rank, const char *text, size_t n);
+/* A ct_merge of what ranks say of themselves. all: who they are together ("ranks of a job"). */
+ct_status ct_agreement_merge(void *all, const char *theirs, size_t n, ct_text *mine);
 
 /* What several ranks need; those functions that ct_transport_* of the same name has say what they
  * do. */
-typedef struct ct_mpi_ops {
+typedef struct ct_transport_ops {
+    /* Room for the most messages; then those of now. */
+    ct_status (*open)(ct_transport *t, ct_backend *backend, ct_routes *routes);
+    ct_status (*link)(ct_transport *t, ct_routes *routes);
+    void (*close)(ct_channel *channel);
+    ct_status (*begin)(ct_transport *t, ct_routes *routes, ct_traffic kind, const ct_bank *bank);
+    /* Waits, and writes the halo rows of routes->pending. */
+    ct_status (*finish)(ct_transport *t, ct_routes *routes);
+    /* NULL: all messages of an exchange come together. */
+    ct_status (*next)(ct_transport *t, ct_routes *routes, int *messages, int *n);
+    ct_status (*gather)(ct_transport *t, const void *own, size_t size, void *all);
+    /* Every row to rank 0, or `to_all`. */
+    ct_status (*move_rows)(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all);
+    ct_status (*vote)(ct_transport *t, int mine, int *most);
+    ct_status (*merge)(ct_transport *t, ct_merge *merge, void *context, ct_text *text);
+    /* Whether a message is sent now; NULL: all are. */
+    bool (*is_sent)(const ct_transport *t, int from, int to);
+} ct_transport_ops;
+
+/* Processes that a launcher started together. */
+typedef struct ct_mpi_job {
     /* Starts MPI and tells who we are. */
     ct_status (*join)(int *rank, int *n_ranks);
     bool (*is_active)(void);
     void (*abort)(int code, void (*tell)(void *context, int rank), void *context);
     void (*end)(void);
-    /* Room for the most messages; then those of now. */
-    ct_status (*open)(ct_transport *t, ct_backend *backend, ct_routes *routes);
-    ct_status (*link)(ct_transport *t, ct_routes *routes);
-    void (*close)(ct_channel *channel);
-    ct_status (*begin)(ct_routes *routes, const ct_bank *bank);
-    /* Waits, and writes the halo rows of routes->pending. */
-    ct_status (*finish)(ct_transport *t, ct_routes *routes);
-    ct_status (*gather)(ct_transport *t, const void *own, size_t size, void *all);
-    /* Every row to rank 0, or `to_all`. */
-    ct_status (*move_rows)(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all);
-    ct_status (*vote)(ct_transport *t, int mine, int *most);
-    /* Rank 0 judges every other rank's text, and all ranks return what it says of the first that it
-     * refuses. */
-    ct_status (*compare)(ct_transport *t, const char *mine, size_t n,
-                         ct_status (*judge)(void *context, int rank, const char *text, size_t n),
-                         void *context);
-} ct_mpi_ops;
+    ct_transport_ops ops;
+} ct_mpi_job;
+
+extern const ct_transport_ops ct_site_ops;
 
 /* NULL: not built. */
-extern const ct_mpi_ops *const ct_mpi;
+extern const ct_mpi_job *const ct_mpi;
 
 #endif

@@ -4,6 +4,7 @@
 #define CT_UTIL_BUDGET_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* ---- gzip ---- */
 /* Deflate shrinks zeros 1030 times. MNIST's files shrink 5 times, metrics and tables of numbers 10,
@@ -17,7 +18,11 @@
 /* Of a run directory: a metrics line of 400 bytes for each of the 1e6 epochs that a run may have. */
 #define CT_MAX_RECORD_BYTES ((size_t)512 << 20)
 #define CT_MAX_RECORD_ROWS  1000001 /* those epochs, and one that a resumed run repeats */
-#define CT_MAX_RECORD_LINES 1024    /* of config.txt: there are about 100 options */
+#define CT_MAX_RECORD_SENT                                                                         \
+    4096 /* neighbours of a site times kinds of letters, of which there are 6 */
+#define CT_MAX_RECORD_LINES 1024 /* of config.txt: there are about 100 options */
+/* Of a bundle: what is listed takes some 100 bytes a run. The largest of ours has 145. */
+#define CT_MAX_BUNDLE_RUNS 65536
 /* Data, once unpacked: what is read whole should fit a small machine. CIFAR has 180 MB. */
 #define CT_MAX_DATA_BYTES ((size_t)2 << 30)
 /* A made-up set: 1.4 million pictures of 3x32x32. */
@@ -40,9 +45,26 @@
 /* Of a study's file: each is compared with all others. Ours have at most 100. */
 #define CT_MAX_STUDY_SETTINGS 8192
 
+/* ---- tables (CSV) ---- */
+/* Cells are counted before the first one is read: 4 bytes each, and 1 GiB in all. A million rows of
+ * 30 columns are a ninth of that. */
+#define CT_MAX_TABLE_CELLS ((size_t)1 << 28)
+#define CT_MAX_CELL_BYTES  65536 /* a quote that is not closed ends here at the latest */
+/* Inputs of a network, once texts are one-hot; and floats of a part, 4 GiB. */
+#define CT_MAX_TABLE_INPUTS 65536
+#define CT_MAX_TABLE_VALUES ((size_t)1 << 30)
+/* Different texts of a column, and different numbers that may be labels: with more it is a name, a
+ * date or a quantity. */
+#define CT_MAX_CATEGORIES 1000
+
 /* ---- headers of packed pictures and parts ---- */
 #define CT_MAX_NAMES_BYTES ((size_t)1 << 24) /* 65536 classes of 256 characters */
 #define CT_MAX_PACK_SIDE   8192              /* @image-size goes to 4096, and a margin around it */
+
+/* ---- profiles of agents' data, from other processes ---- */
+#define CT_MAX_PROFILE_BYTES ((size_t)64 << 20) /* the names above, some of them spelled out */
+/* Of a channel, of all agents together: so that sums of squares fit 64 bits with room to spare. */
+#define CT_MAX_PIXELS ((uint64_t)1 << 46)
 
 /* ---- pictures ---- */
 #define CT_MAX_PICTURE_BYTES ((size_t)512 << 20)

@@ -268,6 +268,29 @@ ct_status ct_file_write(const char *path, const void *bytes, size_t n) {
     return write_whole(path, bytes, n, false);
 }
 
+static void end_deflate(z_stream *z) {
+    deflateEnd(z);
+}
+
+ct_status ct_file_write_packed(const char *path, const void *bytes, size_t n) {
+    CT_SCOPED(ct_blob) packed = {0};
+    CT_SCOPED_BY(end_deflate, z_stream) z = {0};
+    if (n >= 1u << 30) return ct_file_write(path, bytes, n); /* zlib counts in 32 bits */
+    if (deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        return ct_no_memory(path);
+    size_t most = deflateBound(&z, (uLong)n);
+    CT_TRY(ct_make(&packed.bytes, most, path));
+    z.next_in = (Bytef *)bytes;
+    z.avail_in = (uInt)n;
+    z.next_out = packed.bytes;
+    z.avail_out = (uInt)most;
+    if (deflate(&z, Z_FINISH) != Z_STREAM_END) return ct_no_memory(path);
+    packed.n = most - z.avail_out;
+    bool is_believed = n <= ct_most_unpacked(packed.n);
+    return is_believed ? ct_file_write(path, packed.bytes, packed.n)
+                       : ct_file_write(path, bytes, n);
+}
+
 ct_status ct_file_replace(const char *path, const void *bytes, size_t n) {
     return write_whole(path, bytes, n, true);
 }

@@ -39,6 +39,10 @@ ct_lines ct_blob_lines(const ct_blob *blob);
  * and the temporary file is gone. */
 ct_status ct_file_write(const char *path, const void *bytes, size_t n);
 
+/* The same, packed by gzip: equal bytes give equal files. What ct_file_read would not believe to
+ * unpack so far (budget.h) is written as it is. */
+ct_status ct_file_write_packed(const char *path, const void *bytes, size_t n);
+
 /* The same without waiting for the disk, for what is soon replaced again: a reader sees the old or
  * the new file, but a crash of the machine may leave neither. */
 ct_status ct_file_replace(const char *path, const void *bytes, size_t n);

@@ -11,7 +11,8 @@ typedef void (*ct_registry_each)(ct_name_visit each, void *context);
 /* A spec is `name` or `name:argument`: is it that name's? */
 bool ct_spec_is(const char *spec, const char *name);
 
-/* CT_INVAL: "no @<option> '<name>'; known: <more>, <names of the list>"; more may be NULL. */
+/* CT_INVAL: "no @<option> '<name>'; did you mean <nearest>? known: <more>, <names of the list>"; more
+ * may be NULL. */
 ct_status ct_unknown_name(const char *option, const char *name, const char *more,
                           ct_registry_each list);
 

@@ -158,6 +158,15 @@ size_t ct_edit_distance(const char *a, const char *b) {
     return row[n_b];
 }
 
+void ct_guess_try(ct_guess *guess, const char *known) {
+    size_t n = strlen(known), limit = strlen(guess->word) / 3 + 2;
+    size_t best = guess->nearest[0] != '\0' ? guess->distance : limit;
+    size_t distance = n < sizeof guess->nearest ? ct_edit_distance(guess->word, known) : limit;
+    if (distance >= best || distance >= n) return;
+    memcpy(guess->nearest, known, n + 1);
+    guess->distance = distance;
+}
+
 size_t ct_utf8_length(const char *c) {
     const unsigned char *u = (const unsigned char *)c;
     if (u[0] < 0x80) return 1;

@@ -50,7 +50,18 @@ size_t ct_utf8_length(const char *c);
 /* The text without blanks around it; its end is cut off in place. */
 char *ct_trim(char *text);
 
-/* The distance of two words in single-character edits, for "did you mean". */
+/* The distance of two words in single-character edits. */
 size_t ct_edit_distance(const char *a, const char *b);
+
+/* For "did you mean": the nearest of the words that are known, if one is near enough.
+ *     ct_guess guess = {.word = given};
+ *     ct_guess_try(&guess, known); ...
+ *     guess.nearest[0] != '\0' */
+typedef struct ct_guess {
+    const char *word;
+    char nearest[64]; /* "": none */
+    size_t distance;  /* of it */
+} ct_guess;
+void ct_guess_try(ct_guess *guess, const char *known);
 
 #endif

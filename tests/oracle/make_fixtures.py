@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [nets] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [nets] [tables] (all when none is named)."""
 
 import os
 import sys
@@ -18,7 +18,10 @@ def main(parts):
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
+    if "tables" in parts:
+        import tables
+        tables.write(os.path.join(FIXTURES, "tables"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "nets"])
+    main(sys.argv[1:] or ["cases", "related", "nets", "tables"])

@@ -19,9 +19,11 @@ from cases import CCL, CE, COMMON, DECAY, DIFFERENT, SAME, join_options
 
 
 class GradientTracking:
-    """y tracks the mean gradient; x and y are both mixed. beta = 0 is the original."""
+    """y tracks the mean gradient; x and y are both mixed. beta = 0 is the original. atc mixes what
+    the step has made of x."""
 
     def __init__(self, x, mix, options):
+        self.is_atc = options.variant == "atc"
         self.mix, self.beta, self.nesterov = mix, options.momentum, options.nesterov == "on"
         self.y, self.g, self.m = None, None, torch.zeros_like(x)
 
@@ -31,7 +33,7 @@ class GradientTracking:
         self.g = g
         self.m = self.beta * self.m + self.y
         d = self.y + self.beta * self.m if self.nesterov else self.m
-        x = self.mix(x) - lr * d
+        x = self.mix(x - lr * d) if self.is_atc else self.mix(x) - lr * d
         self.y = self.mix(self.y)
         return x, losses
 
@@ -88,6 +90,30 @@ class GlobalUpdateTracking:
         return x_next, losses
 
 
+class GlobalUpdateTracking23:
+    """The authors' program with its accumulated moves, W (x - x_prev) + b (W - I) x_prev."""
+
+    def __init__(self, x, mix, options):
+        beta, nesterov = options.momentum, options.nesterov == "on"
+        self.mix, self.mu = mix, options.gut_mu
+        self.momentum = oracle.Momentum(beta, nesterov)
+        self.b = 1 + beta + beta * beta if nesterov else 1 + beta
+        self.before, self.m, self.lr = None, torch.zeros_like(x), None
+
+    def step(self, x, gradients, lr):
+        lr_prev = self.lr or lr
+        mixed = self.mix(x)
+        g, losses = gradients(mixed, x)
+        y = delta = g - (mixed - x) / lr_prev
+        if self.before is not None:
+            x_prev, delta_prev = self.before
+            moves = self.mix(x - x_prev) + self.b * (self.mix(x_prev) - x_prev)
+            y = delta - self.mu * moves / lr_prev - self.mu * delta_prev
+        self.before, self.lr = (x, delta), lr
+        self.m, d = self.momentum.accumulate(self.m, y)
+        return x - lr * d, losses
+
+
 class AllReduce:
     """One model, one gradient: the mean of all agents'. All start from the mean of the starts."""
 
@@ -125,22 +151,36 @@ class CrossGradients:
         own, losses = gradients(x, x)
         sources, receivers = gradients.objective.sources, gradients.objective.receivers
         g = torch.stack([self.combine(own[i], [gradients.cross(j, i) for j in sources[i]],
-                                      [gradients.cross(i, j) for j in receivers[i]])
+                                      [gradients.cross(i, j) for j in receivers[i]],
+                                      Shares(self.mix.w, i, sources[i], receivers[i]))
                          for i in range(len(x))])
         self.m, d = self.momentum.accumulate(self.m, g)
         return self.mix(x) - lr * d, losses
 
 
+class Shares:
+    """Entries of W: agent i's own, what it takes of its sources, what its receivers take of it."""
+
+    def __init__(self, w, i, sources, receivers):
+        self.own = w[i, i]
+        self.sources = [w[i, j] for j in sources]
+        self.receivers = [w[j, i] for j in receivers]
+
+
 class Ngc(CrossGradients):
-    def combine(self, own, model_variant, data_variant):
+    def combine(self, own, model_variant, data_variant, shares):
         a = self.options.ngc_alpha
+        if self.options.variant == "weighted":
+            parts = [(1 - a) * s * g for s, g in zip(shares.sources, model_variant)]
+            parts += [a * s * g for s, g in zip(shares.receivers, data_variant)]
+            return shares.own * own + sum(parts)
         model_mean, data_mean = (torch.stack([own] + more).mean(0)
                                  for more in (model_variant, data_variant))
         return (1 - a) * model_mean + a * data_mean
 
 
 class Cga(CrossGradients):
-    def combine(self, own, model_variant, data_variant):
+    def combine(self, own, model_variant, data_variant, shares):
         m = torch.stack([own] + data_variant)
         return m.T @ self.multipliers(m @ m.T, m @ own) + own
 
@@ -221,7 +261,12 @@ class DoubleRelay:
 
 METHODS = {"relaysgd": DoubleRelay, "gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
            "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
-           "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm}
+           "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm,
+           "gut neurips23": GlobalUpdateTracking23}
+
+
+def method_of(options):
+    return METHODS.get(options.algorithm + " " + options.variant) or METHODS[options.algorithm]
 
 
 # --------------------------------------------------------------------------- changing graphs
@@ -377,6 +422,9 @@ def case_list():
     add("gt-ce-nesterov-agents", "gt" + beta, CE, DIFFERENT, "--nesterov on")
     add("gt-ccl-chain-gamma", "gt" + beta, CCL, "--nesterov off --topology chain --gamma 0.9")
     add("gt-ce-lrdecay", "gt --momentum 0", CE, DECAY)
+    add("gt-atc-ce-agents", "gt --variant atc --momentum 0", CE, DIFFERENT)
+    add("gt-atc-ccl-chain-gamma", "gt --variant atc" + beta, CCL,
+        "--nesterov on --topology chain --gamma 0.9")
     add("mt-ce", "mt" + beta, CE)
     add("mt-ccl-agents-gamma", "mt" + beta, CCL, DIFFERENT, "--gamma 0.9 --topology star")
     add("mt-ce-lrdecay", "mt --momentum 0.5", CE, DECAY)
@@ -387,6 +435,12 @@ def case_list():
     add("gut-ce-momentum-agents", "gut --gut-mu 0.3" + beta, CE, DIFFERENT)
     add("gut-ccl-chain-gamma", "gut --gut-mu 0.5" + beta, CCL, "--topology chain --gamma 0.9")
     add("gut-ce-lrdecay", "gut --gut-mu 0.3 --momentum 0.5", CE, DECAY)
+    authors = "gut --variant neurips23 --gut-mu "
+    add("gut-neurips23-ce-plain-agents", authors + "0.9 --momentum 0", CE, DIFFERENT)
+    add("gut-neurips23-ccl-chain-gamma", authors + "0.08" + beta, CCL,
+        "--nesterov on --topology chain --gamma 0.9")
+    add("gut-neurips23-ce-heavyball-lrdecay", authors + "0.3" + beta, CE, DECAY, DIFFERENT,
+        "--nesterov off")
     add("allreduce-ce", "allreduce" + beta, CE, "--nesterov on")
     add("allreduce-ccl-heavyball-agents", "allreduce" + beta, CCL, DIFFERENT, "--nesterov off")
     add("local-ce", "local" + beta, CE, "--nesterov on")
@@ -406,6 +460,12 @@ def case_list():
         "--nesterov off")
     add("ngc-ce-model-variant-one-peer", "ngc --ngc-alpha 0" + beta, CE, DIFFERENT, one_peer,
         "--nesterov on")
+    add("ngc-weighted-ccl-star-agents", "ngc --variant weighted --ngc-alpha 0.3" + beta, CCL,
+        DIFFERENT, "--topology star --nesterov off")
+    add("ngc-weighted-ce-chain", "ngc --variant weighted" + beta, CE, DIFFERENT,
+        "--topology chain --nesterov on")
+    add("ngc-weighted-ce-one-peer", "ngc --variant weighted --ngc-alpha 0.6 --momentum 0", CE,
+        DIFFERENT, one_peer)
     add("local-ccl-agents", "local" + beta, CCL, DIFFERENT, "--nesterov off")
     add("relay-double-ccl-agents", "relaysgd --relay-fill init" + beta, CCL, DIFFERENT,
         "--nesterov off --topology double-binary-tree")
@@ -437,7 +497,7 @@ def run(problem, options):
     objective = Objective(problem.net, cases.N_CLASSES, options)
     x = problem.start(options.init)
     mix = Mixing(options.gamma, steps[0])
-    method = METHODS[options.algorithm](x, mix, options)
+    method = method_of(options)(x, mix, options)
     per_epoch = -(-cases.PER_AGENT // options.batch_size)
     losses = None
     for t in range(cases.ITERATIONS):

@@ -1,4 +1,4 @@
-#include "serve/site.h"
+#include "serve/web.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct kept_page {
 #define N_KEPT   8
 #define MAX_KEPT ((size_t)32 << 20) /* bytes; a longer page is made every time */
 
-struct ct_site {
+struct ct_web {
     ct_http *http;
     ct_shelf shelf;
     kept_page kept[N_KEPT];
@@ -31,7 +31,7 @@ struct ct_site {
 /* ---- the runs there are ---- */
 
 /* What a run is called here: its path below the directory. */
-static const char *name_of(const ct_site *site, const char *path) {
+static const char *name_of(const ct_web *site, const char *path) {
     return ct_folder_name(&(ct_folder){.path = site->shelf.dir}, path);
 }
 
@@ -78,7 +78,7 @@ static void complain(selection *s, const char *sentence) {
 }
 
 /* Without a field `run`, every run is asked for. */
-static ct_status select_runs(ct_site *site, const ct_http_request *request, selection *out) {
+static ct_status select_runs(ct_web *site, const ct_http_request *request, selection *out) {
     CT_SCOPED(ct_name_list) asked = {0};
     bool is_named = false;
     out->key = ct_hash(CT_HASH_START, request->path, strlen(request->path));
@@ -138,7 +138,7 @@ static void add_script(const char *from, const ct_http_request *request, const c
     ct_text_add(out, "%s</script>\n<link rel=\"icon\" href=\"data:,\"/>\n", ct_serve_script);
 }
 
-static ct_status show_report(const ct_site *site, const ct_http_request *request,
+static ct_status show_report(const ct_web *site, const ct_http_request *request,
                              const selection *runs, bool is_whole, ct_text *out) {
     CT_SCOPED(ct_report) report = {0};
     ct_report_options options = {.notes = runs->complaints.chars};
@@ -169,7 +169,7 @@ static void add_link(const char *names, const char *label, ct_text *out) {
     ct_markup_add(out, "'>%s</a></th>", label);
 }
 
-static void add_group(const ct_site *site, const ct_report *r, const ct_report_group *g,
+static void add_group(const ct_web *site, const ct_report *r, const ct_report_group *g,
                       ct_text *out) {
     const ct_record *first = &r->runs[g->runs[0]];
     double deviation, accuracy = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
@@ -190,7 +190,7 @@ static void add_group(const ct_site *site, const ct_report *r, const ct_report_g
     ct_markup_add(out, "</td><td class='word'>%s</td></tr>\n", state);
 }
 
-static void add_list(const ct_site *site, const ct_report *r, const ct_text *complaints,
+static void add_list(const ct_web *site, const ct_report *r, const ct_text *complaints,
                      ct_text *out) {
     ct_markup_add(out,
                   "<main id='list'>\n<header><h1>Runs</h1>\n<p class='setting'>%s</p></header>\n",
@@ -210,7 +210,7 @@ static void add_list(const ct_site *site, const ct_report *r, const ct_text *com
 }
 
 /* A directory without a run is not wrong: one may begin any time. */
-static ct_status show_list(const ct_site *site, const ct_http_request *request,
+static ct_status show_list(const ct_web *site, const ct_http_request *request,
                            const selection *runs, bool is_whole, ct_text *out) {
     CT_SCOPED(ct_report) report = {0};
     CT_SCOPED(ct_text) list = {0};
@@ -232,7 +232,7 @@ static ct_status show_list(const ct_site *site, const ct_http_request *request,
 
 typedef struct page {
     const char *path;
-    ct_status (*show)(const ct_site *site, const ct_http_request *request, const selection *runs,
+    ct_status (*show)(const ct_web *site, const ct_http_request *request, const selection *runs,
                       bool is_whole, ct_text *out);
     bool is_whole, is_of_all; /* with its head; about all runs, whatever was asked */
 } page;
@@ -244,7 +244,7 @@ static const page pages[] = {
     {"/body", show_report, false, false},
 };
 
-static void keep(ct_site *site, uint64_t key, const ct_text *body) {
+static void keep(ct_web *site, uint64_t key, const ct_text *body) {
     kept_page *kept = &site->kept[site->next_kept];
     if (body->n > MAX_KEPT || body->failed) return;
     ct_text_free(&kept->body);
@@ -255,7 +255,7 @@ static void keep(ct_site *site, uint64_t key, const ct_text *body) {
 }
 
 /* A page is made anew when something in it has changed. */
-static ct_status show(ct_site *site, const page *p, const ct_http_request *request, ct_text *out) {
+static ct_status show(ct_web *site, const page *p, const ct_http_request *request, ct_text *out) {
     CT_SCOPED(selection) runs = {0};
     const ct_http_request of_all = {.path = p->path};
     if (p->is_of_all) request = &of_all;
@@ -290,8 +290,8 @@ static void handle(void *context, const ct_http_request *request, ct_http_answer
     answer_failed(answer, CT_IO, "there is no such page");
 }
 
-ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out) {
-    CT_SCOPED_BY(ct_site_close, ct_site *) site = NULL;
+ct_status ct_web_open(const char *dir, const char *address, int port, ct_web **out) {
+    CT_SCOPED_BY(ct_web_close, ct_web *) site = NULL;
     CT_SCOPED(ct_text) policy = {0};
     CT_TRY(ct_make(&site, 1, "the server"));
     ct_report_policy(ct_serve_script,
@@ -310,11 +310,11 @@ ct_status ct_site_open(const char *dir, const char *address, int port, ct_site *
     return CT_OK;
 }
 
-int ct_site_port(const ct_site *site) {
+int ct_web_port(const ct_web *site) {
     return ct_http_port(site->http);
 }
 
-void ct_site_close(ct_site **site) {
+void ct_web_close(ct_web **site) {
     if (*site == NULL) return;
     ct_http_close(&(*site)->http);
     ct_shelf_free(&(*site)->shelf);

@@ -4,15 +4,15 @@
  *   /body?run=A&run=B        its <main> alone, which an open page fetches every other second
  * A run is named by its path below the directory, and only a name that the list has is looked for:
  * no path is ever made of what was asked. Links below the directory are not followed (shelf.h). */
-#ifndef CT_SERVE_SITE_H
-#define CT_SERVE_SITE_H
+#ifndef CT_SERVE_WEB_H
+#define CT_SERVE_WEB_H
 
 #include "util/status.h"
 
-typedef struct ct_site ct_site;
+typedef struct ct_web ct_web;
 
-ct_status ct_site_open(const char *dir, const char *address, int port, ct_site **out);
-int ct_site_port(const ct_site *site);
-void ct_site_close(ct_site **site); /* accepts NULL inside */
+ct_status ct_web_open(const char *dir, const char *address, int port, ct_web **out);
+int ct_web_port(const ct_web *site);
+void ct_web_close(ct_web **site); /* accepts NULL inside */
 
 #endif

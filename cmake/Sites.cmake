@@ -1,0 +1,15 @@
+# Messages between sites: libzmq, found through pkg-config; -DCT_WITH_ZMQ=OFF leaves it out. A build
+# without says so when a site is asked for.
+option(CT_WITH_ZMQ "use libzmq for messages between sites" ON)
+if(CT_WITH_ZMQ)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(CT_ZMQ QUIET IMPORTED_TARGET libzmq>=4.2)
+  endif()
+  if(CT_ZMQ_FOUND)
+    ct_use(PkgConfig::CT_ZMQ ${CT_ZMQ_LINK_LIBRARIES})
+  else()
+    message(STATUS "without libzmq: not found")
+    set(CT_WITH_ZMQ OFF)
+  endif()
+endif()

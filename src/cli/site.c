@@ -1,0 +1,233 @@
+/* crosstalk site: keygen, check, run, status. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "record/file.h"
+#include "run/site_train.h"
+#include "util/budget.h"
+#include "util/file.h"
+#include "util/json.h"
+#include "util/memory.h"
+
+void ct_cli_site_help(FILE *out) {
+    fputs(
+        "usage: crosstalk site keygen [--key FILE]\n"
+        "       crosstalk site check FEDERATION [--key FILE] [--data-dir DIR]\n"
+        "       crosstalk site run FEDERATION --data-dir DIR [--key FILE] [--option value ...]\n"
+        "       crosstalk site status FEDERATION|RUN [--key FILE]\n\n"
+        "Trains one model between sites that keep their data. Every site is an agent and talks\n"
+        "to its neighbours alone, encrypted and authenticated; there is no server. FEDERATION is\n"
+        "a text file, the same at all sites (docs/SITES.md has more):\n\n"
+        "  federation lungs\n"
+        "  site north 5f6c...d2 north.example.org:4711   name, public key, where it is reached\n"
+        "  site south 09ab...77                          no address: it dials its neighbours\n"
+        "  edge north south                              or all edges at once: graph ring\n"
+        "  option dataset folder                         of crosstalk train, for all sites\n"
+        "  option algorithm ccl\n\n"
+        "keygen   1. at every site: makes a key pair, prints the public half for the file.\n"
+        "check    2. at every site: what is wrong with the file and, with --key and --data-dir,\n"
+        "         with this site's key and data. Talks to nobody.\n"
+        "run      3. at every site: waits for the others and trains. The same command resumes\n"
+        "         after any interruption. SIGHUP: reads the file again, e.g. with a new site.\n"
+        "         Options of this site alone (--data-dir, --out, --device, --threads, ...) stand\n"
+        "         here, all others in the file. The run goes to runs/<federation>-<site>.\n"
+        "status   how this site stands: its neighbours, how far they are, what was sent.\n"
+        "         crosstalk serve shows the same in a browser.\n\n"
+        "  crosstalk site keygen --key north.key\n"
+        "  crosstalk site check lungs.conf --key north.key --data-dir /data/scans\n"
+        "  crosstalk site run lungs.conf --key north.key --data-dir /data/scans\n\n",
+        out);
+    ct_own_help("site", out);
+}
+
+typedef struct site_args {
+    ct_own own;
+    ct_site_plan plan;
+    const char *words[2]; /* sub-command and its word; NULL: there is none */
+} site_args;
+
+static ct_status keygen(site_args *a) {
+    ct_key_pair pair;
+    char text[CT_KEY_TEXT];
+    CT_TRY(ct_keys_make(&pair));
+    CT_TRY(ct_keys_write(&pair, a->plan.key));
+    ct_key_print(pair.public_key, text);
+    ct_show(stdout, "%s\n", text);
+    if (!a->plan.local.quiet)
+        ct_show(stderr,
+                "the secret half is in %s and stays there; a line for the federation's file:\n"
+                "    site NAME %s HOST:PORT\n",
+                a->plan.key, text);
+    return CT_OK;
+}
+
+/* ---- check ---- */
+
+static void show_edges(const ct_federation *f, int i) {
+    for (int e = f->graph.begin[i]; e < f->graph.begin[i + 1]; e++) {
+        int j = f->graph.neighbour[e];
+        ct_show(stdout, "%s%s", e > f->graph.begin[i] ? ", " : "", f->sites[j].name);
+        if (ct_federation_dials(f, i, j)) ct_show(stdout, " (dials it)");
+    }
+    ct_show(stdout, "\n");
+}
+
+static ct_status show_federation(const ct_federation *f) {
+    CT_SCOPED(ct_sparse) w = {0};
+    CT_SCOPED(ct_text) options = {0};
+    ct_topology_facts facts;
+    char hash[CT_KEY_TEXT];
+    ct_key_print(f->hash, hash);
+    CT_TRY(ct_mixing_create(&f->graph, f->options.weights, &w));
+    CT_TRY(ct_topology_measure(&f->graph, &w, &facts));
+    ct_show(stdout, "federation %s, %.16s: %d sites, %d edges, diameter %d, spectral gap %.4f\n",
+            f->name, hash, f->n_sites, f->n_edges, facts.diameter, facts.spectral_gap);
+    for (int i = 0; i < f->n_sites; i++) {
+        const char *address = f->sites[i].address;
+        ct_show(stdout, "  %-16s %-28s ", f->sites[i].name,
+                address[0] != '\0' ? address : "(cannot be dialled)");
+        show_edges(f, i);
+    }
+    ct_config_print_command(&f->options, &options);
+    CT_TRY(ct_text_status(&options));
+    ct_show(stdout, "trains with%s\n", options.n > 0 ? options.chars : " the defaults");
+    return CT_OK;
+}
+
+static ct_status show_data(const ct_config *config) {
+    CT_SCOPED(ct_dataset) d = {0};
+    CT_TRY(ct_run_open_data(config, 0, &d));
+    ct_show(stdout, "%s: %s, %zu training and %zu test samples, %d classes, %dx%dx%d\n", d.source,
+            d.name, d.train.n, d.test.n, d.n_classes, d.train.channels, d.train.height,
+            d.train.width);
+    for (int c = 0; c < d.n_classes && d.class_names != NULL; c++)
+        ct_show(stdout, "%s%s", c > 0 ? ", " : "  ", ct_dataset_class_name(&d, c));
+    if (d.class_names != NULL) ct_show(stdout, "\n");
+    return CT_OK;
+}
+
+static ct_status check_site(site_args *a, const ct_federation *f) {
+    ct_key_pair key;
+    ct_inputs inputs;
+    ct_edges edges;
+    ct_config config;
+    const ct_algo *algo;
+    int me;
+    CT_TRY(ct_site_plan_check(&a->plan, f, &key, &me));
+    CT_TRY(ct_site_config(&a->plan, f, me, &inputs, &edges, &config));
+    ct_show(stdout, "this is %s; its run goes to %s\n", f->sites[me].name, config.out);
+    bool has_data = config.data_dir[0] != '\0';
+    snprintf(config.partition, sizeof config.partition, "iid"); /* of this site's data, all of it */
+    if (has_data) CT_TRY(ct_run_name_data(&config));
+    CT_TRY(ct_config_choose(&config));
+    CT_TRY(ct_algo_find(config.algorithm, &algo));
+    CT_TRY(ct_algo_check_sites(algo));
+    return has_data ? show_data(&config) : CT_OK;
+}
+
+static ct_status check(site_args *a) {
+    CT_SCOPED(ct_federation) f = {0};
+    CT_TRY(ct_federation_read(a->plan.federation, &f));
+    CT_TRY(show_federation(&f));
+    bool is_here = a->plan.site != NULL || ct_own_is_given(&a->own, "key");
+    return is_here ? check_site(a, &f) : CT_OK;
+}
+
+/* ---- status ---- */
+
+static double number_of(const ct_json *object, const char *key) {
+    const ct_json *value = ct_json_get(object, key);
+    bool fits = value != NULL && (value->kind == CT_JSON_NUMBER || value->kind == CT_JSON_BOOL);
+    return fits ? value->number : NAN;
+}
+
+static const char *word_of(const ct_json *object, const char *key) {
+    const ct_json *value = ct_json_get(object, key);
+    return value != NULL && value->kind == CT_JSON_STRING ? value->string : "?";
+}
+
+static void show_neighbour(const ct_json *n) {
+    ct_show(stdout, "  %-16s %-9s %9.0f %10.0f s %11.1f MB %11.1f MB %8.1f ms  %s\n",
+            word_of(n, "name"), word_of(n, "phase"), number_of(n, "iteration"),
+            number_of(n, "for_s"), 1e-6 * number_of(n, "bytes_sent"),
+            1e-6 * number_of(n, "bytes_received"), number_of(n, "rtt_ms"), word_of(n, "note"));
+}
+
+static ct_status show_status(const char *dir) {
+    CT_SCOPED(ct_blob) file = {0};
+    CT_SCOPED_HANDLE(ct_json) status = NULL;
+    ct_path path = ct_record_path(dir, CT_FILE_SITE);
+    if (!ct_file_exists(path.text))
+        return ct_fail(CT_IO, "%s: no site has run here; @out says where one does", dir);
+    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &file));
+    CT_TRY(ct_json_parse((const char *)file.bytes, file.n, path.text, &status));
+    ct_show(stdout, "%s of %s: %s, iteration %.0f of %.0f, told %.0f s ago\n",
+            word_of(status, "site"), word_of(status, "federation"), word_of(status, "phase"),
+            number_of(status, "iteration"), number_of(status, "n_iterations"),
+            (double)time(NULL) - number_of(status, "time"));
+    ct_show(stdout, "  %-16s %-9s %9s %12s %14s %14s %11s  %s\n", "neighbour", "phase", "iteration",
+            "for", "sent", "received", "round trip", "note");
+    const ct_json *list = ct_json_get(status, "neighbours");
+    for (const ct_json *n = list != NULL ? list->child : NULL; n != NULL; n = n->next)
+        show_neighbour(n);
+    return CT_OK;
+}
+
+static ct_status status(site_args *a) {
+    CT_SCOPED(ct_federation) f = {0};
+    ct_key_pair key;
+    ct_inputs inputs;
+    ct_edges edges;
+    ct_config config;
+    int me;
+    if (ct_dir_exists(a->plan.federation)) return show_status(a->plan.federation);
+    CT_TRY(ct_federation_read(a->plan.federation, &f));
+    if (a->plan.local.given[CT_OPT_out]) return show_status(a->plan.local.out);
+    CT_TRY(ct_site_plan_check(&a->plan, &f, &key, &me));
+    CT_TRY(ct_site_config(&a->plan, &f, me, &inputs, &edges, &config));
+    return show_status(config.out);
+}
+
+/* ---- all of them ---- */
+
+static ct_status run(site_args *a) {
+    ct_cli_outlive_readers();
+    return ct_site_train(&a->plan);
+}
+
+static const struct {
+    const char *name;
+    bool has_file;
+    ct_status (*act)(site_args *a);
+} actions[] = {{"keygen", false, keygen},
+               {"check", true, check},
+               {"run", true, run},
+               {"status", true, status}};
+
+ct_status ct_cli_site(int n_args, char **args) {
+    site_args a = {.plan.patience_s = 0};
+    ct_config_init(&a.plan.local);
+    CT_TRY(ct_own_take("site", &n_args, args, &a.own));
+    CT_TRY(ct_cli_options(n_args, args, &a.plan.local, a.words, 2));
+    ct_cli_quiet(a.plan.local.quiet);
+    a.plan.federation = a.words[1];
+    a.plan.site = ct_own_text(&a.own, "site");
+    a.plan.key = ct_own_text(&a.own, "key");
+    a.plan.listen = ct_own_text(&a.own, "listen");
+    ct_parse_double(ct_own_text(&a.own, "patience"), &a.plan.patience_s);
+    for (size_t k = 0; k < sizeof actions / sizeof *actions && a.words[0] != NULL; k++) {
+        if (strcmp(a.words[0], actions[k].name) != 0) continue;
+        if (actions[k].has_file && a.words[1] == NULL)
+            return ct_fail(CT_INVAL, "site %s needs the federation's file: crosstalk help site",
+                           a.words[0]);
+        if (!actions[k].has_file && a.words[1] != NULL)
+            return ct_fail(CT_INVAL, "site %s takes no word more, not '%s'", a.words[0],
+                           a.words[1]);
+        return actions[k].act(&a);
+    }
+    return ct_fail(CT_INVAL, "site keygen, check, run or status%s%s; crosstalk help site",
+                   a.words[0] != NULL ? ", not " : "", a.words[0] != NULL ? a.words[0] : "");
+}

@@ -1,0 +1,179 @@
+/* A member of the federation that lies, beside two that train: it has a right key, and sends what no
+ * site would send. It is named with the reason, and the others go on. */
+#include "sites.h"
+
+#include <math.h>
+
+#include "site/site_internal.h"
+#include "util/version.h"
+
+#define MINUTE_S 20.0
+
+typedef struct liar {
+    ct_federation federation;
+    ct_key_pair key;
+    ct_mesh_peer *peers;
+    int n;
+    ct_mesh *mesh;
+} liar;
+
+/* In the place of site `me`, whose key it has. */
+static bool liar_open(liar *l, int me) {
+    char program[128];
+    snprintf(program, sizeof program, "%.60s (%.60s)", CT_VERSION, ct_commit);
+    *l = (liar){0};
+    CHECK_OK(ct_federation_read("f.conf", &l->federation));
+    CHECK_OK(ct_keys_read("east.key", &l->key));
+    CHECK_OK(ct_federation_peers(&l->federation, me, &l->peers, &l->n));
+    ct_mesh_options options = {.name = "east",
+                               .key = &l->key,
+                               .peers = l->peers,
+                               .n_peers = l->n,
+                               .program = program,
+                               .heartbeat_s = l->federation.heartbeat_s,
+                               .max_letter_bytes = (size_t)1 << 32};
+    memcpy(options.federation, l->federation.hash, sizeof options.federation);
+    CHECK_OK(ct_mesh_open(&options, &l->mesh));
+    return !test_failed;
+}
+
+static void liar_close(liar *l) {
+    ct_mesh_close(&l->mesh);
+    ct_free(l->peers);
+    ct_federation_free(&l->federation);
+}
+
+static bool is_up(liar *l, int peer) {
+    double began = ct_seconds();
+    ct_mesh_event event;
+    while (!ct_mesh_is_up(l->mesh, peer) && ct_seconds() - began < MINUTE_S) {
+        while (ct_mesh_next_event(l->mesh, &event)) continue;
+        ct_mesh_wait(l->mesh, 0.1);
+    }
+    return ct_mesh_is_up(l->mesh, peer);
+}
+
+/* The peer refuses us, in words that have these. One that was just cut off may be refused for that
+ * first. */
+static bool is_refused(liar *l, int peer, const char *words, bool *is_cold) {
+    double began = ct_seconds();
+    ct_mesh_event event;
+    *is_cold = false;
+    while (ct_seconds() - began < MINUTE_S) {
+        while (ct_mesh_next_event(l->mesh, &event)) {
+            if (event.kind != CT_MESH_REFUSED || event.peer != peer) continue;
+            *is_cold = strstr(event.text, "cut off for a while") != NULL;
+            if (!*is_cold && strstr(event.text, words) == NULL) printf("    %s\n", event.text);
+            return !*is_cold && strstr(event.text, words) != NULL;
+        }
+        ct_mesh_wait(l->mesh, 0.1);
+    }
+    return false;
+}
+
+/* False: the connection is gone. */
+static bool tell(liar *l, int peer, int kind, uint64_t iteration, const void *bytes, size_t n) {
+    ct_letter letter = {(uint16_t)kind, 0, iteration, bytes, n};
+    return CT_CATCH(NULL, ct_mesh_send(l->mesh, peer, &letter)) == CT_OK;
+}
+
+/* The next letter of that kind; its length, or -1. */
+static long hear(liar *l, int peer, int kind, uint64_t *iteration) {
+    double began = ct_seconds();
+    ct_letter letter;
+    while (ct_seconds() - began < MINUTE_S && ct_mesh_is_up(l->mesh, peer)) {
+        bool has_one = ct_mesh_peek(l->mesh, peer, &letter);
+        if (has_one && letter.kind == kind) {
+            *iteration = letter.iteration;
+            long n = (long)letter.n;
+            ct_mesh_drop(l->mesh, peer);
+            return n;
+        }
+        if (has_one)
+            ct_mesh_drop(l->mesh, peer);
+        else
+            ct_mesh_wait(l->mesh, 0.1);
+    }
+    return -1;
+}
+
+/* Joins the training of a peer as a site would, and then sends a row with so many numbers more than a
+ * model has. False: the connection went away meanwhile. */
+static bool join_and_send(liar *l, int peer, int more, float value) {
+    uint64_t wants_model = 1, gives_model = 0, start = 0, at;
+    if (!tell(l, peer, CT_LETTER_KNOCK, 0, &wants_model, sizeof wants_model) ||
+        hear(l, peer, CT_LETTER_START, &start) != 8)
+        return false;
+    long n = hear(l, peer, CT_LETTER_MODEL, &at) / (long)sizeof(float) + more;
+    CT_SCOPED_BLOCK(float) row = NULL;
+    if (n <= more || ct_make(&row, (size_t)n, "a row") != CT_OK) return false;
+    for (long k = 0; k < n; k++) row[k] = 0.01F;
+    row[n / 2] = value;
+    return tell(l, peer, CT_LETTER_START, start, &gives_model, sizeof gives_model) &&
+           tell(l, peer, CT_LETTER_ROW, start, row, (size_t)n * sizeof *row);
+}
+
+/* East is killed, and a liar takes its place. A refusal's words are those of the site that it lied
+ * to. */
+static void lie(void) {
+    static const struct {
+        int kind;
+        size_t n;
+        const char *words;
+    } lies[] = {{99, 5, "unknown kind"},
+                {CT_LETTER_KNOCK, 3, "a knock of 3 bytes"},
+                {CT_LETTER_START, 1, "a start that is none"},
+                {CT_LETTER_MODEL, 40, "nobody asked for"},
+                {CT_LETTER_SUM, 40, "sum"},
+                {CT_LETTER_RESULT, 40, "consensus model"},
+                {CT_LETTER_SAYS, 40, "agreement"}};
+    liar l;
+    char bytes[64] = {0};
+    federation f = {.n = 3, .edges = TRIANGLE, .dialers = 4, .heartbeat_s = 0.2, .epochs = 100000};
+    put_federation(&f, "f.conf");
+    start_sites(3, "f.conf", "lies");
+    REQUIRE(says("lies", 0, "epoch 2/"));
+    kill_site(2);
+    REQUIRE(says("lies", 0, "east is gone") && says("lies", 1, "east is gone"));
+    REQUIRE(liar_open(&l, 2));
+    for (size_t k = 0; k < sizeof lies / sizeof *lies; k++) {
+        bool is_done = false, is_cold = true;
+        while (is_cold) {
+            REQUIRE(is_up(&l, 0));
+            (void)tell(&l, 0, lies[k].kind, 0, bytes, lies[k].n);
+            is_done = is_refused(&l, 0, lies[k].words, &is_cold);
+        }
+        CHECK(is_done);
+    }
+    for (int peer = 0; peer < 2; peer++) {
+        bool is_done = false, is_cold = true;
+        while (is_cold) {
+            REQUIRE(is_up(&l, peer));
+            is_cold = !join_and_send(&l, peer, 7 * peer, peer == 0 ? NAN : 0);
+            if (!is_cold)
+                is_done = is_refused(&l, peer, peer == 0 ? "not finite" : "for a row of", &is_cold);
+        }
+        CHECK(is_done);
+    }
+    liar_close(&l);
+    for (int k = 0; k < 2; k++) {
+        CHECK(is_running(k));
+        signal_site(k, SIGTERM);
+    }
+    CHECK(await_site(0) == 143 && await_site(1) == 143);
+}
+
+static void one_that_lies_is_named_and_the_others_go_on(void) {
+    NEEDS_ZMQ();
+    lie();
+    for (int k = 0; k < 3; k++)
+        if (is_running(k)) kill_site(k);
+}
+
+int main(void) {
+    if (!enter_folder() || !prepare_sites()) return 1;
+    TEST(one_that_lies_is_named_and_the_others_go_on);
+    remove_tree(".");
+    leave_folder();
+    return test_report();
+}
