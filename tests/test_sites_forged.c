@@ -15,6 +15,7 @@ typedef struct liar {
     ct_mesh_peer *peers;
     int n;
     ct_mesh *mesh;
+    char refusal[2][256]; /* [peer] its last one; "": none yet */
 } liar;
 
 /* In the place of site `me`, whose key it has. */
@@ -43,32 +44,37 @@ static void liar_close(liar *l) {
     ct_federation_free(&l->federation);
 }
 
-static bool is_up(liar *l, int peer) {
-    double began = ct_seconds();
+static void take_events(liar *l) {
     ct_mesh_event event;
-    while (!ct_mesh_is_up(l->mesh, peer) && ct_seconds() - began < MINUTE_S) {
-        while (ct_mesh_next_event(l->mesh, &event)) continue;
+    while (ct_mesh_next_event(l->mesh, &event))
+        if (event.kind == CT_MESH_REFUSED && event.peer >= 0)
+            snprintf(l->refusal[event.peer], sizeof l->refusal[0], "%s", event.text);
+}
+
+/* What it refused before is forgotten. */
+static bool is_up(liar *l, int peer) {
+    for (double began = ct_seconds();
+         !ct_mesh_is_up(l->mesh, peer) && ct_seconds() - began < MINUTE_S;)
         ct_mesh_wait(l->mesh, 0.1);
-    }
+    take_events(l);
+    l->refusal[peer][0] = '\0';
     return ct_mesh_is_up(l->mesh, peer);
 }
 
-/* The peer refuses us, in words that have these. One that was just cut off may be refused for that
- * first. */
+/* The peer refuses us, in words that have these. *is_cold: it has not heard us, for the connection
+ * was the one on which it had refused us before. */
 static bool is_refused(liar *l, int peer, const char *words, bool *is_cold) {
-    double began = ct_seconds();
-    ct_mesh_event event;
-    *is_cold = false;
-    while (ct_seconds() - began < MINUTE_S) {
-        while (ct_mesh_next_event(l->mesh, &event)) {
-            if (event.kind != CT_MESH_REFUSED || event.peer != peer) continue;
-            *is_cold = strstr(event.text, "cut off for a while") != NULL;
-            if (!*is_cold && strstr(event.text, words) == NULL) printf("    %s\n", event.text);
-            return !*is_cold && strstr(event.text, words) != NULL;
-        }
-        ct_mesh_wait(l->mesh, 0.1);
+    const char *reason = l->refusal[peer];
+    bool is_gone = false;
+    for (double began = ct_seconds();
+         reason[0] == '\0' && !is_gone && ct_seconds() - began < MINUTE_S;) {
+        is_gone = !ct_mesh_is_up(l->mesh, peer);
+        if (!is_gone) ct_mesh_wait(l->mesh, 0.1);
+        take_events(l);
     }
-    return false;
+    *is_cold = reason[0] == '\0' ? is_gone : strstr(reason, "cut off for a while") != NULL;
+    if (!*is_cold && strstr(reason, words) == NULL) printf("    %s\n", reason);
+    return !*is_cold && strstr(reason, words) != NULL;
 }
 
 /* False: the connection is gone. */

@@ -409,7 +409,7 @@ ct_status ct_site_receive(ct_site *site, int agent, int exchange, float *row, si
         return CT_OK;
     }
     while (is_with_in(&site->neighbours[k], site->iteration)) {
-        if (ct_mesh_peek(site->mesh, k, &letter) && letter.kind == CT_LETTER_ROW) {
+        if (ct_site_peek(site, k, &letter) && letter.kind == CT_LETTER_ROW) {
             *has_arrived = is_expected(site, k, &letter, exchange, n);
             if (*has_arrived) memcpy(row, letter.bytes, n * sizeof *row);
             if (*has_arrived) ct_mesh_drop(site->mesh, k);
@@ -428,7 +428,7 @@ bool ct_site_has(ct_site *site, int agent) {
     const ct_neighbour *neighbour = &site->neighbours[k];
     ct_letter letter;
     return !is_with_in(neighbour, site->iteration) || neighbour->early.row.n > 0 ||
-           (ct_mesh_peek(site->mesh, k, &letter) && letter.kind == CT_LETTER_ROW);
+           (ct_site_peek(site, k, &letter) && letter.kind == CT_LETTER_ROW);
 }
 
 ct_status ct_site_await(ct_site *site) {

@@ -164,7 +164,7 @@ ct_status ct_mesh_send(ct_mesh *m, int peer, const ct_letter *letter) {
 bool ct_mesh_peek(ct_mesh *m, int peer, ct_letter *out) {
     ct_link *l = &m->links[peer];
     pthread_mutex_lock(&m->lock);
-    ct_parcel *first = l->inbox.first;
+    ct_parcel *first = l->refused[0] == '\0' ? l->inbox.first : NULL;
     if (first != NULL) {
         l->lent = first;
         *out = first->letter;
@@ -193,8 +193,9 @@ void ct_mesh_drop(ct_mesh *m, int peer) {
 void ct_mesh_refuse(ct_mesh *m, int peer, const char *reason) {
     ct_link *l = &m->links[peer];
     pthread_mutex_lock(&m->lock);
-    snprintf(l->refused, sizeof l->refused, "%s",
-             reason[0] != '\0' ? reason : "an unacceptable letter");
+    if (l->refused[0] == '\0') /* the first reason is the true one */
+        snprintf(l->refused, sizeof l->refused, "%s",
+                 reason[0] != '\0' ? reason : "an unacceptable letter");
     pthread_mutex_unlock(&m->lock);
     ct_mesh_ring(m->alarm);
 }
@@ -208,6 +209,7 @@ void ct_mesh_tell(ct_mesh *m, ct_mesh_event_kind kind, int peer, const char *for
     vsnprintf(event.text, sizeof event.text, format, args);
     va_end(args);
     pthread_mutex_lock(&m->lock);
+    if (peer >= 0) event.connection = m->links[peer].n_connections;
     if (m->n_told == m->n_events) m->n_told = m->n_events = 0; /* the list begins anew */
     if (CT_CATCH(NULL, ct_extend(&m->events, m->n_events, "an event")) == CT_OK)
         m->events[m->n_events++] = event;

@@ -56,6 +56,9 @@ typedef struct ct_letter {
     const void
         *bytes; /* [n]; of a letter that was taken: until the next ct_mesh_drop() of the peer */
     size_t n;
+    uint64_t
+        connection; /* of a letter that was taken: as in the UP of its connection, which may not
+                          * have been looked at yet */
 } ct_letter;
 
 /* Leaves a copy to be sent. CT_IO: the peer is not connected (what is on its way when a connection
@@ -69,7 +72,8 @@ ct_status ct_mesh_send(ct_mesh *mesh, int peer, const ct_letter *letter);
 bool ct_mesh_peek(ct_mesh *mesh, int peer, ct_letter *out);
 /* The letter that was peeked at last; nothing if its connection has ended. */
 void ct_mesh_drop(ct_mesh *mesh, int peer);
-/* The caller found the letter's content unacceptable: the peer is cut off, as for any broken rule. */
+/* The caller found the letter's content unacceptable: the peer is cut off, as for any broken rule. No
+ * more of its letters are shown, and the first reason stands. */
 void ct_mesh_refuse(ct_mesh *mesh, int peer, const char *reason);
 
 /* ---- who is there ---- */
@@ -84,7 +88,8 @@ typedef enum ct_mesh_event_kind {
 
 typedef struct ct_mesh_event {
     ct_mesh_event_kind kind;
-    int peer; /* -1: a stranger */
+    int peer;            /* -1: a stranger */
+    uint64_t connection; /* to the peer: the first is 1 */
     char text[256];
 } ct_mesh_event;
 

@@ -73,6 +73,7 @@ typedef struct ct_link {
 
     /* Shared with the caller's thread: under the mesh's lock. */
     bool is_up;
+    uint64_t n_connections; /* so far */
     ct_parcels outbox, inbox;
     ct_parcel *lent;                            /* what the caller has peeked at */
     ct_parcels stale;                           /* lent, of a connection that has ended */

@@ -23,6 +23,7 @@ void ct_link_up(ct_mesh *m, ct_link *l, const ct_greeting *theirs, double now) {
     pthread_mutex_lock(&m->lock);
     discard_inbox(l); /* of a peer that had left */
     l->is_up = true;
+    l->n_connections++;
     l->longest = theirs->max_letter_bytes < m->max_letter_bytes ? (size_t)theirs->max_letter_bytes
                                                                 : m->max_letter_bytes;
     l->n_window = 2 * (size_t)(theirs->max_letter_bytes < SIZE_MAX / 4 ? theirs->max_letter_bytes

@@ -40,6 +40,7 @@ static ct_status take_piece(ct_mesh *m, ct_link *l, const ct_frame *f) {
     pthread_mutex_lock(&m->lock);
     l->traffic.letters_received++;
     l->traffic.bytes_received += f->total;
+    l->arriving->letter.connection = l->n_connections;
     ct_parcels_push(&l->inbox, ct_take(&l->arriving));
     ct_mesh_ring(m->bell);
     pthread_mutex_unlock(&m->lock);

@@ -78,10 +78,11 @@ void ct_site_cut(ct_site *site, int k, const char *format, ...) {
 
 /* ---- what has happened ---- */
 
-static ct_status come(ct_site *site, int k) {
+static ct_status come(ct_site *site, int k, uint64_t connection) {
     ct_neighbour *neighbour = &site->neighbours[k];
     ct_site_forget_edge(neighbour);
     neighbour->is_up = true;
+    neighbour->connection = connection;
     site->n_meetings++;
     neighbour->since = ct_seconds();
     neighbour->note[0] = '\0';
@@ -112,7 +113,7 @@ static void refused(ct_site *site, const ct_mesh_event *event) {
 static ct_status take_events(ct_site *site) {
     ct_mesh_event event;
     while (ct_mesh_next_event(site->mesh, &event)) {
-        if (event.kind == CT_MESH_UP) CT_TRY(come(site, event.peer));
+        if (event.kind == CT_MESH_UP) CT_TRY(come(site, event.peer, event.connection));
         if (event.kind == CT_MESH_DOWN) go(site, event.peer, event.text);
         if (event.kind == CT_MESH_REFUSED) refused(site, &event);
     }
@@ -157,9 +158,14 @@ static bool is_stale(ct_site *site, int k, const ct_letter *letter) {
     return !is_promised;
 }
 
+bool ct_site_peek(ct_site *site, int k, ct_letter *letter) {
+    return ct_mesh_peek(site->mesh, k, letter) &&
+           letter->connection == site->neighbours[k].connection;
+}
+
 static ct_status take_letters(ct_site *site, int k) {
     ct_letter letter;
-    while (ct_mesh_peek(site->mesh, k, &letter)) {
+    while (ct_site_peek(site, k, &letter)) {
         bool is_done = true;
         if (!is_stale(site, k, &letter)) CT_TRY(hear(site, k, &letter, &is_done));
         if (!is_done) break;

@@ -55,10 +55,11 @@ typedef struct ct_early {
 typedef struct ct_neighbour {
     int agent;
     bool is_up;
-    bool is_with;     /* in the iteration that was begun */
-    bool has_knocked; /* it waits for our answer, or has it and we wait for its own */
-    bool was_asked;   /* we have knocked */
-    long my_start;    /* the edge carries rows from the later of the two on; CT_NEVER: unknown */
+    uint64_t connection; /* the one that we know of */
+    bool is_with;        /* in the iteration that was begun */
+    bool has_knocked;    /* it waits for our answer, or has it and we wait for its own */
+    bool was_asked;      /* we have knocked */
+    long my_start;       /* the edge carries rows from the later of the two on; CT_NEVER: unknown */
     long their_start;
     bool wants_model;            /* we have asked for its model */
     bool owes_model;             /* it was promised, and has not come yet */
@@ -118,6 +119,9 @@ ct_status ct_kept_set(ct_kept *kept, const void *bytes, size_t n);
 void ct_kept_free(ct_kept *kept);
 int ct_site_neighbour(const ct_site *site, int agent);
 const char *ct_site_name(const ct_site *site, int k);
+/* A neighbour's next letter; of a connection whose beginning was not heard yet there is none, for
+ * that beginning would make us forget what the letter said. */
+bool ct_site_peek(ct_site *site, int k, ct_letter *letter);
 /* The neighbour broke the rules: it is cut off. */
 void ct_site_cut(ct_site *site, int k, const char *format, ...) CT_PRINTF(3, 4);
 
