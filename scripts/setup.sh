@@ -91,6 +91,7 @@ look() {
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
+        have tcpdump || optional="$optional tcpdump"
         have openssl || optional="$optional openssl"
         have man || optional="$optional man-db"
         have zsh || optional="$optional zsh"

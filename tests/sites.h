@@ -138,12 +138,13 @@ typedef struct process {
 
 static process sites[MOST_SITES];
 
-static inline void exec_program(char **args, const char *log) {
+static inline void exec_program(const char *program, char **args, const char *log) {
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(97);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGHUP, SIG_DFL); /* nohup ignores it, and what it starts as well */
     alarm(HANGS_S);
-    execv(CT_PROGRAM, args);
+    execv(program, args);
     _exit(98);
 }
 
@@ -158,7 +159,7 @@ static inline void start_site_with(int k, const char *file, const char *out, con
              out, name, more);
     char **args = split_words(words);
     pid_t pid = fork();
-    if (pid == 0) exec_program(args, log);
+    if (pid == 0) exec_program(CT_PROGRAM, args, log);
     CHECK(pid > 0);
     sites[k] = (process){.pid = pid, .code = -1};
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <zmq.h>
 
-#include "site/mesh_wire.h"
+#include "site/mesh_internal.h"
 #include "sockets.h"
 #include "util/rng.h"
 
@@ -399,7 +399,24 @@ static void hundreds_of_strangers_disturb_nobody(void) {
     close_pair(&north, &east);
 }
 
+/* The clock is the test's own: 0.1 s before three heartbeats it is there, 0.1 s after it is gone. */
+static void a_silent_peer_is_gone_after_three_heartbeats(void) {
+    static ct_link lost;
+    ct_mesh_event event;
+    ct_mesh mesh = {.beat_s = 2, .links = &lost, .n_links = 1, .bell = -1, .alarm = -1};
+    pthread_mutex_init(&mesh.lock, NULL);
+    lost = (ct_link){.is_up = true, .heard_at = 100, .moved_at = 100, .route.fd = -1};
+    ct_link_tick(&mesh, &lost, true, 105.9);
+    CHECK(lost.is_up && !ct_mesh_next_event(&mesh, &event));
+    ct_link_tick(&mesh, &lost, true, 106.1);
+    CHECK(!lost.is_up && ct_mesh_next_event(&mesh, &event));
+    CHECK(event.kind == CT_MESH_DOWN && strcmp(event.text, "silent for 6 s") == 0);
+    pthread_mutex_destroy(&mesh.lock);
+    ct_free(mesh.events);
+}
+
 static void run_tests(void) {
+    TEST(a_silent_peer_is_gone_after_three_heartbeats);
     TEST(who_breaks_a_rule_is_named_and_cut_off_while_others_go_on);
     TEST(a_message_longer_than_any_frame_ends_its_connection);
     TEST(a_newer_connection_takes_the_place_of_the_older);

@@ -92,59 +92,6 @@ static void sites_with_other_class_folders_have_the_right_labels(void) {
     for (int k = 0; k < 3; k++) CHECK_NEAR(accuracy_of(k), 1, 0);
 }
 
-/* ---- what was sent ---- */
-
-/* Bytes of these kinds in a site's sent.jsonl. */
-static double sent_bytes(const char *out, int k, const char *kinds) {
-    char path[128];
-    double sum = 0;
-    snprintf(path, sizeof path, "%s/%s/sent.jsonl", out, site_names[k]);
-    for (int line = 0;; line++) {
-        CT_SCOPED_HANDLE(ct_json) json = read_json(path, line);
-        if (json == NULL) return sum;
-        const ct_json *kind = ct_json_get(json, "kind");
-        if (kind != NULL && kind->kind == CT_JSON_STRING && strstr(kinds, kind->string) != NULL)
-            sum += number_of(json, "bytes");
-    }
-}
-
-/* Bytes that its neighbours got, and those in frames, from site.json. */
-static double traffic(const char *out, int k, const char *key) {
-    char path[128];
-    double sum = 0;
-    snprintf(path, sizeof path, "%s/%s/site.json", out, site_names[k]);
-    CT_SCOPED_HANDLE(ct_json) status = read_json(path, -1);
-    const ct_json *list = status != NULL ? ct_json_get(status, "neighbours") : NULL;
-    for (const ct_json *n = list != NULL ? list->child : NULL; n != NULL; n = n->next)
-        sum += number_of(n, key);
-    return sum;
-}
-
-/* Rows of a model that is large enough for headers not to matter. */
-static void what_is_written_down_is_what_was_sent(void) {
-    NEEDS_ZMQ();
-    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1};
-    f.options = "option iterations 40\n";
-    char path[] = "bytes/north/summary.json";
-    put_federation(&f, "f.conf");
-    CHECK(system("sed -i s/mlp:8/mlp:4000/ f.conf") == 0);
-    start_sites(2, "f.conf", "bytes");
-    REQUIRE(all_end(2, "bytes"));
-    CT_SCOPED_HANDLE(ct_json) summary = read_json(path, -1);
-    double rows = sent_bytes("bytes", 0, "parameters class sums");
-    CHECK_NEAR(rows, number_of(summary, "bytes_sent_per_agent"), 0);
-    double all = 0, framed = 0;
-    for (int k = 0; k < 2; k++) {
-        all += sent_bytes(
-            "bytes", k, "parameters class sums control agreement sum of a subtree consensus model");
-        framed += traffic("bytes", k, "framed_sent");
-    }
-    printf(
-        "    rows of a site %.0f bytes, as in its ledger; all letters %.0f, in frames %+.2f %%\n",
-        rows, all, 100 * (framed / all - 1));
-    CHECK(framed >= 0.99 * all && framed < 1.01 * all);
-}
-
 /* ---- those who listen on the way ---- */
 
 typedef struct capture {
@@ -180,6 +127,103 @@ static void capture_end(capture *c, ct_blob *out) {
     kill(c->pid, SIGINT);
     waitpid(c->pid, NULL, 0);
     CHECK_OK(ct_file_read(c->path, (size_t)1 << 30, out));
+}
+
+/* ---- what was sent ---- */
+
+/* Bytes of these kinds in a site's sent.jsonl. */
+static double sent_bytes(const char *out, int k, const char *kinds) {
+    char path[128];
+    double sum = 0;
+    snprintf(path, sizeof path, "%s/%s/sent.jsonl", out, site_names[k]);
+    for (int line = 0;; line++) {
+        CT_SCOPED_HANDLE(ct_json) json = read_json(path, line);
+        if (json == NULL) return sum;
+        const ct_json *kind = ct_json_get(json, "kind");
+        if (kind != NULL && kind->kind == CT_JSON_STRING && strstr(kinds, kind->string) != NULL)
+            sum += number_of(json, "bytes");
+    }
+}
+
+/* Bytes that its neighbours got, and those in frames, from site.json. */
+static double traffic(const char *out, int k, const char *key) {
+    char path[128];
+    double sum = 0;
+    snprintf(path, sizeof path, "%s/%s/site.json", out, site_names[k]);
+    CT_SCOPED_HANDLE(ct_json) status = read_json(path, -1);
+    const ct_json *list = status != NULL ? ct_json_get(status, "neighbours") : NULL;
+    for (const ct_json *n = list != NULL ? list->child : NULL; n != NULL; n = n->next)
+        sum += number_of(n, key);
+    return sum;
+}
+
+/* What two programs wrote into a connection, as the sequence numbers of TCP tell: neither its own
+ * headers nor what it sent twice counts. packets: as tcpdump wrote them. */
+static double payload(const ct_blob *packets) {
+    enum { FILE_HEAD = 24, RECORD = 16, ETHERNET = 14, MOST = 16 };
+    struct {
+        uint16_t from, to;
+        uint32_t first, n;
+    } ways[MOST] = {0};
+    int n_ways = 0;
+    double sum = 0;
+    for (size_t at = FILE_HEAD; at + RECORD + ETHERNET + 40 <= packets->n;) {
+        const uint8_t *ip = packets->bytes + at + RECORD + ETHERNET, *tcp = ip + (ip[0] & 15) * 4;
+        uint32_t n_kept, seq;
+        uint16_t from, to;
+        memcpy(&n_kept, packets->bytes + at + 8, 4);
+        memcpy(&from, tcp, 2);
+        memcpy(&to, tcp + 2, 2);
+        memcpy(&seq, tcp + 4, 4);
+        seq = ntohl(seq);
+        uint32_t length =
+            (uint32_t)(ip[2] << 8 | ip[3]) - (uint32_t)(tcp - ip) - (tcp[12] >> 4) * 4u;
+        int way = 0;
+        while (way < n_ways && (ways[way].from != from || ways[way].to != to)) way++;
+        if (way == n_ways && n_ways < MOST && (tcp[13] & 2) != 0) { /* it begins: SYN */
+            ways[n_ways].from = from;
+            ways[n_ways].to = to;
+            ways[n_ways++].first = seq + 1;
+        }
+        if (way < n_ways && length > 0 && seq - ways[way].first + length > ways[way].n)
+            ways[way].n = seq - ways[way].first + length;
+        at += RECORD + n_kept;
+    }
+    for (int way = 0; way < n_ways; way++) sum += ways[way].n;
+    return sum;
+}
+
+/* Rows of a model that is large enough for headers not to matter. */
+static void what_is_written_down_is_what_was_sent(void) {
+    NEEDS_ZMQ();
+    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1};
+    f.options = "option iterations 40\n";
+    char path[] = "bytes/north/summary.json";
+    put_federation(&f, "f.conf");
+    CHECK(system("sed -i s/mlp:8/mlp:4000/ f.conf") == 0);
+    capture c;
+    CT_SCOPED(ct_blob) packets = {0};
+    bool is_seen = capture_begin(&c, "bytes.pcap", site_ports[0], site_ports[1]);
+    start_sites(2, "f.conf", "bytes");
+    REQUIRE(all_end(2, "bytes"));
+    if (is_seen) capture_end(&c, &packets);
+    CT_SCOPED_HANDLE(ct_json) summary = read_json(path, -1);
+    double rows = sent_bytes("bytes", 0, "parameters class sums");
+    CHECK_NEAR(rows, number_of(summary, "bytes_sent_per_agent"), 0);
+    double all = 0, framed = 0;
+    for (int k = 0; k < 2; k++) {
+        all += sent_bytes(
+            "bytes", k, "parameters class sums control agreement sum of a subtree consensus model");
+        framed += traffic("bytes", k, "framed_sent");
+    }
+    printf(
+        "    rows of a site %.0f bytes, as in its ledger; all letters %.0f, in frames %+.2f %%\n",
+        rows, all, 100 * (framed / all - 1));
+    CHECK(framed >= 0.99 * all && framed < 1.01 * all);
+    if (!is_seen) return; /* no tcpdump, or not allowed to listen */
+    double wire = payload(&packets);
+    printf("    encrypted, in the TCP connection, %+.2f %%\n", 100 * (wire / all - 1));
+    CHECK(wire >= all && wire < 1.01 * all);
 }
 
 /* How many of the model's runs of eight bytes are in the capture, tried at a hundred places. */
@@ -235,7 +279,7 @@ static void nobody_on_the_way_can_read_a_model(void) {
 /* ---- those who do not belong ---- */
 
 /* Starts a site that is refused, and tells whether the others heard of it so. */
-static void refused_beside(const char *out, const char *file, const char *key, const char *words,
+static void refused_beside(const char *out, const char *program, const char *file, const char *key,
                            const char *heard) {
     char line[1024];
     federation f = {.n = 3, .edges = TRIANGLE, .dialers = 4, .heartbeat_s = 0.2, .epochs = 3};
@@ -243,13 +287,12 @@ static void refused_beside(const char *out, const char *file, const char *key, c
     start_site(0, "f.conf", out);
     start_site(1, "f.conf", out);
     snprintf(line, sizeof line,
-             "site run %s --key %s --data-dir east --out %s/stranger --threads 1 %s", file, key,
-             out, words);
+             "site run %s --key %s --data-dir east --out %s/stranger --threads 1", file, key, out);
     char log[128];
     snprintf(log, sizeof log, "%s/stranger.log", out);
     char **args = split_words(line);
     pid_t pid = fork();
-    if (pid == 0) exec_program(args, log);
+    if (pid == 0) exec_program(program, args, log);
     bool is_told = says(out, 0, heard);
     if (!is_told) show_log(out, 0);
     CHECK(is_told);
@@ -266,7 +309,7 @@ static void another_federations_file_is_refused_and_named(void) {
     NEEDS_ZMQ();
     federation other = {.n = 3, .edges = TRIANGLE, .dialers = 4, .heartbeat_s = 0.2, .epochs = 4};
     put_federation(&other, "other.conf");
-    refused_beside("file", "other.conf", "east.key", "", "east");
+    refused_beside("file", CT_PROGRAM, "other.conf", "east.key", "east");
     CHECK(log_has("file", 0, "federation"));
 }
 
@@ -280,7 +323,7 @@ static void an_unknown_key_is_refused(void) {
     site_keys[2] = forged;
     put_federation(&f, "forged.conf");
     site_keys[2] = mine;
-    refused_beside("key", "forged.conf", "forged.key", "", "no site has its key");
+    refused_beside("key", CT_PROGRAM, "forged.conf", "forged.key", "no site has its key");
 }
 
 /* south and east change names: the key is right, the name is not its own. */
@@ -294,7 +337,13 @@ static void a_right_key_under_another_name_is_refused(void) {
     put_federation(&f, "swapped.conf");
     site_keys[2] = site_keys[1];
     site_keys[1] = south;
-    refused_beside("name", "swapped.conf", "east.key", "", "south");
+    refused_beside("name", CT_PROGRAM, "swapped.conf", "east.key", "south");
+}
+
+static void another_version_of_the_program_is_refused_and_named(void) {
+    NEEDS_ZMQ();
+    refused_beside("version", CT_OTHER_PROGRAM, "f.conf", "east.key", "east runs ");
+    CHECK(log_has("version", 0, "000000000000"));
 }
 
 /* ---- many strangers ---- */
@@ -447,6 +496,7 @@ int main(void) {
     TEST(another_federations_file_is_refused_and_named);
     TEST(an_unknown_key_is_refused);
     TEST(a_right_key_under_another_name_is_refused);
+    TEST(another_version_of_the_program_is_refused_and_named);
     TEST(five_hundred_strangers_change_no_bit);
     TEST(key_files_are_kept_and_checked);
     TEST(mistakes_in_a_file_are_told_with_their_line);

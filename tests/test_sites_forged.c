@@ -119,6 +119,38 @@ static bool join_and_send(liar *l, int peer, int more, float value) {
            tell(l, peer, CT_LETTER_ROW, start, row, (size_t)n * sizeof *row);
 }
 
+/* Joins the training of a peer and sends all that a site would, iteration by iteration, but takes
+ * nothing, until it is refused. At first as fast as the peer's own rows come; those that are not
+ * taken hold up the others, and from then on one every so many seconds. False: the connection went
+ * away meanwhile. */
+static bool join_and_never_read(liar *l, int peer, double every_s) {
+    enum { CLASS_SUMS = 3 * (8 + 1) };
+    uint64_t wants_model = 1, gives_model = 0, start = 0, at, k = 0;
+    if (!tell(l, peer, CT_LETTER_KNOCK, 0, &wants_model, sizeof wants_model) ||
+        hear(l, peer, CT_LETTER_START, &start) != 8)
+        return false;
+    long n = hear(l, peer, CT_LETTER_MODEL, &at);
+    CT_SCOPED_BLOCK(float) zeros = NULL;
+    if (n <= 0 || ct_make(&zeros, (size_t)n / sizeof *zeros + CLASS_SUMS, "a row") != CT_OK ||
+        !tell(l, peer, CT_LETTER_START, start, &gives_model, sizeof gives_model))
+        return false;
+    uint64_t before = ct_mesh_traffic_of(l->mesh, peer).letters_received;
+    double sent_at = ct_seconds();
+    while (l->refusal[peer][0] == '\0' && ct_mesh_is_up(l->mesh, peer)) {
+        ct_letter letter = {CT_LETTER_ROW, (uint16_t)(k % 2), start + k / 2, zeros, (size_t)n};
+        if (k % 2 == 1) letter.n = CLASS_SUMS * sizeof *zeros;
+        bool is_due = ct_mesh_traffic_of(l->mesh, peer).letters_received > before + k ||
+                      ct_seconds() - sent_at > every_s;
+        if (is_due && CT_CATCH(NULL, ct_mesh_send(l->mesh, peer, &letter)) == CT_OK) {
+            k++;
+            sent_at = ct_seconds();
+        }
+        if (!is_due) nap(0.001);
+        take_events(l);
+    }
+    return true;
+}
+
 /* East is killed, and a liar takes its place. A refusal's words are those of the site that it lied
  * to. */
 static void lie(void) {
@@ -161,6 +193,14 @@ static void lie(void) {
         }
         CHECK(is_done);
     }
+    bool is_done = false;
+    for (double every_s = 0.004; !is_done && every_s < 1; every_s *= 2) { /* not too fast for it */
+        bool is_cold;
+        REQUIRE(is_up(&l, 1));
+        if (join_and_never_read(&l, 1, every_s))
+            is_done = is_refused(&l, 1, "stopped reading", &is_cold);
+    }
+    CHECK(is_done);
     liar_close(&l);
     for (int k = 0; k < 2; k++) {
         CHECK(is_running(k));

@@ -45,7 +45,7 @@ static ct_status check_local(const ct_config *local) {
         const ct_option *o = &ct_run_options[id];
         if (!local->named[id] || ((o->roles & own) != 0 && id != CT_OPT_transport)) continue;
         return ct_refuse(o->name,
-                         "@%s is the same for all sites: it belongs into the federation's "
+                         "@%s is the same for all sites: it belongs in the federation's "
                          "file, as 'option %s ...'",
                          o->name, o->name);
     }

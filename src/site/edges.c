@@ -23,7 +23,7 @@ typedef struct knock {
 void ct_site_forget_edge(ct_neighbour *neighbour) {
     neighbour->has_knocked = neighbour->was_asked = neighbour->is_with = false;
     neighbour->wants_model = neighbour->owes_model = neighbour->is_wanted = false;
-    neighbour->my_start = neighbour->their_start = CT_NEVER;
+    neighbour->my_start = neighbour->their_start = neighbour->first_start = CT_NEVER;
     ct_kept_free(&neighbour->model);
     ct_kept_free(&neighbour->early.row);
 }
@@ -100,6 +100,8 @@ ct_status ct_site_hear_start(ct_site *site, int k, const ct_letter *letter) {
     memcpy(&said, letter->bytes, sizeof said);
     neighbour->owes_model = said.gives_model != 0 && neighbour->wants_model;
     neighbour->their_start = (long)letter->iteration;
+    if (neighbour->first_start == CT_NEVER || neighbour->their_start < neighbour->first_start)
+        neighbour->first_start = neighbour->their_start;
     neighbour->has_knocked = false;
     /* It has answered one that trains, and waits for us to say from when on: at once, for the rows
      * that we wait for may be those of someone who waits for it. */
@@ -147,7 +149,8 @@ ct_status ct_site_hear_model(ct_site *site, int k, const ct_letter *letter) {
 
 /* ---- entering ---- */
 
-/* What was said before, by one that comes back to neighbours it has not lost, counts no more. */
+/* What was said before, by one that comes back to neighbours it has not lost, counts no more; rows
+ * that they have sent because of it may still be on their way (first_start). */
 static void forget_starts(ct_site *site) {
     for (int k = 0; k < site->n; k++) {
         ct_neighbour *neighbour = &site->neighbours[k];

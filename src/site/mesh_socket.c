@@ -150,7 +150,7 @@ int ct_link_watch(ct_link *l, char why[CT_LINE]) {
         if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
             snprintf(why, CT_LINE, "%s at %s does not know our key", l->peer.name, l->peer.address);
         else if (event != ZMQ_EVENT_CLOSED && !l->is_connected)
-            snprintf(why, CT_LINE, "%s is no site, or has another key than that of %s",
+            snprintf(why, CT_LINE, "%s hangs, is no site, or has another key than that of %s",
                      l->peer.address, l->peer.name);
         return -1;
     }

@@ -62,7 +62,7 @@ ct_status ct_site_post(ct_site *site, int k, ct_letter_kind kind, int tag, long 
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_mesh_send(site->mesh, k, &letter));
     if (status == CT_OK) count_sent(&site->neighbours[k], what, n);
-    if (status == CT_BUSY) ct_site_cut(site, k, "asks for more than it takes");
+    if (status == CT_BUSY) ct_site_cut(site, k, "stopped reading what it is sent");
     bool is_lost = status == CT_IO || status == CT_BUSY;
     return status == CT_OK || is_lost ? CT_OK : ct_fail_again(&error);
 }
@@ -149,8 +149,8 @@ static bool is_stale(ct_site *site, int k, const ct_letter *letter) {
     const ct_neighbour *neighbour = &site->neighbours[k];
     if (letter->kind != CT_LETTER_ROW) return false;
     if (!neighbour->is_up || letter->iteration < (uint64_t)site->iteration) return true;
-    bool is_promised = neighbour->their_start != CT_NEVER &&
-                       letter->iteration >= (uint64_t)neighbour->their_start &&
+    bool is_promised = neighbour->first_start != CT_NEVER &&
+                       letter->iteration >= (uint64_t)neighbour->first_start &&
                        letter->iteration < (uint64_t)site->training.n_iterations;
     if (!is_promised)
         ct_site_cut(site, k, "sent a row of iteration %llu, where there is none",

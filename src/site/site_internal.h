@@ -61,6 +61,7 @@ typedef struct ct_neighbour {
     bool was_asked;      /* we have knocked */
     long my_start;       /* the edge carries rows from the later of the two on; CT_NEVER: unknown */
     long their_start;
+    long first_start;            /* the earliest it has said on this connection */
     bool wants_model;            /* we have asked for its model */
     bool owes_model;             /* it was promised, and has not come yet */
     bool is_wanted;              /* it has asked for our model */
