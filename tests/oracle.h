@@ -66,6 +66,17 @@ static inline void read_fixtures(const char *dir) {
     read_losses();
 }
 
+/* Every one of these words is among the options of some case. */
+static inline void check_cover(const char *const *wanted, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        bool found = false;
+        for (int i = 0; i < n_fixtures; i++)
+            found = found || strstr(fixtures[i].options, wanted[k]) != NULL;
+        if (!found) printf("    no case has %s\n", wanted[k]);
+        CHECK(found);
+    }
+}
+
 /* |got - expected| / |expected - start| of one agent; NaN if a tensor is missing. */
 static inline double relative_error(const ct_graph *g, const ct_tensors *expected, int agent,
                                     const float *got, const float *start) {

@@ -389,7 +389,7 @@ static void lists_speak_json(void) {
     ct_json *json = NULL;
     succeeds("list --json");
     CHECK_OK(ct_json_parse(said.out, strlen(said.out), "list", &json));
-    REQUIRE(json != NULL && json->n_children == 6);
+    REQUIRE(json != NULL && json->n_children == 7);
     const ct_json *first = ct_json_get(json, "topologies")->child;
     CHECK(strcmp(ct_json_get(first, "name")->string, "ring") == 0);
     ct_json_free(&json);

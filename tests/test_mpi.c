@@ -80,6 +80,48 @@ static void graphs_that_change_are_spread(void) {
     }
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    return shell("cmp %s %s 2>&1", a, b) == 0;
+}
+
+/* Stopped in the middle of a round, on other ranks than it goes on with. */
+static void spread_and_resume(const char *words) {
+    CHECK(shell("%s" RUN "--average ema:0.9 --topology %s --out one 2>&1", CT_PROGRAM, words) == 0);
+    for (int n = 2; n <= 4; n++) {
+        char start[512], go_on[512];
+        snprintf(start, sizeof start, "mpirun -n %d %s", n, CT_PROGRAM);
+        snprintf(go_on, sizeof go_on, "mpirun -n %d %s", n == 4 ? 1 : n + 1, CT_PROGRAM);
+        CHECK(shell("%s" RUN
+                    "--iterations 7 --checkpoint-every end --average ema:0.9 --topology %s "
+                    "--out more 2>&1",
+                    start, words) == 0);
+        CHECK(shell("%s train --quiet --resume more --iterations 0 2>&1%s", go_on, "") == 0);
+        CHECK(same_results("one", "more"));
+        CHECK(is_same_file("one/averaged.safetensors", "more/averaged.safetensors"));
+        if (!same_results("one", "more")) printf("    with %s, %d ranks: %s\n", words, n, said);
+        remove_tree("more");
+    }
+    remove_tree("one");
+}
+
+static void local_steps_and_averages_are_spread_and_resumed(void) {
+    NEEDS_MPI();
+    spread_and_resume("ring --algorithm dfedavgm --local-steps 4");
+    spread_and_resume("epidemic:2 --algorithm ccl --local-steps 2 --average tail:0.5 "
+                      "--norm batchnorm");
+    spread_and_resume("epidemic-local:2 --algorithm dsgdm --loss ccl --local-steps 1:4");
+    spread_and_resume("one-peer-exponential --algorithm gt --local-steps 3 --average tail:0.3");
+}
+
+static void packed_models_are_spread_and_resumed(void) {
+    NEEDS_MPI();
+    spread_and_resume("ring --algorithm ccl --compress quantize:4 --ccl-neighbours 1");
+    spread_and_resume("chain --algorithm dsgd --loss ccl --compress top-k:0.1 --local-steps 2");
+    spread_and_resume("ring --algorithm dsgdm --compress sign --consensus adagossip");
+    spread_and_resume("star --algorithm ccl --variant wacv24 --compress random-k:0.3 "
+                      "--gamma 0.1 --consensus adagossip --local-steps 1:4");
+}
+
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
     NEEDS_MPI();
     CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
@@ -182,6 +224,8 @@ int main(void) {
     TEST(ranks_threads_and_resuming_change_nothing);
     TEST(several_seeds_are_spread_as_well);
     TEST(graphs_that_change_are_spread);
+    TEST(local_steps_and_averages_are_spread_and_resumed);
+    TEST(packed_models_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);

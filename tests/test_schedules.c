@@ -41,8 +41,8 @@ static void check_steps(ct_schedule *s) {
 }
 
 static void every_step_of_every_schedule_is_doubly_stochastic(void) {
-    static const char *const specs[] = {"one-peer-exponential", "matchings", "base", "base:3",
-                                        "base:4"};
+    static const char *const specs[] = {
+        "one-peer-exponential", "matchings", "base", "base:3", "base:4", "epidemic"};
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
         for (int n = 1; n <= 33; n++) {
             ct_schedule s = {0};
@@ -52,6 +52,86 @@ static void every_step_of_every_schedule_is_doubly_stochastic(void) {
             ct_schedule_free(&s);
         }
     }
+}
+
+/* 1, 1, 0, 1, ...: which of the first iterations gossip */
+static void check_rounds(const char *text, long n_iterations, const char *expected) {
+    ct_local_steps s = {0};
+    long n_rounds = 0;
+    REQUIRE_OK(ct_local_steps_parse(text, &s));
+    s.n_iterations = n_iterations;
+    for (long k = 0; expected[k] != '\0'; k++) {
+        bool gossips = expected[k] == '1';
+        CHECK(ct_local_steps_is_local(&s, k) == !gossips);
+        CHECK(ct_local_steps_rounds(&s, k) == n_rounds);
+        n_rounds += gossips;
+    }
+}
+
+static void every_hth_iteration_gossips_and_h_may_grow(void) {
+    check_rounds("1", 6, "11111111");
+    check_rounds("3", 7, "001001001");
+    check_rounds("1:4", 12, "1111010100010001"); /* 4 iterations a stage; the last one stays */
+    check_rounds("2:3", 10, "0101000100100");
+    static const char *const bad[] = {"0", "", "x", "4:2", "1:", ":2", "1:2:4", "2000000"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        ct_local_steps s;
+        CHECK(ct_local_steps_parse(bad[k], &s) == CT_INVAL);
+    }
+}
+
+/* A fixed graph's rounds, and a schedule's, which go through all of its steps. */
+static void iterations_between_rounds_have_no_edges(void) {
+    ct_schedule s = {0};
+    ct_local_steps steps = {2, 2, 100};
+    REQUIRE_OK(create("one-peer-exponential", 8, &s));
+    REQUIRE_OK(ct_schedule_set_local_steps(&s, &steps));
+    for (long k = 0; k < 12; k++) {
+        const ct_phase *p = ct_schedule_at(&s, k);
+        CHECK(k % 2 == 1 ? p == &s.phases[k / 2 % 3] : p == &s.quiet);
+    }
+    CHECK(s.quiet.sources.begin[8] == 0 && s.quiet.w.begin[8] == 8);
+    for (int i = 0; i < 8; i++) CHECK(ct_sparse_get(&s.quiet.w, i, i) == 1);
+    ct_schedule_free(&s);
+}
+
+/* Everyone sends to s others, of which the receivers take the plain mean. */
+static void epidemics_reach_as_many_as_they_say(void) {
+    static const char *const specs[] = {"epidemic:3", "epidemic-local:3"};
+    for (int k = 0; k < 2; k++) {
+        ct_schedule s = {0};
+        double shrunk = 0;
+        int n_uneven = 0;
+        REQUIRE_OK(ct_schedule_create(specs[k], 12, seeds, 2, &s));
+        CHECK(s.is_balanced == (k == 0));
+        for (long t = 0; t < 500; t++) {
+            const ct_phase *p = ct_schedule_at(&s, t);
+            int n_sent[24] = {0};
+            double square = 0, mean = 0;
+            for (int i = 0; i < 24; i++) {
+                int n = ct_topology_degree(&p->sources, i);
+                n_uneven += n != 3;
+                for (int e = p->w.begin[i]; e < p->w.begin[i + 1]; e++) {
+                    int j = p->w.column[e];
+                    CHECK(i / 12 == j / 12 && p->w.value[e] == 1.0 / (1 + n));
+                    CHECK(e == p->w.begin[i] || p->w.column[e - 1] < j);
+                    n_sent[j] += i != j;
+                }
+                CHECK(p->w.begin[i + 1] - p->w.begin[i] == n + 1);
+            }
+            for (int j = 0; j < 24; j++) CHECK(n_sent[j] == 3);
+            for (int i = 0; i < 12; i++) mean += ct_sparse_get(&p->w, i, 0) / 12;
+            for (int i = 0; i < 12; i++) square += pow(ct_sparse_get(&p->w, i, 0) - mean, 2);
+            shrunk +=
+                square / (1 - 1.0 / 12) / 500; /* of what agent 0 has and the others have not */
+        }
+        CHECK((n_uneven == 0) == (k == 0));
+        if (k == 0) CHECK_NEAR(shrunk, (12.0 / 4 - 1) / 11, 1e-9); /* the paper's, s = 3 of 12 */
+        if (k == 1) CHECK_NEAR(shrunk, (12.0 / 4 - 1) / 11, 0.06);
+        ct_schedule_free(&s);
+    }
+    ct_schedule s = {0};
+    CHECK(create("epidemic:12", 12, &s) == CT_INVAL && create("epidemic:0", 12, &s) == CT_INVAL);
 }
 
 static void a_base_graph_averages_exactly_with_few_neighbours(void) {
@@ -240,6 +320,9 @@ int main(void) {
     close(file);
     snprintf(spec, sizeof spec, "schedule:%s", path);
     TEST(every_step_of_every_schedule_is_doubly_stochastic);
+    TEST(every_hth_iteration_gossips_and_h_may_grow);
+    TEST(iterations_between_rounds_have_no_edges);
+    TEST(epidemics_reach_as_many_as_they_say);
     TEST(a_base_graph_averages_exactly_with_few_neighbours);
     TEST(one_peer_exponential_averages_powers_of_two_exactly);
     TEST(one_peer_exponential_sends_one_way);

@@ -305,6 +305,122 @@ static void a_final_merge_leaves_one_model(void) {
     ct_run_clear(&run);
 }
 
+/* ---- gossip less often ---- */
+
+#define SMALL RUN_ORACLE " --batch-size 8"
+
+static void only_rounds_send_and_contrast(void) {
+    static ct_run run;
+    REQUIRE_OK(run_create("cpu", SMALL " --topology ring --loss ccl --lambda-m 1 --lambda-d 1",
+                          "--algorithm dsgdm --local-steps 3", &run));
+    uint64_t row = 4 * run.graph.n_weights;
+    for (long t = 0; t < 6; t++) {
+        double features = run.agents.samples.features;
+        run_steps(&run, t, 1);
+        CHECK((run.agents.samples.features > features) == (t % 3 == 2));
+        /* adapt then combine: with CCL a round sends models twice */
+        CHECK(ct_transport_sent(run.transport, 0, CT_TRAFFIC_PARAMETERS) ==
+              (uint64_t)(t + 1) / 3 * 2 * 2 * row);
+    }
+    ct_run_clear(&run);
+}
+
+static void methods_that_need_every_round_refuse_local_steps(void) {
+    static const char *const bad[] = {"--algorithm d2",       "--algorithm gut",
+                                      "--algorithm relaysgd", "--algorithm allreduce",
+                                      "--algorithm local",    "--algorithm dsgd --fault drop=0.1"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        static ct_run run;
+        char options[128];
+        ct_error error;
+        snprintf(options, sizeof options, "--local-steps 2 %s", bad[k]);
+        CHECK(CT_CATCH(&error, run_create("cpu", SMALL, options, &run)) == CT_INVAL);
+        CHECK(strcmp(error.about, "local-steps") == 0);
+        CHECK_OK(run_create("cpu", SMALL, bad[k], &run));
+        ct_run_clear(&run);
+    }
+}
+
+static void gossip_rounds_after_local_steps_gossip_every_time(void) {
+    static ct_run run;
+    ct_finish finish;
+    REQUIRE_OK(run_create("cpu", BASE, "--gossip-rounds 3 --local-steps 4", &run));
+    double before = distance_of(&run);
+    CHECK_OK(ct_run_finish(&run, 1, &finish));
+    CHECK(distance_of(&run) < 0.2 * before);
+    ct_run_clear(&run);
+}
+
+/* ---- averages over time ---- */
+
+#define N_AVERAGED 10
+
+/* Against the definition, from all models: weights[k] of the one after iteration k. */
+static void check_average(const char *device, const char *option, const double *weights) {
+    static ct_run run;
+    static double sums[5][RUN_MAX_COLUMNS];
+    static float row[RUN_MAX_COLUMNS];
+    memset(sums, 0, sizeof sums);
+    REQUIRE_OK(run_create(device,
+                          RUN_ORACLE " --loss ce --batch-size 14 --lr 0.2 --epochs 5 "
+                                     "--init init-agents.safetensors",
+                          option, &run));
+    size_t n = run.graph.n_weights;
+    for (long t = 0; t < N_AVERAGED; t++) {
+        run_steps(&run, t, 1);
+        for (int i = 0; i < 5; i++) {
+            CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, row));
+            for (size_t k = 0; k < n; k++) sums[i][k] += weights[t] * (double)row[k];
+        }
+    }
+    ct_evaluation e;
+    CHECK_OK(ct_run_score_all(&run, &e));
+    CHECK(e.is_averaged && e.averaged_accuracy >= 0 && e.averaged_loss > 0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.average.x, i, 0, n, row));
+        for (size_t k = 0; k < n; k++) CHECK_NEAR((double)row[k], sums[i][k], 2e-6);
+    }
+    CHECK_OK(ct_bank_read(&run.average.consensus, 0, 0, n, row));
+    for (size_t k = 0; k < n; k += 7)
+        CHECK_NEAR((double)row[k], column_mean(&run.average.x, k), 1e-6);
+    ct_run_clear(&run);
+}
+
+static void averages_are_those_of_all_models_so_far(void) {
+    double ema[N_AVERAGED], tail[N_AVERAGED], sum = 0;
+    for (int t = 0; t < N_AVERAGED; t++) sum += ema[t] = pow(0.7, N_AVERAGED - 1 - t);
+    for (int t = 0; t < N_AVERAGED; t++) ema[t] /= sum;
+    for (int t = 0; t < N_AVERAGED; t++) tail[t] = t >= 6 ? 0.25 : 0; /* 0.35 of 10, rounded up */
+    check_average("ref", "--average ema:0.7", ema);
+    check_average("cpu", "--average ema:0.7 --algorithm qg-dsgdm", ema);
+    check_average("cpu", "--average tail:0.35", tail);
+}
+
+static void averages_change_no_bit_of_the_training(void) {
+    static ct_run plain, averaged;
+    static float a[RUN_MAX_COLUMNS], b[RUN_MAX_COLUMNS];
+    REQUIRE_OK(run_create("cpu", BASE, "", &plain));
+    REQUIRE_OK(run_create("cpu", BASE, "--average ema:0.9", &averaged));
+    run_steps(&plain, 0, 4);
+    run_steps(&averaged, 0, 4);
+    CHECK_OK(ct_bank_read(&plain.agents.x, 2, 0, plain.graph.n_weights, a));
+    CHECK_OK(ct_bank_read(&averaged.agents.x, 2, 0, plain.graph.n_weights, b));
+    CHECK(memcmp(a, b, plain.graph.n_weights * sizeof *a) == 0);
+    CHECK(ct_transport_sent(plain.transport, 0, CT_TRAFFIC_PARAMETERS) ==
+          ct_transport_sent(averaged.transport, 0, CT_TRAFFIC_PARAMETERS));
+    ct_run_clear(&plain);
+    ct_run_clear(&averaged);
+}
+
+static void averages_that_make_no_sense_are_refused(void) {
+    static const char *const bad[] = {"ema",      "ema:1",  "ema:0", "tail:0",
+                                      "tail:1.1", "tail:x", "0.9"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        ct_average a;
+        CHECK(ct_average_parse(bad[k], &a) == CT_INVAL);
+    }
+}
+
 /* The paper's data sets have its values; pictures of one's own have some that train. */
 static void data_sets_bring_their_defaults(void) {
     static const struct {
@@ -346,5 +462,11 @@ int main(void) {
     TEST(adaptive_lambdas_keep_the_terms_in_proportion);
     TEST(gossip_rounds_shrink_the_distance_and_keep_the_mean);
     TEST(a_final_merge_leaves_one_model);
+    TEST(only_rounds_send_and_contrast);
+    TEST(methods_that_need_every_round_refuse_local_steps);
+    TEST(gossip_rounds_after_local_steps_gossip_every_time);
+    TEST(averages_are_those_of_all_models_so_far);
+    TEST(averages_change_no_bit_of_the_training);
+    TEST(averages_that_make_no_sense_are_refused);
     return test_report();
 }

@@ -21,6 +21,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     a->n_rows = a->links.topology->n;
     a->n_agents = a->n_rows / a->n_seeds;
     a->fault_room.linked_at = -1;
+    CT_TRY(ct_copies_choose(a, graph));
     CT_TRY(ct_links_create(a, graph));
     int n_far = ct_links_far_rows(a, &a->links.models);
     CT_TRY(ct_bank_create(a->backend, a->n, n_far, graph->n_weights, &a->x));
@@ -34,6 +35,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     if (a->faults != NULL) CT_TRY(ct_faults_create(a));
     if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
     if (a->loss.ccl) CT_TRY(ct_cross_features_create(a));
+    CT_TRY(ct_copies_create(a));
     return ct_agents_connect(a, a->links.topology, a->links.weights);
 }
 
@@ -44,7 +46,9 @@ ct_status ct_agents_start(ct_agents *a, const ct_algo *algo) {
     for (int k = 0; k < CT_MAX_BUFFERS && algo->buffers[k] != NULL; k++)
         CT_TRY(ct_agents_add_buffer(a, algo->buffers[k], NULL));
     if (algo->create != NULL) CT_TRY(algo->create(a));
-    return ct_cross_features_create_means(a);
+    CT_TRY(ct_cross_features_create_means(a));
+    CT_TRY(ct_copies_start(a));
+    return ct_own_steps_create(a);
 }
 
 void ct_agents_free(ct_agents *a) {
@@ -52,6 +56,8 @@ void ct_agents_free(ct_agents *a) {
     ct_free(a->state);
     ct_links_free(&a->links);
     ct_cross_features_free(&a->ccl);
+    ct_copies_free(&a->copies);
+    ct_bank_free(&a->steps.r);
     ct_faults_free(a);
     ct_bank_free(&a->x);
     ct_bank_free(&a->g);
@@ -101,6 +107,12 @@ ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank) {
     return ct_transport_begin(a->transport, &a->links.models, CT_TRAFFIC_PARAMETERS, bank);
 }
 
+ct_status ct_agents_share(ct_agents *a, ct_bank **p) {
+    bool is_packed = ct_copies_are_used(&a->copies);
+    *p = is_packed ? a->copies.known : &a->x;
+    return is_packed ? ct_copies_share(a) : ct_agents_exchange(a, &a->x);
+}
+
 ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
     return (ct_work){.params = params,
                      .buffers = a->running.n > 0 ? &a->running : NULL,
@@ -145,6 +157,16 @@ ct_status ct_agents_apply(ct_agents *a, const ct_update *u) {
     return ct_update_run(a->backend, u);
 }
 
+ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *r) {
+    bool are_own = a->steps.mean_squares != NULL && !ct_agents_are_apart(a);
+    if (are_own) CT_TRY(ct_own_steps_take(a, p));
+    if (are_own)
+        SET(u, r, {1, &a->steps.r});
+    else
+        SET(u, r, {1, p, a->w}, {-1, p});
+    return CT_OK;
+}
+
 void ct_agents_direction(const ct_agents *a, ct_update *u, const ct_bank *g, const ct_bank *m,
                          ct_bank *d) {
     if (a->hyper.nesterov)
@@ -181,9 +203,10 @@ ct_status ct_agents_adapt(ct_agents *a, ct_bank *m) {
 }
 
 ct_status ct_agents_combine(ct_agents *a) {
-    ct_bank r = ct_temp(1);
-    CT_TRY(ct_agents_exchange(a, &a->x));
+    ct_bank *p, r = ct_temp(1);
+    CT_TRY(ct_agents_share(a, &p));
     ct_update u = ct_agents_update(a);
-    ct_agents_gossip(a, &u, &a->x, &r);
+    CT_TRY(ct_agents_pull(a, &u, p, &r));
+    SET(&u, &a->x, {1, &a->x}, {a->hyper.gamma, &r});
     return ct_agents_apply(a, &u);
 }

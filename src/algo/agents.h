@@ -1,15 +1,18 @@
 /* The agents of this process at one moment of training (of all seeds: their worlds are rows of the
  * same banks and never meet), and the verbs an algorithm is written in:
  *   ct_agents_exchange  neighbours' rows are on their way; the next verb that needs them waits
+ *   ct_agents_share  the same of x, in fewer bytes if so wished; what neighbours have of it
  *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL) + weight decay
  *   SET / ct_agents_apply  assignments over whole banks (backend.h), mixing with W among them
  * Symbols: n own agents, P parameters, x and g [n x P], W [n x rows], eta = lr, beta = momentum. */
 #ifndef CT_ALGO_AGENTS_H
 #define CT_ALGO_AGENTS_H
 
+#include "algo/copies.h"
 #include "algo/cross_features.h"
 #include "algo/faults.h"
 #include "algo/links.h"
+#include "algo/steps.h"
 
 /* What every algorithm may read; its own options are read by name (ct_own_number). */
 typedef struct ct_hyper {
@@ -68,6 +71,8 @@ typedef struct ct_agents {
     const ct_faults *faults; /* NULL: nothing ever fails */
     ct_links links;
     ct_cross_features ccl;
+    ct_copies copies;
+    ct_own_steps steps;
     ct_fault_room fault_room;
     ct_bank running;  /* batchnorm's running statistics; no columns without batchnorm */
     ct_job *own_jobs; /* [n] */
@@ -100,6 +105,12 @@ int ct_own_variant(const ct_agents *a);
 /* The neighbours' rows of a bank with one row an agent, as they are now. */
 ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);
 
+/* x to the neighbours. *p: what they have of it now, x itself or the public copies (copies.h). */
+ct_status ct_agents_share(ct_agents *a, ct_bank **p);
+
+/* Appends  r = W p - p  of what was shared; with steps of their own (steps.h), scaled by them. */
+ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *r);
+
 /* g = d objective / dx at `at` + weight_decay * at. With CCL the neighbours' models are the rows of
  * `shared` (exchanged if need be), which is `at` itself unless agents have moved on since. */
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared);
@@ -128,6 +139,23 @@ void ct_agents_combine_and_adapt(ct_agents *a, ct_update *u, const ct_bank *g, c
  * x <- x + gamma (W x - x)  after an exchange. */
 ct_status ct_agents_adapt(ct_agents *a, ct_bank *m);
 ct_status ct_agents_combine(ct_agents *a);
+
+/* Rounds of gossip before this iteration, and whether it is none (--local-steps). */
+static inline long ct_agents_rounds(const ct_agents *a) {
+    return a->links.schedule != NULL
+               ? ct_local_steps_rounds(&a->links.schedule->local, a->iteration)
+               : a->iteration;
+}
+static inline bool ct_agents_are_apart(const ct_agents *a) {
+    return a->links.schedule != NULL &&
+           ct_local_steps_is_local(&a->links.schedule->local, a->iteration);
+}
+
+/* The first iteration of a round, which ends with gossip. */
+static inline bool ct_agents_begin_round(const ct_agents *a) {
+    return a->iteration == 0 || a->links.schedule == NULL ||
+           !ct_local_steps_is_local(&a->links.schedule->local, a->iteration - 1);
+}
 
 /* [n x seeds] 1 at a row's seed: spreads what all agents of a seed share. */
 ct_status ct_agents_seeds(const ct_agents *a, ct_sparse *out);

@@ -92,13 +92,44 @@ ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedul
     if (algo->graphs == CT_GRAPHS_FIXED)
         return ct_fail(CT_INVAL, "%s needs a graph that stays; '%s' changes from step to step",
                        algo->name, schedule->name);
-    if (algo->graphs != CT_GRAPHS_BALANCED || schedule->is_balanced) return CT_OK;
+    if (algo->graphs == CT_GRAPHS_UNUSED || schedule->is_balanced) return CT_OK;
+    const ct_algo_graphs wanted =
+        schedule->drawing.is_averaging ? CT_GRAPHS_AVERAGED : CT_GRAPHS_DIRECTED;
+    if (algo->graphs == wanted) return CT_OK;
     int any = 0;
-    while (any < N_ALGOS - 1 && algos[any]->graphs != CT_GRAPHS_DIRECTED) any++;
+    while (any < N_ALGOS - 1 && algos[any]->graphs != wanted) any++;
+    if (schedule->drawing.is_averaging)
+        return ct_fail(
+            CT_INVAL,
+            "%s needs weights whose columns sum to 1, and those of '%s' do so on average "
+            "only; %s takes them, and '@topology epidemic' has none of these",
+            algo->name, schedule->name, algos[any]->name);
     return ct_fail(CT_INVAL,
                    "%s needs weights whose rows and columns sum to 1, and the rows of '%s' do not; "
                    "%s takes any",
                    algo->name, schedule->name, algos[any]->name);
+}
+
+ct_status ct_algo_check_local_steps(const ct_algo *algo) {
+    const char *why = algo->graphs == CT_GRAPHS_UNUSED  ? "it does not gossip"
+                      : algo->graphs == CT_GRAPHS_FIXED ? "it needs a graph that stays"
+                                                        : algo->why_always;
+    if (why == NULL) return CT_OK;
+    return ct_refuse("local-steps", "%s cannot train with @local-steps (%s)", algo->name, why);
+}
+
+static ct_status check_shares(const ct_algo *algo, const char *option) {
+    if (algo->may_compress) return CT_OK;
+    return ct_refuse(option, "%s cannot train with @%s; dsgd, dsgdm, dfedavgm and qg-dsgdm can",
+                     algo->name, option);
+}
+
+ct_status ct_algo_check_compress(const ct_algo *algo) {
+    return check_shares(algo, "compress");
+}
+
+ct_status ct_algo_check_own_steps(const ct_algo *algo) {
+    return check_shares(algo, "consensus");
 }
 
 ct_status ct_algo_check_sites(const ct_algo *algo) {

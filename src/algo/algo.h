@@ -12,6 +12,7 @@ typedef enum ct_algo_graphs {
     CT_GRAPHS_FIXED,    /* W stays */
     CT_GRAPHS_DIRECTED, /* any: columns sum to 1 */
     CT_GRAPHS_UNUSED,   /* W plays no part */
+    CT_GRAPHS_AVERAGED, /* as balanced, and columns may sum to 1 on average only */
 } ct_algo_graphs;
 
 /* What may be lost (--fault). */
@@ -29,6 +30,8 @@ typedef struct ct_algo {
     ct_algo_graphs graphs;
     ct_algo_losses may_lose;
     const char *why_not;                 /* it may not lose agents: "its tree would fall apart" */
+    const char *why_always;              /* it needs gossip in every iteration; NULL: it does not */
+    bool may_compress;                   /* it mixes x alone (share, pull): @compress, @consensus */
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
     const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
     const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */
@@ -71,7 +74,10 @@ int ct_algo_variant(const ct_algo *algo, const char *name);
 
 /* CT_INVAL where the algorithm is not right: on the schedule, with these faults. */
 ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedule);
-ct_status ct_algo_check_sites(const ct_algo *algo); /* between sites, which come and go */
+ct_status ct_algo_check_local_steps(const ct_algo *algo); /* iterations without gossip */
+ct_status ct_algo_check_compress(const ct_algo *algo);    /* what is sent is packed */
+ct_status ct_algo_check_own_steps(const ct_algo *algo);   /* rates of their own */
+ct_status ct_algo_check_sites(const ct_algo *algo);       /* between sites, which come and go */
 ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults);
 
 #endif

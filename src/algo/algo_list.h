@@ -9,6 +9,7 @@
 #endif
 ALGO(dsgd)
 ALGO(dsgdm)
+ALGO(dfedavgm)
 ALGO(qgm)
 ALGO(relaysgd)
 ALGO(gt)

@@ -23,7 +23,7 @@ static ct_status create_economy(ct_agents *a) {
     if (c->economy.neighbours > 0)
         CT_TRY(ct_topology_alloc(a->n_rows, a->links.topology->begin[a->n_rows], &c->contrast));
     if (c->economy.min_class_count > 1)
-        CT_TRY(ct_make(&c->class_row, a->links.neighbours.n_columns, "class sums"));
+        CT_TRY(ct_make(&c->class_row, ct_links_sums(a->plan->graph), "class sums"));
     if (c->economy.adaptive_share == 0 && c->world_lambdas == NULL) return CT_OK;
     CT_TRY(ct_bank_create(a->backend, a->n, 0, 2, &c->lambdas));
     return c->world_lambdas != NULL ? give_lambdas(a) : CT_OK;
@@ -33,6 +33,7 @@ ct_status ct_cross_features_create(ct_agents *a) {
     ct_cross_features *c = &a->ccl;
     const ct_routes *answers = &a->links.neighbours;
     int n_edges = a->links.most.edges, n_far = ct_links_far_rows(a, answers);
+    size_t n_sums = ct_links_sums(a->plan->graph);
     size_t width = (size_t)a->max_batch * ct_graph_n_features(a->plan->graph);
     CT_TRY(ct_make(&c->jobs, (size_t)n_edges, "the cross-features"));
     CT_TRY(ct_make(&c->begin, (size_t)a->n + 1, "the cross-features"));
@@ -40,8 +41,8 @@ ct_status ct_cross_features_create(ct_agents *a) {
     CT_TRY(ct_make(&c->batches, (size_t)a->n, "the cross-features' batches"));
     CT_TRY(ct_sparse_create(a->n, n_edges + n_far, a->links.most.arrivals, &c->gather));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, width, &c->features));
-    CT_TRY(ct_bank_create(a->backend, n_edges, n_far, answers->n_columns, &c->edge_sums));
-    CT_TRY(ct_bank_create(a->backend, a->n, 0, answers->n_columns, &c->received));
+    CT_TRY(ct_bank_create(a->backend, n_edges, n_far, n_sums, &c->edge_sums));
+    CT_TRY(ct_bank_create(a->backend, a->n, 0, n_sums, &c->received));
     return create_economy(a);
 }
 
@@ -93,14 +94,15 @@ void ct_cross_features_list(ct_agents *a, const ct_topology *sources) {
 }
 
 bool ct_cross_features_are_due(const ct_agents *a) {
-    return a->loss.ccl && a->iteration % a->ccl.economy.every == 0;
+    return a->loss.ccl && !ct_agents_are_apart(a) &&
+           ct_agents_rounds(a) % a->ccl.economy.every == 0;
 }
 
-/* Entry k of p is among the m that are due: they move on by m with every contrasting iteration. */
+/* Entry k of p is among the m that are due: they move on by m with every contrast. */
 static bool is_due(const ct_agents *a, int k, int p) {
     int m = a->ccl.economy.neighbours;
     if (m >= p) return true;
-    int first = (int)(a->iteration / a->ccl.economy.every % p * m % p);
+    int first = (int)(ct_agents_rounds(a) / a->ccl.economy.every % p * m % p);
     return (k - first + p) % p < m;
 }
 
@@ -124,27 +126,32 @@ static ct_status route(ct_agents *a, const ct_topology *sources, bool with_model
     return ct_routes_link(a->transport, &a->links.neighbours);
 }
 
+/* The privacy guard: the sum over one sample is that sample's features, over a few not much else.
+ * Classes with fewer samples than asked for in a batch are sent as if there were none. By the host:
+ * only those who ask for it pay. */
+static ct_status withhold_small_classes(ct_agents *a, int e) {
+    const ct_graph *graph = a->plan->graph;
+    const size_t width = ct_graph_n_features(graph) + 1;
+    CT_TRY(ct_bank_read(&a->ccl.edge_sums, e, 0, a->ccl.edge_sums.n, a->ccl.class_row));
+    for (int c = 0; c < graph->n_classes; c++) {
+        float *sums = a->ccl.class_row + (size_t)c * width;
+        if (sums[width - 1] >= (float)a->ccl.economy.min_class_count) continue;
+        memset(sums, 0, width * sizeof *sums);
+    }
+    return ct_bank_write(&a->ccl.edge_sums, e, 0, a->ccl.edge_sums.n, a->ccl.class_row);
+}
+
+/* Class sums are on their way as soon as they are there, where messages go one by one. */
 static ct_status compute_features(ct_agents *a, ct_bank *shared, const ct_job *jobs, int n_jobs) {
+    ct_routes *answers = &a->links.neighbours;
     ct_work work = ct_agents_work(a, shared, jobs, n_jobs);
     work.batches = a->ccl.batches;
     for (int k = 0; k < n_jobs; k++) a->samples.features += a->ccl.batches[jobs[k].batch].n;
-    return n_jobs > 0 ? ct_features(a->plan, &work, &a->ccl.features, &a->ccl.edge_sums) : CT_OK;
-}
-
-/* The privacy guard: the sum over one sample is that sample's features, over a few not much else.
- * Classes with fewer samples than asked for in a batch are sent as if there were none. By the host,
- * row by row: only those who ask for it pay. */
-static ct_status withhold_small_classes(ct_agents *a) {
-    const ct_graph *graph = a->plan->graph;
-    const size_t width = ct_graph_n_features(graph) + 1;
-    for (int e = 0; e < a->links.neighbours.own.n; e++) {
-        CT_TRY(ct_bank_read(&a->ccl.edge_sums, e, 0, a->ccl.edge_sums.n, a->ccl.class_row));
-        for (int c = 0; c < graph->n_classes; c++) {
-            float *sums = a->ccl.class_row + (size_t)c * width;
-            if (sums[width - 1] >= (float)a->ccl.economy.min_class_count) continue;
-            memset(sums, 0, width * sizeof *sums);
-        }
-        CT_TRY(ct_bank_write(&a->ccl.edge_sums, e, 0, a->ccl.edge_sums.n, a->ccl.class_row));
+    if (n_jobs > 0) CT_TRY(ct_features(a->plan, &work, &a->ccl.features, &a->ccl.edge_sums));
+    for (int k = 0; k < n_jobs; k++) {
+        if (a->ccl.economy.min_class_count > 1) CT_TRY(withhold_small_classes(a, jobs[k].out));
+        CT_TRY(ct_transport_send_ahead(a->transport, answers, CT_TRAFFIC_CLASS_SUMS,
+                                       &a->ccl.edge_sums, answers->own.first + jobs[k].out));
     }
     return CT_OK;
 }
@@ -185,10 +192,11 @@ static ct_status exchange(ct_agents *a, ct_bank *shared) {
     CT_TRY(ct_agents_exchange(a, shared));
     CT_TRY(compute_features(a, shared, a->ccl.jobs, n_own));
     CT_TRY(compute_arrived(a, shared, a->ccl.jobs + n_own, n_far));
-    if (a->ccl.economy.min_class_count > 1) CT_TRY(withhold_small_classes(a));
     a->ccl.edge_sums.fresh = false;
-    CT_TRY(ct_transport_exchange(a->transport, &a->links.neighbours, CT_TRAFFIC_CLASS_SUMS,
-                                 &a->ccl.edge_sums));
+    CT_TRY(ct_copies_are_used(&a->copies)
+               ? ct_copies_share_sums(a)
+               : ct_transport_exchange(a->transport, &a->links.neighbours, CT_TRAFFIC_CLASS_SUMS,
+                                       &a->ccl.edge_sums));
     ct_update u = ct_agents_update(a);
     SET(&u, &a->ccl.received, {1, &a->ccl.edge_sums, &a->ccl.gather});
     return ct_agents_apply(a, &u);
@@ -233,6 +241,7 @@ ct_status ct_cross_features_exchange(ct_agents *a, ct_bank *shared, ct_objective
     bool adapts = a->ccl.economy.adaptive_share > 0;
     objective->lambdas = adapts || a->ccl.world_lambdas != NULL ? &a->ccl.lambdas : NULL;
     if (adapts) CT_TRY(set_lambdas(a));
+    if (ct_copies_are_used(&a->copies)) CT_TRY(ct_agents_share(a, &shared));
     return a->ccl.economy.neighbours > 0 ? exchange_some(a, shared) : exchange(a, shared);
 }
 

@@ -49,7 +49,7 @@ void ct_cross_features_free(ct_cross_features *ccl);
 /* The jobs and sums of an exchange along these edges (those of links.neighbours now). */
 void ct_cross_features_list(struct ct_agents *a, const ct_topology *sources);
 
-/* This iteration contrasts: with CCL, in every economy.every-th. */
+/* This iteration contrasts: with CCL, in every economy.every-th that gossips. */
 bool ct_cross_features_are_due(const struct ct_agents *a);
 
 /* The exchange under the models in the rows of `shared`. Fills what the objective says about it. */

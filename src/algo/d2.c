@@ -59,6 +59,7 @@ static ct_status step(ct_agents *a) {
 const ct_algo ct_algo_d2 = {
     .name = "d2",
     .text = "D2: decentralized SGD that corrects for differing data; needs lambda_min(W) > -1/3",
+    .why_always = "what gossip corrects would count for every step since the last one",
     .buffers = {"direction", "gradient"},
     .state_size = sizeof(d2_state),
     .create = create,

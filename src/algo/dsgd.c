@@ -14,6 +14,8 @@ static ct_status step(ct_agents *a) {
 
 const ct_algo ct_algo_dsgd = {
     .name = "dsgd",
+    .graphs = CT_GRAPHS_AVERAGED,
+    .may_compress = true,
     .text = "decentralized SGD: a gradient step, then gossip averaging",
     .step = step,
 };

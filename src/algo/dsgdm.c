@@ -15,6 +15,8 @@ static ct_status step(ct_agents *a) {
 
 const ct_algo ct_algo_dsgdm = {
     .name = "dsgdm",
+    .graphs = CT_GRAPHS_AVERAGED,
+    .may_compress = true,
     .text = "DSGDm-N: local (Nesterov) momentum, then gossip averaging",
     .buffers = {"momentum"},
     .step = step,

@@ -29,6 +29,10 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
 /* What this process's part of one step's graph needs. */
 static void measure_step(ct_agents *a, const ct_topology *t, const ct_sparse *w) {
     ct_links *l = &a->links;
@@ -47,20 +51,21 @@ static ct_status reserve_step(ct_agents *a, const ct_topology *sources, const ct
     return ct_routes_reserve(a->transport, true, &a->links.neighbours);
 }
 
-/* Steps that are drawn anew have as many edges an agent as the one that is there. */
-static void reserve_drawn(ct_agents *a, const ct_topology *t) {
+/* Of steps that are drawn anew; all rows together receive no more than they send. */
+static void reserve_drawn(ct_agents *a, const ct_drawing *drawing) {
     ct_links *l = &a->links;
-    int degree = 0;
-    for (int i = 0; i < t->n; i++) degree = larger(degree, ct_topology_degree(t, i));
-    l->most.arrivals = l->most.edges = a->n * degree;
-    l->most.weights = a->n * (degree + 1);
-    ct_routes_reserve_any(a->transport, false, degree, &l->models);
-    ct_routes_reserve_any(a->transport, true, degree, &l->neighbours);
+    int n_sent = a->n * drawing->n_sent, n_all = a->n_rows * drawing->n_sent;
+    int n_received = smaller(n_all, a->n * drawing->most_received);
+    l->most.arrivals = n_sent;
+    l->most.edges = n_received;
+    l->most.weights = a->n + n_received;
+    ct_routes_reserve_any(a->transport, false, n_sent, n_received, &l->models);
+    ct_routes_reserve_any(a->transport, true, n_received, n_sent, &l->neighbours);
 }
 
 static ct_status reserve(ct_agents *a) {
     const ct_schedule *s = a->links.schedule;
-    if (s != NULL && s->period == 0) reserve_drawn(a, a->links.topology);
+    if (s != NULL && s->period == 0) reserve_drawn(a, &s->drawing);
     for (int k = 0; s != NULL && k < s->period; k++)
         CT_TRY(reserve_step(a, &s->phases[k].sources, &s->phases[k].w));
     return reserve_step(a, a->links.topology, a->links.weights);
@@ -69,7 +74,8 @@ static ct_status reserve(ct_agents *a) {
 /* `topology` is the step with the most messages. */
 ct_status ct_links_create(ct_agents *a, const ct_graph *graph) {
     ct_links *l = &a->links;
-    size_t sums = (size_t)graph->n_classes * (ct_graph_n_features(graph) + 1);
+    const ct_copies *c = &a->copies;
+    size_t sums = ct_links_sums(graph);
     int n_edges = l->topology->begin[a->n_rows];
     CT_TRY(ct_routes_create(n_edges, &l->models));
     CT_TRY(ct_routes_create(n_edges, &l->neighbours));
@@ -78,8 +84,10 @@ ct_status ct_links_create(ct_agents *a, const ct_graph *graph) {
         l->models.arrived = l->neighbours.arrived = ct_faults_arrived;
         l->models.context = l->neighbours.context = a;
     }
-    CT_TRY(ct_routes_open(a->transport, a->backend, false, graph->n_weights, &l->models));
-    CT_TRY(ct_routes_open(a->transport, a->backend, true, sums, &l->neighbours));
+    CT_TRY(ct_routes_open(a->transport, a->backend, false,
+                          ct_copies_width(c, &c->models, graph->n_weights), &l->models));
+    CT_TRY(ct_routes_open(a->transport, a->backend, true, ct_copies_width(c, &c->sums, sums),
+                          &l->neighbours));
     return ct_sparse_create(a->n, a->n + ct_links_far_rows(a, &l->models), l->most.weights,
                             &l->mixing);
 }

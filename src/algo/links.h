@@ -25,6 +25,11 @@ typedef struct ct_links {
 
 struct ct_agents;
 
+/* Values of class sums: of every class r sums and their count. */
+static inline size_t ct_links_sums(const ct_graph *graph) {
+    return (size_t)graph->n_classes * (ct_graph_n_features(graph) + 1);
+}
+
 /* Takes all memory of messages (rows as wide as the graph's parameters; answers as its class sums)
  * and mixing. */
 ct_status ct_links_create(struct ct_agents *a, const ct_graph *graph);

@@ -38,6 +38,10 @@ enum { PAPER, ATC, WACV24 }; /* ct_own_variant */
 static void warn_if_unstable(const ct_agents *a) {
     const double beta = a->hyper.momentum, k = a->hyper.gamma * (1 - a->links.lambda_min);
     const double limit = 2 * (1 + beta) / (1 + beta + (a->hyper.nesterov ? beta * beta : beta));
+    if (a->links.schedule != NULL && a->links.schedule->local.last > 1)
+        ct_note(
+            "@variant wacv24 diverges with @local-steps on most graphs: its momentum carries all "
+            "of the gossip on; take @variant paper or atc");
     if (a->links.schedule != NULL || k < limit) return;
     ct_note(
         "@variant wacv24 will diverge on this graph: gamma (1 - lambda_min) = %.3f must be below "
@@ -55,14 +59,14 @@ static ct_status create(ct_agents *a) {
 static ct_status step_paper(ct_agents *a, ct_bank *mh) {
     const double beta = a->hyper.momentum, gamma = a->hyper.gamma, eta = a->lr;
     ct_bank *x = &a->x, *g = &a->g;
-    ct_bank m = ct_temp(1), d = ct_temp(2), r = ct_temp(3), move = ct_temp(4);
-    CT_TRY(ct_agents_exchange(a, x));
+    ct_bank *p, m = ct_temp(1), d = ct_temp(2), r = ct_temp(3), move = ct_temp(4);
+    CT_TRY(ct_agents_share(a, &p));
     CT_TRY(ct_agents_gradient(a, x, x));
 
     ct_update u = ct_agents_update(a);
     SET(&u, &m, {beta, mh}, {1, g});
     ct_agents_direction(a, &u, g, &m, &d);
-    SET(&u, &r, {1, x, a->w}, {-1, x});
+    CT_TRY(ct_agents_pull(a, &u, p, &r));
     SET(&u, &move, {gamma, &r}, {-eta, &d}); /* x+ - x, before it is rounded into x */
     SET(&u, x, {1, x}, {1, &move});
     SET(&u, mh, {beta, mh}, {-(1 - beta) / eta, &move});
@@ -72,7 +76,7 @@ static ct_status step_paper(ct_agents *a, ct_bank *mh) {
 static ct_status step_atc(ct_agents *a, ct_bank *mh, ct_bank *before) {
     const double beta = a->hyper.momentum, eta = a->lr;
     ct_bank *x = &a->x, *g = &a->g;
-    ct_bank m = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
+    ct_bank *p, m = ct_temp(1), d = ct_temp(2), r = ct_temp(3);
     CT_TRY(ct_agents_gradient(a, x, x));
 
     ct_update adapt = ct_agents_update(a);
@@ -82,19 +86,20 @@ static ct_status step_atc(ct_agents *a, ct_bank *mh, ct_bank *before) {
     SET(&adapt, x, {1, x}, {-eta, &d});
     CT_TRY(ct_agents_apply(a, &adapt));
 
-    CT_TRY(ct_agents_exchange(a, x));
+    CT_TRY(ct_agents_share(a, &p));
     ct_update combine = ct_agents_update(a);
-    ct_agents_gossip(a, &combine, x, &r);
+    CT_TRY(ct_agents_pull(a, &combine, p, &r));
+    SET(&combine, x, {1, x}, {a->hyper.gamma, &r});
     SET(&combine, mh, {beta, mh}, {(1 - beta) / eta, before}, {-(1 - beta) / eta, x});
     return ct_agents_apply(a, &combine);
 }
 
 static ct_status step_wacv24(ct_agents *a, ct_bank *m, ct_bank *mixed) {
     const double gamma = a->hyper.gamma;
-    ct_bank *x = &a->x, *g = &a->g, r = ct_temp(1), d = ct_temp(2);
-    CT_TRY(ct_agents_exchange(a, x));
+    ct_bank *x = &a->x, *g = &a->g, *p, r = ct_temp(1), d = ct_temp(2);
+    CT_TRY(ct_agents_share(a, &p));
     ct_update mix = ct_agents_update(a);
-    SET(&mix, &r, {1, x, a->w}, {-1, x});
+    CT_TRY(ct_agents_pull(a, &mix, p, &r));
     SET(&mix, mixed, {1, x}, {gamma, &r});
     SET(&mix, m, {1, m}, {-gamma / a->lr_previous, &r});
     CT_TRY(ct_agents_apply(a, &mix));
@@ -117,9 +122,11 @@ static ct_status step(ct_agents *a) {
 
 const ct_algo ct_algo_qgm = {
     .name = "qg-dsgdm",
+    .graphs = CT_GRAPHS_AVERAGED,
     .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
     .gamma_denser = 0.9,
     .buffers = {"momentum"},
+    .may_compress = true,
     .variants = {"atc", "wacv24"},
     .create = create,
     .step = step,

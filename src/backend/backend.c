@@ -156,6 +156,24 @@ ct_status ct_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stag
     return CT_OK;
 }
 
+ct_status ct_bank_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
+                           ct_bank *packed) {
+    assert(packing->first + packing->n_rows <= packed->n_rows && known->n == packing->how->n);
+    known->fresh = packed->fresh = false;
+    return x->backend->ops->compress(packing, x, known, packed);
+}
+
+ct_status ct_bank_decompress(const ct_packing *packing, const ct_bank *packed, ct_bank *known) {
+    assert(packing->first + packing->n_rows <= packed->n_rows && known->n == packing->how->n);
+    known->fresh = false;
+    return known->backend->ops->decompress(packing, packed, known);
+}
+
+ct_status ct_bank_scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r) {
+    v->fresh = r->fresh = false;
+    return r->backend->ops->scale_steps(steps, v, r);
+}
+
 void ct_update_add(ct_update *update, ct_bank *target, const ct_term *terms, int n_terms) {
     assert(update->n_assigns < CT_MAX_ASSIGNS && n_terms <= CT_MAX_TERMS);
     ct_assign *assign = &update->assigns[update->n_assigns++];

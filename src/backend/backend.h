@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "compress/compress.h"
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "loss/loss.h"
@@ -59,6 +60,34 @@ void ct_stage_free(ct_backend *backend, bool on_device, float *stage);
  * they return. */
 ct_status ct_bank_pack(const ct_bank *bank, const int *rows, int n_rows, float *stage);
 ct_status ct_bank_unpack(ct_bank *bank, int first, int n_rows, const float *stage);
+
+/* ---- rows in fewer bytes ---- */
+
+/* Rows first .. first+n_rows-1 of banks, their random numbers by row. */
+typedef struct ct_packing {
+    const ct_compressor *how;
+    const ct_compress_key *keys;
+    int first, n_rows;
+} ct_packing;
+
+/* Columns of a bank whose rows hold packed ones. */
+static inline size_t ct_packed_columns(const ct_compressor *how) {
+    return how->n_bytes / sizeof(float);
+}
+/* packed = Q(x - known), and known += what it says, row by row. Numbers that are not finite may be
+ * left out: the losses will tell. */
+ct_status ct_bank_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
+                           ct_bank *packed);
+/* known += what the packed rows of others say. */
+ct_status ct_bank_decompress(const ct_packing *packing, const ct_bank *packed, ct_bank *known);
+
+/* A step of its own for every value of r, from the mean square v of what it was:
+ *   v <- beta v + (1 - beta) r^2
+ *   r <- r min(1, gamma / (sqrt(v / correction) + epsilon)) */
+typedef struct ct_adaptive_steps {
+    float gamma, beta, correction, epsilon;
+} ct_adaptive_steps;
+ct_status ct_bank_scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r);
 
 /* ---- updates ---- */
 
@@ -145,6 +174,10 @@ typedef struct ct_backend_ops {
     void (*stage_free)(ct_backend *backend, bool on_device, float *stage);
     ct_status (*bank_pack)(const ct_bank *bank, const int *rows, int n_rows, float *stage);
     ct_status (*bank_unpack)(ct_bank *bank, int first, int n_rows, const float *stage);
+    ct_status (*compress)(const ct_packing *packing, const ct_bank *x, ct_bank *known,
+                          ct_bank *packed);
+    ct_status (*decompress)(const ct_packing *packing, const ct_bank *packed, ct_bank *known);
+    ct_status (*scale_steps)(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r);
     ct_status (*update)(ct_backend *backend, const ct_update *update);
     ct_status (*source_create)(ct_backend *backend, const ct_images *images, const float *mean,
                                const float *std, ct_source **out);

@@ -1,5 +1,6 @@
 #include "backend/host.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "util/memory.h"
@@ -26,6 +27,32 @@ ct_status ct_host_bank_write(ct_bank *bank, int row, size_t first, size_t n, con
 ct_status ct_host_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values) {
     memcpy(values, ct_host_row(bank, row) + first, n * sizeof *values);
     return CT_OK;
+}
+
+/* ---- rows in fewer bytes ---- */
+
+void ct_host_decompress(const ct_packing *p, const ct_bank *packed, ct_bank *known, int row) {
+    float *to = ct_host_row(known, row);
+    if (p->how->is_whole) memset(to, 0, known->n * sizeof *to);
+    (void)p->how->kind->decode(p->how, &p->keys[row], (const uint8_t *)ct_host_row(packed, row),
+                               to);
+}
+
+void ct_host_compress(const ct_packing *p, const ct_bank *x, ct_bank *known, ct_bank *packed,
+                      int row, uint32_t *scratch) {
+    p->how->kind->encode(p->how, &p->keys[row], ct_host_row(x, row),
+                         p->how->is_whole ? NULL : ct_host_row(known, row), scratch,
+                         (uint8_t *)ct_host_row(packed, row));
+    ct_host_decompress(p, packed, known, row);
+}
+
+void ct_host_scale_steps(const ct_adaptive_steps *s, ct_bank *v_bank, ct_bank *r_bank, int row) {
+    float *v = ct_host_row(v_bank, row), *r = ct_host_row(r_bank, row);
+    for (size_t k = 0; k < r_bank->n; k++) {
+        v[k] = s->beta * v[k] + (1 - s->beta) * (r[k] * r[k]);
+        float step = s->gamma / (sqrtf(v[k] / s->correction) + s->epsilon);
+        r[k] *= step < 1 ? step : 1;
+    }
 }
 
 ct_status ct_host_source_create(ct_backend *backend, const ct_images *images, const float *mean,

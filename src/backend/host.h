@@ -13,6 +13,13 @@ static inline float *ct_host_row(const ct_bank *bank, int row) {
     return bank->data + (size_t)row * bank->stride;
 }
 
+/* One row of ct_bank_compress (scratch: how->n_scratch words) and ct_bank_decompress. */
+void ct_host_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known, ct_bank *packed,
+                      int row, uint32_t *scratch);
+void ct_host_decompress(const ct_packing *packing, const ct_bank *packed, ct_bank *known, int row);
+/* One row of ct_bank_scale_steps. */
+void ct_host_scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r, int row);
+
 typedef struct ct_host_source {
     ct_source base;
     const ct_images *images;

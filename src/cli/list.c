@@ -3,6 +3,7 @@
 #include "algo/algo.h"
 #include "backend/backend.h"
 #include "cli/cli.h"
+#include "compress/compress.h"
 #include "data/dataset.h"
 #include "data/partition.h"
 #include "topology/schedule.h"
@@ -26,6 +27,7 @@ static const struct {
 } kinds[] = {{"algorithms", CT_OPT_algorithm, ct_algo_each_name},
              {"models", CT_OPT_model, ct_model_each},
              {"topologies", CT_OPT_topology, each_topology},
+             {"compressors", CT_OPT_compress, ct_compressor_each},
              {"datasets", CT_OPT_dataset, ct_dataset_each},
              {"partitions", CT_OPT_partition, ct_partition_each},
              {"devices", CT_OPT_device, ct_backend_each}};
@@ -43,8 +45,8 @@ void ct_cli_list_values(const char *option,
 }
 
 void ct_cli_list_help(FILE *out) {
-    fputs("usage: crosstalk list [algorithms|models|topologies|datasets|partitions|devices] "
-          "[--json]\n\n",
+    fputs("usage: crosstalk list [algorithms|models|topologies|compressors|datasets|"
+          "partitions|devices] [--json]\n\n",
           out);
     ct_own_help("list", out);
 }

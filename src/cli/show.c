@@ -78,6 +78,8 @@ static void print_row(const char *dir, int width, const ct_record *run) {
         snprintf(text, sizeof text, isnan(value) ? "-" : columns[k].format, value);
         ct_show(stdout, " %*s", columns[k].width, text);
     }
+    double averaged = ct_metric_value(&ct_metrics[CT_METRIC_AVERAGED_ACCURACY], s);
+    if (!isnan(averaged)) ct_show(stdout, "  averaged %.2f%%", averaged);
     ct_record_print_end(&run->end, text, sizeof text);
     ct_show(stdout, "%s%s\n", s == NULL ? " " : "", s == NULL ? text : "");
 }

@@ -51,6 +51,7 @@ static ct_status tell_result(const char *dir) {
     if (summary != NULL) {
         const ct_json *seeds = ct_json_get(summary, "seeds");
         add_score(&scores, summary, "consensus model", "consensus_accuracy");
+        add_score(&scores, summary, "averaged over time", "averaged_accuracy");
         add_score(&scores, summary, "agents' own models", "local_accuracy_mean");
         if (seeds != NULL && scores.n > 0)
             ct_text_add(&scores, " (mean ± deviation of %d seeds)", count(seeds));

@@ -11,17 +11,9 @@
 #include <string.h>
 
 #include "util/memory.h"
+#include "util/vectors.h"
 
 #define BITS 22
-
-/* Compiled twice where the processor may have wider vectors, and chosen when the program is loaded:
- * too early for ThreadSanitizer. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) &&       \
-    !defined(__SANITIZE_THREAD__)
-#define TWICE __attribute__((target_clones("avx2", "default")))
-#else
-#define TWICE
-#endif
 
 /* One and two pixels of 32 bits a channel. */
 typedef int32_t half_lanes __attribute__((vector_size(16)));
@@ -83,7 +75,8 @@ ct_status ct_resizer_begin(ct_resizer *r, int in_width, int in_height, double sp
 
 /* Weights are not negative and add up to one, but for roundings of a few in 2^22: sums stay within
  * 8 bits. */
-TWICE static void mix_columns(const ct_axis *a, const uint8_t *row, int32_t *wide, uint8_t *out) {
+CT_TWICE static void mix_columns(const ct_axis *a, const uint8_t *row, int32_t *wide,
+                                 uint8_t *out) {
     size_t n_in = (size_t)a->n_in * CT_PIXEL, n_out = (size_t)a->n_out * CT_PIXEL;
     int32_t *sums = wide + n_in + N_LANES;
     for (size_t i = 0; i < n_in; i++) wide[i] = row[i];
@@ -108,8 +101,8 @@ TWICE static void mix_columns(const ct_axis *a, const uint8_t *row, int32_t *wid
 }
 
 /* One output row of n bytes: the sum of input rows `stride` bytes apart. */
-TWICE static void mix_rows(const uint8_t *rows, size_t stride, const int32_t *weight, int n_rows,
-                           size_t n, uint8_t *out) {
+CT_TWICE static void mix_rows(const uint8_t *rows, size_t stride, const int32_t *weight, int n_rows,
+                              size_t n, uint8_t *out) {
     enum { BLOCK = 64 };
     for (size_t at = 0; at < n; at += BLOCK) {
         int32_t sum[BLOCK];

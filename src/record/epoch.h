@@ -15,8 +15,10 @@ typedef struct ct_epoch_losses {
 typedef struct ct_evaluation {
     double consensus_accuracy, consensus_loss;
     double local_accuracy_mean, local_accuracy_min, local_accuracy_max;
-    double consensus_distance; /* (1/n) sum_i |x_i - mean|^2 */
-    int diverged;              /* first agent whose loss is not finite; -1: none */
+    double consensus_distance;               /* (1/n) sum_i |x_i - mean|^2 */
+    bool is_averaged;                        /* there is an average over time (--average) */
+    double averaged_accuracy, averaged_loss; /* of its consensus model; NaN: it has not begun */
+    int diverged;                            /* first agent whose loss is not finite; -1: none */
 } ct_evaluation;
 
 /* After the last iteration: --gossip-rounds of averaging without gradients, then the agents' own

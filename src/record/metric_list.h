@@ -11,6 +11,8 @@ METRIC(CONSENSUS_ACCURACY, "consensus_accuracy", "consensus", "consensus %",
        "accuracy of the consensus model (%)", STD, 100, 2)
 METRIC(LATE_ACCURACY, "consensus_accuracy_late", "late", "late %",
        "accuracy of the consensus model, mean over the end of the run (%)", STD, 100, 2)
+METRIC(AVERAGED_ACCURACY, "averaged_accuracy", "averaged", "averaged %",
+       "accuracy of the consensus model averaged over time (%)", STD, 100, 2)
 METRIC(LOCAL_MEAN, "local_accuracy_mean", "mean", "mean %",
        "mean accuracy of the agents' models (%)", STD, 100, 2)
 METRIC(LOCAL_MIN, "local_accuracy_min", "worst", "worst %", "accuracy of the worst agent (%)", STD,
@@ -20,6 +22,8 @@ METRIC(LOCAL_MAX, "local_accuracy_max", "best", "best %", "accuracy of the best 
 METRIC(TRAIN_ACCURACY, "train_accuracy", "train", "train %", "training accuracy (%)", STD, 100, 2)
 METRIC(CONSENSUS_LOSS, "consensus_loss", "loss", "test loss", "test loss of the consensus model",
        STD, 1, 4)
+METRIC(AVERAGED_LOSS, "averaged_loss", "averaged-loss", "averaged loss",
+       "test loss of the consensus model averaged over time", STD, 1, 4)
 METRIC(DISTANCE, "consensus_distance", "distance", "distance", "squared distance to the mean model",
        STD, 1, 4)
 #define TERM(id, name, axis, digits) METRIC(id, name, name, name, axis, STD, 1, digits)

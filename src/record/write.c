@@ -36,7 +36,7 @@ ct_status ct_record_write_partition(const char *dir, const ct_partition *partiti
 
 /* ---- an epoch ---- */
 
-typedef enum part { RATE, LOSS, SCORE, FINISH } part;
+typedef enum part { RATE, LOSS, SCORE, AVERAGE, FINISH } part;
 
 /* The numbers of an epoch, in the order of the files. */
 static const struct {
@@ -55,6 +55,8 @@ static const struct {
     {"local_accuracy_min", offsetof(ct_epoch, evaluation.local_accuracy_min), SCORE},
     {"local_accuracy_max", offsetof(ct_epoch, evaluation.local_accuracy_max), SCORE},
     {"consensus_distance", offsetof(ct_epoch, evaluation.consensus_distance), SCORE},
+    {"averaged_accuracy", offsetof(ct_epoch, evaluation.averaged_accuracy), AVERAGE},
+    {"averaged_loss", offsetof(ct_epoch, evaluation.averaged_loss), AVERAGE},
     {"gossip_accuracy_mean", offsetof(ct_epoch, finish.gossip_accuracy_mean), FINISH},
     {"gossip_accuracy_min", offsetof(ct_epoch, finish.gossip_accuracy_min), FINISH},
     {"gossip_accuracy_max", offsetof(ct_epoch, finish.gossip_accuracy_max), FINISH},
@@ -65,12 +67,19 @@ static double *field(const ct_epoch *e, int k) {
     return (double *)(void *)((char *)e + fields[k].offset);
 }
 
+/* Averages over time are told where there are any. */
+static bool is_told(const ct_epoch *e, int k) {
+    return fields[k].part != AVERAGE || e->evaluation.is_averaged;
+}
+
 /* A test that did not take place is null. */
 static void add_epoch(ct_text *text, const ct_epoch *e) {
     ct_text_add(text, "{\"epoch\": %ld, \"iteration\": %ld", e->epoch, e->iteration);
-    for (int k = 0; k < N_FIELDS && fields[k].part != FINISH; k++)
-        add_number(text, fields[k].name,
-                   fields[k].part == SCORE && !e->is_evaluated ? NAN : *field(e, k));
+    for (int k = 0; k < N_FIELDS && fields[k].part != FINISH; k++) {
+        bool is_score = fields[k].part == SCORE || fields[k].part == AVERAGE;
+        if (is_told(e, k))
+            add_number(text, fields[k].name, is_score && !e->is_evaluated ? NAN : *field(e, k));
+    }
 }
 
 double ct_epoch_number(const ct_epoch *e, const char *key) {
@@ -83,7 +92,8 @@ double ct_epoch_number(const ct_epoch *e, const char *key) {
                   {"link_seconds", e->link_seconds},
                   {"seconds", e->seconds}};
     for (int k = 0; k < N_FIELDS; k++) {
-        bool is_known = fields[k].part == SCORE ? e->is_evaluated : e->epoch > 0;
+        bool is_score = fields[k].part == SCORE || fields[k].part == AVERAGE;
+        bool is_known = is_told(e, k) && (is_score ? e->is_evaluated : e->epoch > 0);
         if (strcmp(fields[k].name, key) == 0) return is_known ? *field(e, k) : NAN;
     }
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
@@ -248,6 +258,8 @@ ct_status ct_record_write_evaluation(const char *dir, const ct_epoch *e, size_t 
     ct_text_add(&text, "{\"epoch\": %ld, \"iteration\": %ld, \"test_samples\": %zu", e->epoch,
                 e->iteration, n_tested);
     add_number(&text, "consensus_accuracy", e->evaluation.consensus_accuracy);
+    if (e->evaluation.is_averaged)
+        add_number(&text, "averaged_accuracy", e->evaluation.averaged_accuracy);
     ct_text_add(&text, ",\n\"local_accuracy\": [");
     for (int i = 0; i < n_agents; i++) {
         if (i > 0) ct_text_add(&text, ",");
@@ -334,7 +346,7 @@ static void add_deviations(ct_text *text, const ct_summary *s) {
     for (int k = 0; k < N_FIELDS; k++) {
         double mean = mean_of(s, k), squares = 0;
         char name[64];
-        if (fields[k].part == RATE) continue;
+        if (fields[k].part == RATE || !is_told(s->last, k)) continue;
         for (int i = 0; i < s->n_seeds; i++) {
             double d = *field(&s->last[i], k) - mean;
             squares += d * d;

@@ -109,6 +109,7 @@ static const struct fact {
 } facts[] = {
     {"consensus accuracy", "consensus %", "consensus accuracy", "consensus %",
      CT_METRIC_CONSENSUS_ACCURACY, CT_UNIT_SHARE},
+    {"averaged over time", "averaged %", NULL, NULL, CT_METRIC_AVERAGED_ACCURACY, CT_UNIT_SHARE},
     {"mean of the agents", "agents' mean %", "own model", "own model %", CT_METRIC_LOCAL_MEAN,
      CT_UNIT_SHARE},
     {"worst agent", "worst %", NULL, NULL, CT_METRIC_LOCAL_MIN, CT_UNIT_SHARE},
@@ -119,8 +120,18 @@ static const struct fact {
 };
 enum { N_FACTS = sizeof facts / sizeof *facts };
 
+/* Any of the runs has the number. */
+static bool is_known(const ct_report *r, ct_metric_id metric) {
+    double deviation;
+    for (int g = 0; g < r->n_groups; g++)
+        if (!isnan(ct_report_mean(r, &r->groups[g], metric, &deviation))) return true;
+    return false;
+}
+
 /* NULL: not told of these runs. */
 static const char *fact_name(const ct_report *r, int k) {
+    bool is_averaged = facts[k].metric == CT_METRIC_AVERAGED_ACCURACY;
+    if (is_averaged && !is_known(r, facts[k].metric)) return NULL;
     return ct_report_is_of_sites(r) ? facts[k].site_name : facts[k].name;
 }
 

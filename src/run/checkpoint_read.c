@@ -291,6 +291,18 @@ static ct_status check_options(const ct_checkpoint *c, const ct_run *run) {
                    then.n > 0 ? then.chars : "none");
 }
 
+/* The tail of more epochs begins later: what an average holds of before cannot be taken out. */
+static ct_status check_average(const ct_checkpoint *c, const ct_run *run) {
+    double n_then = ct_checkpoint_epochs(c) * (double)run->epoch_iterations;
+    long start = ct_average_start(&run->average, n_then);
+    if (c->iteration <= start || start == run->average.start) return CT_OK;
+    return ct_fail(
+        CT_DIFFERS,
+        "@epochs %lld: with @average tail the run cannot be extended after iteration %ld, "
+        "where its tail began",
+        (long long)run->config.epochs, start);
+}
+
 /* What lies behind the names of files, against what the checkpoint was made of. */
 static ct_status check_identity(const ct_checkpoint *c, const ct_run *run) {
     const ct_json *file = ct_json_get(c->manifest, "files")->child;
@@ -363,6 +375,10 @@ static ct_status read_fresh(const ct_checkpoint *c, ct_run *run) {
     ct_agents *a = &run->agents;
     const ct_json *list = array(c->manifest, "fresh", (size_t)a->n_buffers + 1);
     if (list == NULL) return bad(c, "fresh");
+    if (ct_copies_are_used(&a->copies)) {
+        a->x.fresh = list->child->number != 0;
+        return ct_copies_restore(a);
+    }
     int b = -1;
     for (const ct_json *item = list->child; item != NULL; item = item->next, b++) {
         ct_bank *bank = b < 0 ? &a->x : &a->buffers[b].bank;
@@ -392,6 +408,7 @@ static ct_status read_samples(const ct_checkpoint *c, ct_agents *a) {
 
 ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p) {
     CT_TRY(check_options(c, run));
+    CT_TRY(check_average(c, run));
     bool is_site = run->config.site != NULL;
     bool is_same_size = number(c->manifest, "rows") == run->agents.n_rows;
     if (!is_same_size && !is_site) return bad(c, "rows");
@@ -406,7 +423,7 @@ ct_status ct_checkpoint_read(const ct_checkpoint *c, ct_run *run, ct_position *p
     if (!is_site || (is_same_size && has_edges(c, run))) CT_TRY(read_ledger(c, run));
     if (!is_site) CT_TRY(read_fresh(c, run));
     CT_TRY(read_algorithm(c, run));
-    p->iteration = c->iteration;
+    p->iteration = run->average.done = c->iteration;
     p->seconds = number(c->manifest, "seconds");
     /* in another folder it is still to be written */
     int is_there = ct_dir_is_same(run->config.resume, run->config.out);

@@ -10,7 +10,7 @@
 #include "util/memory.h"
 
 /* The consensus is that of the living. */
-static void weigh_living(ct_run *run) {
+void ct_run_weigh_living(ct_run *run) {
     int n = run->agents.n_agents;
     for (int k = 0; k < run->n_worlds && run->agents.faults != NULL; k++) {
         int n_alive = 0;
@@ -23,7 +23,7 @@ static void weigh_living(ct_run *run) {
 }
 
 ct_status ct_run_update_consensus(ct_run *run) {
-    weigh_living(run);
+    ct_run_weigh_living(run);
     run->has_consensus = true;
     ct_update u = {.n_rows = run->n_worlds};
     SET(&u, &run->consensus, {1, run->all_x, &run->mean});
@@ -104,7 +104,7 @@ ct_status ct_run_find_consensus(ct_run *run) {
     }
     bool is_alone = ct_transport_n_ranks(run->transport) == 1;
     if (is_alone && run->has_consensus) return CT_OK;
-    weigh_living(run);
+    ct_run_weigh_living(run);
     CT_TRY(ct_run_average(run, &run->agents.x, &run->consensus));
     if (run->graph.n_buffer_values > 0)
         CT_TRY(ct_run_average(run, &run->agents.running, &run->consensus_running));

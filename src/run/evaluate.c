@@ -49,14 +49,17 @@ static int list_jobs(const group *g, const slice *slices, int n_slices, ct_job *
     return n;
 }
 
+static void add_score(ct_score *sum, const ct_score *more) {
+    sum->n += more->n;
+    sum->n_correct += more->n_correct;
+    sum->loss_sum += more->loss_sum;
+}
+
 static void add_scores(const ct_run *run, const ct_work *work, const int *of,
                        const ct_score *scores, const int *predictions, group *g) {
     size_t n_classes = (size_t)run->dataset.n_classes, size = (size_t)run->plan->max_batch;
     for (int k = 0; k < work->n_jobs; k++) {
-        ct_score *sum = &g->sums[of[k]];
-        sum->n += scores[k].n;
-        sum->n_correct += scores[k].n_correct;
-        sum->loss_sum += scores[k].loss_sum;
+        add_score(&g->sums[of[k]], &scores[k]);
         if (predictions != NULL)
             count_pairs(run, &work->batches[work->jobs[k].batch], predictions + (size_t)k * size,
                         g->confusion + (size_t)of[k] * n_classes * n_classes);
@@ -243,34 +246,41 @@ static void list_trials(const ct_run *run, bool is_consensus, trial *out) {
 }
 
 /* Every rank scores its own agents; the one that leads, the consensus too. */
-static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *own, ct_evaluation *out) {
+static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *averaged, ct_score *own,
+                           ct_evaluation *out) {
     ct_agents *a = &run->agents;
+    ct_average *average = &run->average;
     CT_SCOPED_BLOCK(trial) trials = NULL;
     CT_TRY(ct_make(&trials, (size_t)(a->n + run->n_worlds), "the scores"));
     list_trials(run, false, trials);
     for (int k = 0; k < run->n_worlds; k++) trials[a->n + k] = (trial){k, 0};
     group groups[] = {{&a->x, &a->running, a->n, trials, own, NULL},
                       {&run->consensus, &run->consensus_running, run->n_worlds, trials + a->n,
-                       consensus, run->confusion}};
+                       consensus, run->confusion},
+                      {&average->consensus, &average->consensus_running, run->n_worlds,
+                       trials + a->n, averaged, NULL}};
     CT_TRY(ct_transport_collect(run->transport, &a->x, run->all_x));
     if (a->running.n > 0)
         CT_TRY(ct_transport_collect(run->transport, &a->running, run->all_running));
     if (!ct_run_leads(run)) return score_groups(run, groups, 1);
     CT_TRY(ct_run_update_consensus(run));
     CT_TRY(measure_distances(run, out));
-    return score_groups(run, groups, 2);
+    return score_groups(run, groups, ct_run_has_average(run) ? 3 : 2);
 }
 
 static ct_status score_shared(ct_run *run, ct_evaluation *out) {
     int n = run->agents.n_agents, n_rows = run->agents.n_rows;
     CT_SCOPED_BLOCK(ct_score) sums = NULL;
-    CT_TRY(ct_make(&sums, (size_t)(run->n_worlds + run->agents.n + n_rows), "the scores"));
-    ct_score *own = sums + run->n_worlds, *all = own + run->agents.n;
-    CT_TRY(score_all(run, sums, own, out));
+    CT_TRY(ct_make(&sums, (size_t)(2 * run->n_worlds + run->agents.n + n_rows), "the scores"));
+    ct_score *averaged = sums + run->n_worlds, *own = averaged + run->n_worlds;
+    ct_score *all = own + run->agents.n;
+    CT_TRY(score_all(run, sums, averaged, own, out));
     CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, all));
     for (int k = 0; k < run->n_worlds; k++) {
         if (ct_run_leads(run)) out[k].consensus_accuracy = accuracy_of(&sums[k]);
         if (ct_run_leads(run)) out[k].consensus_loss = loss_of(&sums[k]);
+        out[k].averaged_accuracy = accuracy_of(&averaged[k]);
+        out[k].averaged_loss = loss_of(&averaged[k]);
         summarise(run, k, all + k * n, &out[k]);
     }
     return CT_OK;
@@ -280,7 +290,7 @@ static ct_status score_shared(ct_run *run, ct_evaluation *out) {
 
 /* What a row's owner finds out. */
 typedef struct row_scores {
-    ct_score own, consensus;
+    ct_score own, consensus, averaged;
     double distance;
 } row_scores;
 
@@ -300,20 +310,24 @@ static ct_status measure_rows(ct_run *run, row_scores *rows) {
 
 static ct_status score_rows(ct_run *run, row_scores *rows, uint32_t *confusion) {
     ct_agents *a = &run->agents;
+    ct_average *average = &run->average;
     size_t n = (size_t)a->n;
     CT_SCOPED_BLOCK(trial) trials = NULL;
     CT_SCOPED_BLOCK(ct_score) sums = NULL;
     CT_TRY(ct_make(&trials, 2 * n, "the scores"));
-    CT_TRY(ct_make(&sums, 2 * n, "the scores"));
+    CT_TRY(ct_make(&sums, 3 * n, "the scores"));
     list_trials(run, false, trials);
     list_trials(run, true, trials + n);
     group groups[] = {
         {&a->x, &a->running, a->n, trials, sums, NULL},
-        {&run->consensus, &run->consensus_running, a->n, trials + n, sums + n, confusion}};
-    CT_TRY(score_groups(run, groups, run->has_consensus ? 2 : 1));
+        {&run->consensus, &run->consensus_running, a->n, trials + n, sums + n, confusion},
+        {&average->consensus, &average->consensus_running, a->n, trials + n, sums + 2 * n, NULL}};
+    int n_groups = !run->has_consensus ? 1 : ct_run_has_average(run) ? 3 : 2;
+    CT_TRY(score_groups(run, groups, n_groups));
     for (size_t i = 0; i < n; i++) {
         rows[i].own = sums[i];
         rows[i].consensus = sums[n + i];
+        rows[i].averaged = sums[2 * n + i];
         rows[i].distance = run->has_consensus ? 0 : NAN;
     }
     return run->has_consensus ? measure_rows(run, rows) : CT_OK;
@@ -323,19 +337,20 @@ static ct_status score_rows(ct_run *run, row_scores *rows, uint32_t *confusion) 
 static void add_rows(ct_run *run, int world, const row_scores *rows, ct_score *own,
                      ct_evaluation *out) {
     int n = run->agents.n_agents, n_alive = 0;
-    ct_score sum = {0};
+    ct_score sum = {0}, averaged = {0};
     double distance = 0;
     for (int i = 0; i < n; i++) {
         bool is_alive = ct_run_is_alive(run, world * n + i, run->agents.iteration);
-        sum.n += rows[i].consensus.n;
-        sum.n_correct += rows[i].consensus.n_correct;
-        sum.loss_sum += rows[i].consensus.loss_sum;
+        add_score(&sum, &rows[i].consensus);
+        add_score(&averaged, &rows[i].averaged);
         distance += is_alive ? rows[i].distance : 0;
         n_alive += is_alive;
         own[i] = rows[i].own;
     }
     out->consensus_accuracy = accuracy_of(&sum);
     out->consensus_loss = loss_of(&sum);
+    out->averaged_accuracy = accuracy_of(&averaged);
+    out->averaged_loss = loss_of(&averaged);
     out->consensus_distance = distance / n_alive;
     summarise(run, world, own, out);
 }
@@ -380,5 +395,8 @@ ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
     size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
     if (run->confusion != NULL)
         memset(run->confusion, 0, (size_t)run->n_worlds * n_pairs * sizeof *run->confusion);
+    for (int k = 0; k < run->n_worlds; k++)
+        out[k].is_averaged = run->average.kind != CT_AVERAGE_NONE;
+    CT_TRY(ct_run_find_averaged(run));
     return run->is_own ? score_own(run, out) : score_shared(run, out);
 }

@@ -5,11 +5,16 @@
 #include "run/run.h"
 #include "util/memory.h"
 
-static ct_status gossip(ct_run *run, long iteration) {
+/* The k-th round after the last iteration. */
+static ct_status gossip(ct_run *run, long n_iterations, long k) {
     ct_agents *a = &run->agents;
     ct_bank mixed = ct_temp(1);
     run->has_consensus = false;
-    CT_TRY(ct_run_connect(run, iteration));
+    if (run->schedule.n > 0) {
+        long round = ct_local_steps_rounds(&run->schedule.local, n_iterations) + k;
+        const ct_phase *phase = ct_schedule_round(&run->schedule, round);
+        CT_TRY(ct_agents_connect(a, &phase->sources, &phase->w));
+    }
     CT_TRY(ct_agents_exchange(a, &a->x));
     ct_update u = ct_agents_update(a);
     SET(&u, &mixed, {1, &a->x, a->w});
@@ -36,7 +41,7 @@ static ct_status merge(ct_run *run) {
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out) {
     const ct_config *c = &run->config;
     for (int k = 0; k < run->n_worlds; k++) out[k] = (ct_finish){NAN, NAN, NAN};
-    for (int64_t k = 0; k < c->gossip_rounds; k++) CT_TRY(gossip(run, n_iterations + (long)k));
+    for (int64_t k = 0; k < c->gossip_rounds; k++) CT_TRY(gossip(run, n_iterations, (long)k));
     if (c->gossip_rounds > 0) {
         ct_evaluation *e = ct_new(ct_evaluation, (size_t)run->n_worlds);
         if (e == NULL) return ct_fail(CT_NOMEM, "no memory for %d evaluations", run->n_worlds);

@@ -114,6 +114,11 @@ ct_status ct_run_save_consensus(ct_run *run, int world, const char *path) {
     return save(run, &run->consensus, &run->consensus_running, &(chosen){world, -1}, 1, path);
 }
 
+ct_status ct_run_save_averaged(ct_run *run, int world, const char *path) {
+    ct_average *a = &run->average;
+    return save(run, &a->consensus, &a->consensus_running, &(chosen){world, -1}, 1, path);
+}
+
 ct_status ct_run_save_agent(ct_run *run, int own_row, const char *path) {
     return save(run, &run->agents.x, &run->agents.running, &(chosen){own_row, -1}, 1, path);
 }

@@ -264,6 +264,7 @@ static void leave_out_scores(const ct_run *run, ct_epoch *last) {
     for (int k = 0; k < run->n_worlds && keeps(run) && !writes(run); k++) {
         ct_evaluation *e = &last[k].evaluation;
         e->consensus_accuracy = e->consensus_loss = e->consensus_distance = NAN;
+        e->averaged_accuracy = e->averaged_loss = NAN;
     }
 }
 
@@ -273,6 +274,8 @@ static ct_status write_results(ct_run *run, const ct_epoch *last) {
         const char *dir = run->worlds[k].dir;
         ct_config config = world_config(run, k);
         CT_TRY(ct_run_save_consensus(run, k, ct_record_path(dir, CT_FILE_CONSENSUS).text));
+        if (ct_run_has_average(run))
+            CT_TRY(ct_run_save_averaged(run, k, ct_record_path(dir, CT_FILE_AVERAGED).text));
         if (run->config.save_agents)
             CT_TRY(ct_run_save_agents(run, k, ct_record_path(dir, CT_FILE_AGENTS).text));
         if (run->config.ledger && writes(run)) CT_TRY(write_ledger(run, k));

@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compress/compress.h"
+#include "run/average.h"
 #include "run/output.h"
 #include "run/own.h"
 #include "run/run.h"
+
+#define ADAGOSSIP_GAMMA 0.001 /* the most that a parameter usually moves in a round */
 
 static void choose_lambdas(ct_config *c) {
     bool is_large = c->agents > 16 || ct_topology_is_denser(c->topology);
@@ -84,7 +88,7 @@ static ct_status choose_device(ct_config *c) {
 static ct_status check_names(const ct_config *c) {
     if (strcmp(c->norm, "batchnorm") == 0 && c->batch_size == 1)
         return ct_refuse("norm", "@norm batchnorm needs @batch-size 2 or more");
-    return CT_OK;
+    return ct_average_parse(c->average, &(ct_average){0});
 }
 
 /* "loss=ccl": the option of that name has that value. */
@@ -111,6 +115,51 @@ static ct_status check_needs(const ct_config *c, const ct_algo *algo) {
     return CT_OK;
 }
 
+/* Iterations without gossip, where they can be. */
+static ct_status check_local_steps(const ct_config *c, const ct_algo *algo) {
+    ct_local_steps steps;
+    CT_TRY(ct_local_steps_parse(c->local_steps, &steps));
+    if (steps.last == 1) return CT_OK;
+    if (c->fault[0] != '\0')
+        return ct_refuse("local-steps",
+                         "@local-steps and @fault cannot be combined: what is lost is "
+                         "made up for by the iteration before, which gossips");
+    return ct_algo_check_local_steps(algo);
+}
+
+/* Neighbours' copies are whole only where every increment arrives. */
+static ct_status check_compress(const ct_config *c, const ct_algo *algo) {
+    ct_compressor how;
+    if (strcmp(c->compress, "none") == 0) return CT_OK;
+    CT_TRY(ct_compressor_parse(c->compress, 1, &how));
+    CT_TRY(ct_algo_check_compress(algo));
+    if (ct_schedule_is_known(c->topology))
+        return ct_refuse("compress",
+                         "@compress needs a graph that stays; '%s' changes from step to "
+                         "step",
+                         c->topology);
+    if (c->fault[0] != '\0')
+        return ct_refuse("compress",
+                         "@compress and @fault cannot be combined: a lost message would "
+                         "be missing for good");
+    if (c->gossip_rounds > 0)
+        return ct_refuse("compress",
+                         "@compress and @gossip-rounds cannot be combined: they average "
+                         "whole models");
+    if (c->site != NULL)
+        return ct_refuse("compress", "@compress cannot be used between sites, which come and go");
+    return CT_OK;
+}
+
+bool ct_config_has_own_steps(const ct_config *c) {
+    return strcmp(c->consensus, "adagossip") == 0;
+}
+
+static double usual_gamma(const ct_config *c, const ct_algo *algo) {
+    if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
+    return ct_algo_gamma(algo, c->topology) * ct_compressor_gamma(c->compress);
+}
+
 /* Rows of numbers are no pictures. */
 static const char *usual_model(const ct_config *c, const ct_dataset_defaults *usual) {
     const ct_data *own = ct_config_inputs(c)->data;
@@ -127,9 +176,12 @@ ct_status ct_config_choose(ct_config *c) {
     if (c->is_auto[CT_OPT_model]) snprintf(c->model, sizeof c->model, "%s", usual_model(c, usual));
     if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
-    if (c->is_auto[CT_OPT_gamma]) c->gamma = ct_algo_gamma(algo, c->topology);
+    if (c->is_auto[CT_OPT_gamma]) c->gamma = usual_gamma(c, algo);
     memset(c->is_auto, 0, sizeof c->is_auto);
     CT_TRY(check_names(c));
+    CT_TRY(check_local_steps(c, algo));
+    CT_TRY(check_compress(c, algo));
+    if (ct_config_has_own_steps(c)) CT_TRY(ct_algo_check_own_steps(algo));
     return check_needs(c, algo);
 }
 

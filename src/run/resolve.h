@@ -4,6 +4,9 @@
 
 #include "schema/config.h"
 
+/* Every parameter has an averaging rate of its own: @consensus adagossip. */
+bool ct_config_has_own_steps(const ct_config *config);
+
 /* Fills in what follows from the options alone (loss, lambdas, model, rates) and checks that they
  * fit together. */
 ct_status ct_config_choose(ct_config *config);

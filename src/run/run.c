@@ -118,7 +118,7 @@ static const char *word_of(const void *config, const char *option) {
 
 static ct_status create_agents(ct_run *run) {
     const ct_config *c = &run->config;
-    bool changes = run->schedule.n > 0;
+    bool changes = run->schedule.n > 0, has_own_steps = ct_config_has_own_steps(c);
     const ct_phase *widest = changes ? ct_schedule_widest(&run->schedule) : NULL;
     CT_TRY(ct_make(&run->batches, (size_t)ct_transport_own(run->transport).n, "the batches"));
     run->agents =
@@ -134,7 +134,7 @@ static ct_status create_agents(ct_run *run) {
                               .lambda_min = smallest_eigenvalue(run)},
                     .hyper = {.momentum = c->momentum,
                               .nesterov = c->nesterov,
-                              .gamma = c->gamma,
+                              .gamma = has_own_steps ? 1 : c->gamma,
                               .weight_decay = c->weight_decay,
                               .clip_norm = c->clip_norm},
                     .options = {c, number_of, word_of},
@@ -144,6 +144,10 @@ static ct_status create_agents(ct_run *run) {
                                         .neighbours = (int)c->ccl_neighbours,
                                         .adaptive_share = c->ccl_adaptive,
                                         .min_class_count = (int)c->min_class_count}},
+                    .copies = {.compressor = c->compress,
+                               .seeds = run->seeds,
+                               .are_sent_first = c->init[0] != '\0'},
+                    .steps = {.are_wished = has_own_steps, .gamma = c->gamma},
                     .faults = c->fault[0] != '\0' || c->site != NULL ? &run->faults : NULL,
                     .max_batch = (int)c->batch_size,
                     .batches = run->batches,
@@ -167,6 +171,18 @@ static ct_status create_order(ct_run *run) {
     run->epoch_iterations = ct_order_epoch(run->order);
     return ct_bank_create(run->backend, ct_transport_own(run->transport).n, 0,
                           (size_t)run->epoch_iterations * CT_LOSS_FIELDS, &run->losses);
+}
+
+/* A graph that stays becomes a schedule, of it and of iterations without gossip. */
+static ct_status create_local_steps(ct_run *run) {
+    ct_local_steps steps;
+    CT_TRY(ct_local_steps_parse(run->config.local_steps, &steps));
+    if (steps.last == 1) return CT_OK;
+    steps.n_iterations = (long)run->config.epochs * run->epoch_iterations;
+    if (run->schedule.n == 0)
+        CT_TRY(
+            ct_schedule_of_graph(&run->topology, &run->w, (int)run->config.agents, &run->schedule));
+    return ct_schedule_set_local_steps(&run->schedule, &steps);
 }
 
 /* Among several ranks, the first has room for everyone's models. */
@@ -266,8 +282,10 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_run_measure_worlds(run));
     CT_TRY(build_model(run));
     CT_TRY(create_order(run));
+    CT_TRY(create_local_steps(run));
     CT_TRY(ct_run_create_sources(run));
     CT_TRY(create_agents(run));
+    CT_TRY(ct_run_create_average(run));
     ct_transport_part(run->transport);
     return create_consensus(run);
 }
@@ -292,6 +310,7 @@ void ct_run_clear(ct_run *run) {
     ct_free(run->local_accuracy);
     ct_free(run->confusion);
     ct_sparse_free(&run->mean);
+    ct_average_free(&run->average);
     ct_bank_free(&run->collected_x);
     ct_bank_free(&run->collected_running);
     ct_bank_free(&run->consensus);
@@ -314,7 +333,8 @@ void ct_run_clear(ct_run *run) {
     memset(run, 0, sizeof *run);
 }
 
-ct_status ct_run_connect(ct_run *run, long iteration) {
+/* Links of this iteration, where they change from one to the next. */
+static ct_status connect(ct_run *run, long iteration) {
     if (run->schedule.n == 0) return CT_OK;
     const ct_phase *phase = ct_schedule_at(&run->schedule, iteration);
     return ct_agents_connect(&run->agents, &phase->sources, &phase->w);
@@ -346,7 +366,7 @@ ct_status ct_run_iterate(ct_run *run, long iteration) {
     run->has_consensus = false;
     ct_transport_set_iteration(run->transport, iteration);
     CT_TRY(meet_sites(run, iteration));
-    CT_TRY(ct_run_connect(run, iteration));
+    CT_TRY(connect(run, iteration));
     a->lr = ct_lr_at(&run->lr, iteration, run->epoch_iterations);
     a->lr_previous =
         iteration == 0 ? a->lr : ct_lr_at(&run->lr, iteration - 1, run->epoch_iterations);
@@ -356,6 +376,7 @@ ct_status ct_run_iterate(ct_run *run, long iteration) {
     if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
     CT_TRY(take_step(run));
     if (a->faults != NULL) CT_TRY(ct_faults_end(a));
+    CT_TRY(ct_run_add_average(run, iteration));
     ct_ledger_end_iteration(run->transport);
     return CT_OK;
 }

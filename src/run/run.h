@@ -14,6 +14,7 @@
 #include "record/epoch.h"
 #include "record/folder.h"
 #include "record/identity.h"
+#include "run/average.h"
 #include "run/resolve.h"
 #include "run/schedule.h"
 #include "util/file.h"
@@ -104,6 +105,7 @@ struct ct_run {
     uint32_t *confusion;       /* [n_worlds][n_classes][n_classes] the consensus models' of the last
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
+    ct_average average;        /* of --average */
     ct_training *training;     /* NULL: it has not begun */
     void *given;               /* the block that config.inputs lies in, or NULL */
 };
@@ -198,8 +200,6 @@ static inline bool ct_run_is_alive(const ct_run *run, int row, long iteration) {
     return run->agents.faults == NULL || ct_faults_alive(run->agents.faults, row, iteration);
 }
 
-/* Links of this iteration, where they change from one to the next. */
-ct_status ct_run_connect(ct_run *run, long iteration);
 /* One iteration: batches, schedule, the algorithm's step. Iterations count from 0. */
 ct_status ct_run_iterate(ct_run *run, long iteration);
 
@@ -231,6 +231,8 @@ ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
 ct_status ct_run_update_consensus(ct_run *run);
 /* Updates run->consensus on all ranks, which all call it, and nothing else. */
 ct_status ct_run_find_consensus(ct_run *run);
+/* From now on the mean of a bank is that of the living. */
+void ct_run_weigh_living(ct_run *run);
 /* out [n_worlds] = the mean of each world's rows of a bank, on all ranks. */
 ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out);
 
@@ -239,6 +241,7 @@ ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out);
 ct_status ct_run_init_params(ct_run *run);
 /* With what it takes to use them (model/facts.h). */
 ct_status ct_run_save_consensus(ct_run *run, int world, const char *path);
+ct_status ct_run_save_averaged(ct_run *run, int world, const char *path);
 /* All agents' on the rank that leads; else those whose files are in this rank's folder. */
 ct_status ct_run_save_agents(ct_run *run, int world, const char *path);
 /* One own row's model. */

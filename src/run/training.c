@@ -43,6 +43,7 @@ static ct_epoch summarise(const ct_training *t, int world, long iteration) {
                   .lr = run->agents.lr,
                   .bytes_sent_per_agent = bytes_sent(run, world),
                   .link_seconds = ct_ledger_link_seconds(run->transport)[world],
+                  .evaluation.is_averaged = run->average.kind != CT_AVERAGE_NONE,
                   .finish = {NAN, NAN, NAN}};
     for (int k = 0; k < CT_N_TERMS; k++) e.losses.terms[k] = sums->sums[k] / sums->samples;
     e.losses.train_accuracy = sums->sums[CT_LOSS_CORRECT] / sums->samples;
@@ -295,13 +296,18 @@ static ct_status lock_out(ct_training *t) {
     return ct_together(t->run->transport, &error);
 }
 
-/* Whether a run of so many epochs has had the same learning rates so far. */
+/* Whether a run of so many epochs has had the same learning rates, and gossip, so far. */
 static bool had_same_rates(const ct_training *t, double epochs) {
     ct_lr_schedule then = t->run->lr;
+    const ct_local_steps *now_local = &t->run->schedule.local;
+    ct_local_steps then_local = *now_local;
     long n = t->run->epoch_iterations;
     then.epochs = epochs;
+    then_local.n_iterations = (long)epochs * n;
     for (long k = 0; k < t->at.iteration; k++)
-        if (ct_lr_at(&then, k, n) != ct_lr_at(&t->run->lr, k, n)) return false;
+        if (ct_lr_at(&then, k, n) != ct_lr_at(&t->run->lr, k, n) ||
+            ct_local_steps_rounds(&then_local, k + 1) != ct_local_steps_rounds(now_local, k + 1))
+            return false;
     return true;
 }
 

@@ -77,7 +77,15 @@ OPTION("agents", TEXT, topology, "topology", "graph", "ring", 0, 0, "", SETTING,
 OPTION("agents", TEXT, weights, "weights", "", "auto", 0, 0, "auto, uniform, metropolis", 0, "",
        "mixing weights: uniform, metropolis; auto = uniform on regular graphs")
 OPTION("agents", REAL, gamma, "gamma", "averaging_rate,averaging-rate", "auto", 1e-6, 1, "", 0, "",
-       "averaging rate; auto = 0.9 on dyck and torus with qg-dsgdm, else 1")
+       "averaging rate; auto = 0.9 on dyck and torus with qg-dsgdm, else 1; less with @compress")
+OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
+       "gossip in every so many iterations only: 4; 1:8 = 1 at first, then 2, 4 and 8, each for an equal part of the run")
+
+OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
+       "send less each time: top-k:F, random-k:F, quantize:8|4|2, sign (see: crosstalk list compressors; dsgd, dsgdm, dfedavgm, qg-dsgdm on graphs that stay)")
+
+OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
+       "plain (one averaging rate), adagossip (one for every parameter, least where neighbours' words swing; @gamma: about how far it moves)")
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
@@ -186,6 +194,8 @@ OPTION("output", WHOLE, gossip_rounds, "gossip-rounds", "", "0", 0, 1e6, "", 0, 
        "after training, average so often without gradients and test the agents again")
 OPTION("output", SWITCH, final_merge, "final-merge", "", "off", 0, 0, "", 0, "",
        "after training, every agent takes the mean model (what @save-agents then writes)")
+OPTION("output", TEXT, average, "average", "", "none", 0, 0, "", 0, "",
+       "also test and save the mean of models over time: ema:B (of all, B times less an iteration) or tail:F (of the last part F of @epochs)")
 OPTION("output", SWITCH, tensorboard, "tensorboard", "", "off", 0, 0, "", LOCAL, "",
        "also write the metrics as an event file for TensorBoard (step = epoch)")
 OPTION("output", SWITCH, save_agents, "save-agents", "", "off", 0, 0, "", LOCAL, "",

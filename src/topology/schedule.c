@@ -140,20 +140,26 @@ ct_status ct_phase_check(const ct_phase *phase, bool *is_balanced) {
 void ct_schedule_free(ct_schedule *s) {
     int n = s->period > 0 ? s->period : 1;
     for (int k = 0; s->phases != NULL && k < n; k++) ct_phase_free(&s->phases[k]);
+    ct_phase_free(&s->quiet);
     ct_free(s->phases);
     ct_free(s->seeds);
     ct_free(s->order);
     *s = (ct_schedule){0};
 }
 
-const ct_phase *ct_schedule_at(ct_schedule *s, long iteration) {
-    if (s->period > 0) return &s->phases[iteration % s->period];
-    ct_matchings_draw(s, iteration, &s->phases[0]);
+const ct_phase *ct_schedule_round(ct_schedule *s, long round) {
+    if (s->period > 0) return &s->phases[round % s->period];
+    s->drawing.draw(s, round, &s->phases[0]);
     return &s->phases[0];
 }
 
+const ct_phase *ct_schedule_at(ct_schedule *s, long iteration) {
+    if (ct_local_steps_is_local(&s->local, iteration)) return &s->quiet;
+    return ct_schedule_round(s, ct_local_steps_rounds(&s->local, iteration));
+}
+
 const ct_phase *ct_schedule_widest(ct_schedule *s) {
-    const ct_phase *widest = ct_schedule_at(s, 0);
+    const ct_phase *widest = ct_schedule_round(s, 0);
     for (int k = 1; k < s->period; k++)
         if (s->phases[k].sources.begin[s->n] > widest->sources.begin[s->n]) widest = &s->phases[k];
     return widest;
@@ -188,11 +194,12 @@ static ct_status build(ct_schedule *s, const entry *found, const char *argument,
     CT_TRY(found->make(&request, arrows));
     s->period = arrows->n_steps;
     CT_TRY(ct_make_copy(&s->seeds, seeds, n_seeds, "a schedule"));
-    CT_TRY(ct_make(&s->order, 2 * (size_t)s->n_agents, "a schedule"));
+    CT_TRY(ct_make(&s->order, 3 * (size_t)s->n_agents, "a schedule"));
     CT_TRY(ct_make(&s->phases, (size_t)(s->period > 0 ? s->period : 1), "a schedule's steps"));
     if (s->period == 0) {
-        s->is_balanced = true;
-        CT_TRY(phase_alloc(s->n, s->n, &s->phases[0]));
+        s->drawing = arrows->drawing;
+        s->is_balanced = !s->drawing.is_averaging;
+        CT_TRY(phase_alloc(s->n, s->n * s->drawing.n_sent, &s->phases[0]));
     } else {
         CT_TRY(create_phases(s, arrows));
     }
@@ -213,4 +220,21 @@ ct_status ct_schedule_create(const char *spec, int n_agents, const uint64_t *see
     CT_TRY(build(&s, found, colon == NULL ? NULL : colon + 1, seeds, &arrows));
     ct_move(out, &s);
     return CT_OK;
+}
+
+ct_status ct_schedule_of_graph(const ct_topology *graph, const ct_sparse *w, int n_agents,
+                               ct_schedule *out) {
+    CT_SCOPED(ct_schedule)
+    s = {.n = graph->n, .n_agents = n_agents, .period = 1, .is_balanced = true};
+    memcpy(s.name, graph->name, sizeof s.name);
+    CT_TRY(ct_make(&s.phases, 1, "a schedule's steps"));
+    CT_TRY(ct_topology_join(graph, 1, &s.phases[0].sources));
+    CT_TRY(ct_sparse_join(w, 1, &s.phases[0].w));
+    ct_move(out, &s);
+    return CT_OK;
+}
+
+ct_status ct_schedule_set_local_steps(ct_schedule *s, const ct_local_steps *steps) {
+    s->local = *steps;
+    return create_phase(NULL, 0, s->n, 1, &s->quiet);
 }

@@ -18,7 +18,8 @@ typedef struct ct_arrows {
     ct_arrow *items;
     size_t n;
     int n_steps;
-    ct_status status; /* the first failure; ct_arrows_finish hands it on */
+    ct_status status;   /* the first failure; ct_arrows_finish hands it on */
+    ct_drawing drawing; /* of steps that are drawn, if there are no others */
 } ct_arrows;
 
 /* In step `step` (from 0; n_steps grows with it). */
@@ -28,14 +29,11 @@ void ct_arrows_join(ct_arrows *arrows, int step, int a, int b, double weight);
 void ct_arrows_free(ct_arrows *arrows);
 
 /* Each schedule of schedule_list.h is one such function: the arrows of a period for one seed's
- * agents. A schedule without steps is drawn: matchings.c says how. */
+ * agents. A schedule without steps is drawn: `drawing` says how. */
 #define SCHEDULE(id, name, text)                                                                   \
     ct_status ct_schedule_make_##id(const ct_topology_request *request, ct_arrows *out);
 #include "topology/schedule_list.h"
 #undef SCHEDULE
-
-/* The draw of an iteration, into a phase with one arrow a row. */
-void ct_matchings_draw(const ct_schedule *schedule, long iteration, ct_phase *out);
 
 /* CT_INVAL unless, over a period, everyone's rows reach everyone (of the first seed). */
 ct_status ct_schedule_check_reach(ct_schedule *schedule);

@@ -17,7 +17,7 @@ static void add_means(ct_schedule *s, int first, ct_sparse *w) {
     for (int e = 0; e < w->begin[w->n_rows]; e++) w->value[e] = 0;
     int n = n_steps(s);
     for (int t = 0; t < n; t++) {
-        const ct_sparse *step = &ct_schedule_at(s, t)->w;
+        const ct_sparse *step = &ct_schedule_round(s, t)->w;
         for (int i = 0; i < w->n_rows; i++)
             for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
                 int j = w->column[e];
@@ -33,7 +33,7 @@ ct_status ct_schedule_union(ct_schedule *s, int seed, ct_topology *graph, ct_spa
     ct_edge_list edges = {.n = s->n_agents};
     CT_SCOPED(ct_topology) all = {0};
     for (int t = 0; t < n_steps(s); t++) {
-        const ct_topology *step = &ct_schedule_at(s, t)->sources;
+        const ct_topology *step = &ct_schedule_round(s, t)->sources;
         for (int i = 0; i < s->n_agents; i++)
             for (int e = step->begin[first + i]; e < step->begin[first + i + 1]; e++)
                 ct_edge_list_add(&edges, i, step->neighbour[e] - first);
@@ -54,7 +54,7 @@ static int first_unreached(ct_schedule *s, bool forward, bool *seen) {
     while (changed) {
         changed = false;
         for (int t = 0; t < n_steps(s); t++) {
-            const ct_topology *step = &ct_schedule_at(s, t)->sources;
+            const ct_topology *step = &ct_schedule_round(s, t)->sources;
             for (int i = 0; i < s->n_agents; i++)
                 for (int e = step->begin[i]; e < step->begin[i + 1]; e++) {
                     int j = step->neighbour[e], from = forward ? j : i, to = forward ? i : j;
@@ -98,7 +98,7 @@ ct_status ct_schedule_contraction(ct_schedule *s, double *out) {
         for (int i = 0; i < n; i++) x[i] = (i == j) - 1.0 / n;
         double before = sqrt(1 - 1.0 / n), left = 0;
         for (int t = 0; t < n_steps(s); t++) {
-            apply(&ct_schedule_at(s, t)->w, x, y, n);
+            apply(&ct_schedule_round(s, t)->w, x, y, n);
             double *swap = x;
             x = y;
             y = swap;

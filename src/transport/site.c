@@ -19,6 +19,7 @@ struct ct_channel {
     int exchange; /* number of the one that is under way */
     float *row;   /* [n_columns] */
     bool *is_lost, *is_taken;
+    bool *is_ahead; /* [n_room] messages of the next exchange that were sent already */
 };
 
 static void close_channel(ct_channel *c) {
@@ -27,6 +28,7 @@ static void close_channel(ct_channel *c) {
     ct_free(c->row);
     ct_free(c->is_lost);
     ct_free(c->is_taken);
+    ct_free(c->is_ahead);
     ct_free(c);
 }
 
@@ -40,6 +42,7 @@ static ct_status open_channel(ct_transport *t, ct_backend *backend, ct_routes *r
     CT_TRY(ct_make(&r->channel->is_lost, n, "the messages from sites"));
     CT_TRY(ct_make(&r->channel->row, r->n_columns, "rows on their way"));
     CT_TRY(ct_make(&r->channel->is_taken, n, "the messages from sites"));
+    CT_TRY(ct_make(&r->channel->is_ahead, n, "the messages to sites"));
     r->is_lost = r->channel->is_lost;
     r->is_taken = r->channel->is_taken;
     return CT_OK;
@@ -59,18 +62,41 @@ static ct_status link_channel(ct_transport *t, ct_routes *r) {
     return CT_OK;
 }
 
+static ct_status send(ct_transport *t, const ct_channel *c, ct_traffic kind, const passage *p,
+                      size_t n) {
+    const char *what = kind == CT_TRAFFIC_PARAMETERS ? "parameters" : "class sums";
+    return ct_site_send(t->site, p->agent, c->exchange, what, c->row, n);
+}
+
 static ct_status begin(ct_transport *t, ct_routes *r, ct_traffic kind, const ct_bank *bank) {
     ct_channel *c = r->channel;
-    const char *what = kind == CT_TRAFFIC_PARAMETERS ? "parameters" : "class sums";
+    int row = -1; /* what c->row holds */
     c->exchange = t->n_exchanges++;
     memset(c->is_taken, 0, (size_t)r->n * sizeof *c->is_taken);
     for (int k = 0; k < c->n_sends; k++) {
         const passage *p = &c->sends[k];
-        bool is_there = k > 0 && p->row == c->sends[k - 1].row;
-        if (!is_there) CT_TRY(ct_bank_read(bank, p->row, 0, bank->n, c->row));
-        CT_TRY(ct_site_send(t->site, p->agent, c->exchange, what, c->row, bank->n));
+        bool is_gone = c->is_ahead[p->message];
+        c->is_ahead[p->message] = false;
+        if (is_gone) continue;
+        if (p->row != row) CT_TRY(ct_bank_read(bank, p->row, 0, bank->n, c->row));
+        row = p->row;
+        CT_TRY(send(t, c, kind, p, bank->n));
     }
     return CT_OK;
+}
+
+static ct_status send_ahead(ct_transport *t, ct_routes *r, ct_traffic kind, const ct_bank *bank,
+                            int message) {
+    ct_channel *c = r->channel;
+    c->exchange = t->n_exchanges;
+    for (int k = 0; k < c->n_sends; k++) {
+        const passage *p = &c->sends[k];
+        if (p->message != message) continue;
+        c->is_ahead[message] = true;
+        CT_TRY(ct_bank_read(bank, p->row, 0, bank->n, c->row));
+        return send(t, c, kind, p, bank->n);
+    }
+    return CT_OK; /* to nobody else */
 }
 
 static ct_status take(ct_transport *t, ct_routes *r, const passage *p) {
@@ -146,6 +172,7 @@ const ct_transport_ops ct_site_ops = {.open = open_channel,
                                       .link = link_channel,
                                       .close = close_channel,
                                       .begin = begin,
+                                      .send_ahead = send_ahead,
                                       .finish = finish,
                                       .next = next,
                                       .gather = gather,

@@ -251,12 +251,13 @@ ct_status ct_routes_reserve(const ct_transport *t, bool by_edge, ct_routes *r) {
     return CT_OK;
 }
 
-void ct_routes_reserve_any(const ct_transport *t, bool by_edge, int degree, ct_routes *r) {
-    int n = ct_transport_own(t).n;
-    bool is_alone = t->n_ranks == 1;
-    r->most_own = larger(r->most_own, by_edge ? n * degree : n);
-    r->most_halo = larger(r->most_halo, is_alone ? 0 : n * degree);
-    r->most_sent = larger(r->most_sent, is_alone ? 0 : n * degree);
+void ct_routes_reserve_any(const ct_transport *t, bool by_edge, int n_sent, int n_received,
+                           ct_routes *r) {
+    int n = ct_transport_own(t).n, n_others = t->n_rows - n;
+    if (!by_edge && n_received > n_others) n_received = n_others; /* of each a row at most */
+    r->most_own = larger(r->most_own, by_edge ? n_sent : n);
+    r->most_halo = larger(r->most_halo, t->n_ranks == 1 ? 0 : n_received);
+    r->most_sent = larger(r->most_sent, t->n_ranks == 1 ? 0 : n_sent);
 }
 
 ct_status ct_routes_link(ct_transport *t, ct_routes *r) {
@@ -313,6 +314,12 @@ ct_status ct_transport_begin(ct_transport *t, ct_routes *r, ct_traffic kind, ct_
     if (bank->fresh) return CT_OK;
     enter(t, r, kind);
     return begin(t, r, kind, bank);
+}
+
+ct_status ct_transport_send_ahead(ct_transport *t, ct_routes *r, ct_traffic kind,
+                                  const ct_bank *bank, int message) {
+    bool can = t->ops != NULL && t->ops->send_ahead != NULL;
+    return can ? t->ops->send_ahead(t, r, kind, bank, message) : CT_OK;
 }
 
 /* Into the mailbox, if there are any, unless it is there already. */

@@ -94,9 +94,9 @@ typedef struct ct_routes {
 /* Room for n messages; the caller fills from and to, then opens the routes. */
 ct_status ct_routes_create(int n, ct_routes *out);
 /* If messages will change: before the opening, room for those that from, to and n say now, once for
- * every set of them; or for any with at most `degree` to and from an agent. */
+ * every set of them; or for any of which this process's agents send and receive so many. */
 ct_status ct_routes_reserve(const ct_transport *transport, bool by_edge, ct_routes *routes);
-void ct_routes_reserve_any(const ct_transport *transport, bool by_edge, int degree,
+void ct_routes_reserve_any(const ct_transport *transport, bool by_edge, int n_sent, int n_received,
                            ct_routes *routes);
 /* Makes room for the messages of now, takes all memory and links them. The banks that travel are
  * this backend's. */
@@ -120,6 +120,10 @@ ct_status ct_transport_finish(ct_transport *transport, ct_routes *routes);
 /* Waits for some of the messages only, where they come one by one: messages [n] are there now. *n is
  * 0 when the exchange is finished. */
 ct_status ct_transport_next(ct_transport *transport, ct_routes *routes, int *messages, int *n);
+/* Of the next exchange, which will be of these routes and this bank, one message whose row is ready;
+ * beginning it sends the others. Where messages go together, nothing. */
+ct_status ct_transport_send_ahead(ct_transport *transport, ct_routes *routes, ct_traffic kind,
+                                  const ct_bank *bank, int message);
 ct_status ct_transport_exchange(ct_transport *transport, ct_routes *routes, ct_traffic kind,
                                 ct_bank *bank);
 /* The same without an entry in the ledger: a resumed run has its halo rows back. */

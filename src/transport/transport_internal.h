@@ -37,6 +37,9 @@ typedef struct ct_transport_ops {
     ct_status (*link)(ct_transport *t, ct_routes *routes);
     void (*close)(ct_channel *channel);
     ct_status (*begin)(ct_transport *t, ct_routes *routes, ct_traffic kind, const ct_bank *bank);
+    /* NULL: the messages of an exchange are sent together. */
+    ct_status (*send_ahead)(ct_transport *t, ct_routes *routes, ct_traffic kind,
+                            const ct_bank *bank, int message);
     /* Waits, and writes the halo rows of routes->pending. */
     ct_status (*finish)(ct_transport *t, ct_routes *routes);
     /* NULL: all messages of an exchange come together. */

@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [nets] [tables] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [nets] [tables] (all when none is named)."""
 
 import os
 import sys
@@ -15,6 +15,9 @@ def main(parts):
     if "related" in parts:
         import related
         related.write(FIXTURES)
+    if "compress" in parts:
+        import compressed
+        compressed.write(FIXTURES)
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
@@ -24,4 +27,4 @@ def main(parts):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "nets", "tables"])
+    main(sys.argv[1:] or ["cases", "related", "compress", "nets", "tables"])

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import cases
+import changing
 import files
 import oracle
 from cases import CCL, CE, COMMON, DECAY, DIFFERENT, SAME, join_options
@@ -36,6 +37,19 @@ class GradientTracking:
         x = self.mix(x - lr * d) if self.is_atc else self.mix(x) - lr * d
         self.y = self.mix(self.y)
         return x, losses
+
+
+class FederatedAveraging:
+    """DFedAvgM: y - eta g + beta (y - y_before) within a round, y_before = y at its beginning."""
+
+    def __init__(self, x, mix, options):
+        self.mix, self.beta, self.before = mix, options.momentum, x
+
+    def step(self, x, gradients, lr):
+        g, losses = gradients(x, x)
+        y = self.mix(x - lr * g + self.beta * (x - self.before))
+        self.before = y if self.mix.gossips else x
+        return y, losses
 
 
 class MomentumTracking:
@@ -230,6 +244,18 @@ class Dsgdm:
         return self.mix(x - lr * d), losses
 
 
+class QgPaper(oracle.QgPaper):
+    """The paper's Algorithm 2, for the cases whose graph changes."""
+
+    def __init__(self, x, mix, options):
+        momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        super().__init__(x, None, momentum, options.gamma)
+        self.mix = mix
+
+    def move(self, x, d, lr):
+        return self.mix(x) - lr * d
+
+
 # The two binary trees over five agents, by hand: the second is the first moved on by one.
 TWO_TREES = [[(1, 2), (2, 4), (3, 2), (4, 0)], [(2, 3), (3, 0), (4, 3), (0, 1)]]
 
@@ -261,7 +287,8 @@ class DoubleRelay:
 
 METHODS = {"relaysgd": DoubleRelay, "gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
            "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
-           "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm,
+           "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm, "dfedavgm": FederatedAveraging,
+           "qg-dsgdm": QgPaper,
            "gut neurips23": GlobalUpdateTracking23}
 
 
@@ -269,60 +296,15 @@ def method_of(options):
     return METHODS.get(options.algorithm + " " + options.variant) or METHODS[options.algorithm]
 
 
-# --------------------------------------------------------------------------- changing graphs
-#
-# A step is its W [n, n]: row i holds what agent i takes of everyone's; columns sum to one.
-
-DIRECTED = """# three steps, the last with weights; rows of W do not sum to 1
-step
-0 > 1
-1 > 2
-2 > 3
-3 > 4
-4 > 0
-0 > 3
-step
-1 2
-3 4
-step
-0 > 2 0.3
-2 > 0 0.1
-4 > 1 0.6
-"""
-
-
-def equal_parts(arrows, n):
-    """arrows: (from, to); every sender keeps one part and gives one to each receiver."""
-    w = torch.zeros(n, n, dtype=torch.float64)
-    for j in range(n):
-        to = [b for a, b in arrows if a == j]
-        for i in [j] + to:
-            w[i, j] = 1.0 / (1 + len(to))
-    return w
-
-
-def directed_steps(n):
-    first = equal_parts([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 3)], n)
-    second = equal_parts([(1, 2), (2, 1), (3, 4), (4, 3)], n)
-    third = torch.eye(n, dtype=torch.float64)
-    for a, b, weight in ((0, 2, 0.3), (2, 0, 0.1), (4, 1, 0.6)):
-        third[b, a] += weight
-        third[a, a] -= weight
-    return [first, second, third]
-
-
-def one_peer_steps(n):
-    hops = [2 ** t for t in range(n) if 2 ** t < n]
-    return [equal_parts([(i, (i + hop) % n) for i in range(n)], n) for hop in hops]
-
-
 def steps_of(topology, n):
     if topology == "double-binary-tree":
         return [oracle.mixing_matrix(oracle.neighbour_lists(TWO_TREES[0] + TWO_TREES[1], n))]
     if topology == "one-peer-exponential":
-        return one_peer_steps(n)
+        return changing.one_peer_steps(n)
     if topology == "schedule:related/directed.txt":
-        return directed_steps(n)
+        return changing.directed_steps(n)
+    if topology in ("epidemic:4", "epidemic-local:4"):  # of five agents: to everyone else
+        return [torch.full((n, n), 1.0 / n, dtype=torch.float64)]
     return [oracle.mixing_matrix(oracle.neighbour_lists(oracle.graph_edges(topology, n), n))]
 
 
@@ -330,7 +312,7 @@ class Mixing:
     """v -> v + gamma (W v - v) with the W of the step."""
 
     def __init__(self, gamma, w):
-        self.gamma, self.w = gamma, w
+        self.gamma, self.w, self.gossips = gamma, w, True
 
     def __call__(self, v):
         return v + self.gamma * (self.w @ v - v)
@@ -344,8 +326,9 @@ class Objective(oracle.Objective):
         super().__init__(net, None, n_classes, options)
         self.t, self.means = 0, {}
 
-    def connect(self, w, t):
-        n, o, self.t = len(w), self.options, t
+    def connect(self, w, t, gossips):
+        """t counts rounds of gossip."""
+        n, o, self.t, self.gossips = len(w), self.options, t, gossips
         self.sources = [[j for j in range(n) if j != i and w[i, j] > 0] for i in range(n)]
         self.receivers = [[j for j in range(n) if j != i and w[j, i] > 0] for i in range(n)]
         self.chosen = [self.due(near, o.ccl_neighbours, t // o.ccl_every) for near in self.sources]
@@ -393,7 +376,7 @@ class Objective(oracle.Objective):
         z, logits = self.net.forward(x, batches[i].inputs)
         ce = F.cross_entropy(logits, batches[i].labels, label_smoothing=o.label_smoothing)
         loss, mv, dv = ce, torch.zeros(()), torch.zeros(())
-        contrasts = o.loss == "ccl" and self.t % o.ccl_every == 0
+        contrasts = o.loss == "ccl" and self.gossips and self.t % o.ccl_every == 0
         if contrasts:
             mv, dv = self.ccl_terms(i, z, sent, batches)
             lambda_m, lambda_d = self.lambdas(i)
@@ -474,6 +457,24 @@ def case_list():
         "--ccl-every 2 --ccl-neighbours 1 --topology star")
     add("ccl-batch-fraction", "dsgdm" + beta, CCL, DIFFERENT, nesterov, "--ccl-batch-fraction 0.4")
     add("ccl-adaptive", "dsgdm" + beta, "--loss ccl --ccl-adaptive 0.1", DIFFERENT, nesterov)
+    add("dfedavgm-ce-every-3", "dfedavgm" + beta, CE, "--local-steps 3")
+    add("dfedavgm-ccl-every-2-agents-gamma", "dfedavgm" + beta, CCL, DIFFERENT,
+        "--local-steps 2 --topology star --gamma 0.8")
+    add("dfedavgm-ce-agents-growing", "dfedavgm" + beta, CE, DIFFERENT, "--local-steps 1:4 --epochs 2")
+    add("dsgdm-ccl-every-2-one-peer", "dsgdm" + beta, CCL, DIFFERENT, one_peer, nesterov,
+        "--local-steps 2")
+    add("dsgdm-ccl-every-2-contrast-2", "dsgdm" + beta, CCL, DIFFERENT, nesterov,
+        "--local-steps 2 --ccl-every 2 --ccl-neighbours 1")
+    add("qg-ccl-every-2", "qg-dsgdm" + beta, CCL, DIFFERENT, nesterov, "--local-steps 2")
+    add("gt-ce-every-2", "gt" + beta, CE, DIFFERENT, nesterov, "--local-steps 2")
+    add("mt-ce-every-2", "mt" + beta, CE, DIFFERENT, "--local-steps 2 --topology chain")
+    add("sgp-ce-directed-every-2", "sgp" + beta, CE, DIFFERENT, directed, nesterov,
+        "--local-steps 2")
+    add("ngc-ce-every-2", "ngc" + beta, CE, DIFFERENT, nesterov, "--local-steps 2")
+    add("cga-ce-every-2", "cga" + beta, CE, DIFFERENT, nesterov, "--local-steps 2")
+    add("dsgdm-ce-epidemic", "dsgdm" + beta, CE, DIFFERENT, nesterov, "--topology epidemic:4")
+    add("dsgdm-ccl-epidemic-local", "dsgdm" + beta, CCL, DIFFERENT, nesterov,
+        "--topology epidemic-local:4")
     add("smoothing-clip", "dsgdm" + beta, CE, nesterov, "--label-smoothing 0.2 --clip-norm 0.8")
     return result
 
@@ -489,6 +490,7 @@ def option_parser():
     p.add_argument("--ccl-adaptive", type=float, default=0.0)
     p.add_argument("--label-smoothing", type=float, default=0.0)
     p.add_argument("--clip-norm", type=float, default=0.0)
+    p.add_argument("--local-steps", default="1")
     return p
 
 
@@ -499,10 +501,13 @@ def run(problem, options):
     mix = Mixing(options.gamma, steps[0])
     method = method_of(options)(x, mix, options)
     per_epoch = -(-cases.PER_AGENT // options.batch_size)
-    losses = None
+    losses, turn = None, 0
+    gossips = changing.gossiping(options.local_steps, int(options.epochs) * per_epoch)
     for t in range(cases.ITERATIONS):
-        mix.w = steps[t % len(steps)]
-        objective.connect(mix.w, t)
+        mix.gossips = gossips[t]
+        mix.w = steps[turn % len(steps)] if gossips[t] else torch.eye(len(x), dtype=torch.float64)
+        objective.connect(mix.w, turn, gossips[t])
+        turn += gossips[t]
         batches = [oracle.batch_at(problem.images, problem.labels, s, options.batch_size,
                                    t % per_epoch) for s in problem.lists]
         x, losses = method.step(x, Gradients(objective, batches, x),
@@ -531,7 +536,7 @@ def write(fixtures):
     folder = os.path.join(fixtures, "related")
     os.makedirs(os.path.join(folder, "expected"), exist_ok=True)
     with open(os.path.join(folder, "directed.txt"), "w") as f:
-        f.write(DIRECTED)
+        f.write(changing.DIRECTED)
     problem = cases.Problem(fixtures)
     with open(os.path.join(folder, "cases.txt"), "w") as listing, \
             open(os.path.join(folder, "expected.txt"), "w") as expected:

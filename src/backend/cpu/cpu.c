@@ -64,6 +64,7 @@ static void backend_free(ct_backend *base) {
     ct_free(backend->temps);
     ct_free(backend->terms);
     ct_free(backend->coefs);
+    ct_free(backend->scratch);
     ct_free(backend);
 }
 
@@ -74,6 +75,9 @@ static const ct_backend_ops cpu_ops = {
     .bank_free = ct_host_bank_free,
     .bank_write = ct_host_bank_write,
     .bank_read = ct_host_bank_read,
+    .compress = ct_cpu_compress,
+    .decompress = ct_cpu_decompress,
+    .scale_steps = ct_cpu_scale_steps,
     .update = ct_cpu_update,
     .source_create = ct_host_source_create,
     .source_free = ct_host_source_free,

@@ -22,7 +22,8 @@ typedef struct cpu_backend {
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
     float *coefs;
     size_t n_terms;
-    size_t temps_room, terms_room, coefs_room;
+    uint32_t *scratch; /* [n_threads] rows that are packed */
+    size_t temps_room, terms_room, coefs_room, scratch_room;
 } cpu_backend;
 
 /* One or several nodes run as one: conv or linear + relu, 5x5 conv + relu + pooling, norm + add. */
@@ -181,6 +182,10 @@ ct_status ct_cpu_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, 
 ct_status ct_cpu_logits(ct_plan *plan, const ct_work *work, float *logits);
 /* update.c */
 ct_status ct_cpu_reserve_update(cpu_backend *backend, int n_rows, size_t n_terms);
+ct_status ct_cpu_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
+                          ct_bank *packed);
+ct_status ct_cpu_decompress(const ct_packing *packing, const ct_bank *packed, ct_bank *known);
+ct_status ct_cpu_scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r);
 ct_status ct_cpu_update(ct_backend *backend, const ct_update *update);
 
 /* Where a step puts the gradient of its input: in place, or in a spare tensor that

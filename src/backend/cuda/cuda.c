@@ -56,6 +56,7 @@ static void backend_free(ct_backend *base) {
     ct_cuda_stage_free(backend);
     ct_free(backend->tape.recordings);
     cudaFreeHost(backend->cache.host);
+    cudaFree(backend->scratch_dev);
     ct_cuda_branches_free(&backend->branches);
     cudaStreamDestroy(backend->stream);
     ct_free(backend);
@@ -72,6 +73,9 @@ static const ct_backend_ops cuda_ops = {
     .stage_free = ct_cuda_stage_rows_free,
     .bank_pack = ct_cuda_bank_pack,
     .bank_unpack = ct_cuda_bank_unpack,
+    .compress = ct_cuda_compress,
+    .decompress = ct_cuda_decompress,
+    .scale_steps = ct_cuda_scale_steps,
     .update = ct_cuda_run_update,
     .source_create = ct_cuda_source_create,
     .source_free = ct_cuda_source_free,

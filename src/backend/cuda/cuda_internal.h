@@ -36,7 +36,9 @@ typedef struct cuda_source {
 typedef enum cuda_call_kind {
     CUDA_CALL_UPDATE,
     CUDA_CALL_FEATURES,
-    CUDA_CALL_GRADIENT
+    CUDA_CALL_GRADIENT,
+    CUDA_CALL_PARCEL,
+    CUDA_CALL_STEPS
 } cuda_call_kind;
 
 /* A bank as a call sees it. */
@@ -54,6 +56,12 @@ typedef struct cuda_call {
     size_t n_quads;
     int n_rows; /* of a temporary */
     int n_temp_rows, n_bank_rows;
+    /* parcel; the stage has the keys */
+    size_t keys;
+    cuda_parcel parcel;
+    /* steps; the stage has them */
+    size_t steps, n_columns;
+    cuda_rows v, r;
     /* features, gradient */
     cuda_plan *plan;
     const cuda_source *source;
@@ -112,6 +120,8 @@ typedef struct cuda_backend {
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
+    uint32_t *scratch_dev; /* [n_scratch] of rows that are packed */
+    size_t n_scratch;
 } cuda_backend;
 
 typedef struct cuda_unit_kernels cuda_unit_kernels;
@@ -265,6 +275,12 @@ ct_status ct_cuda_source_refresh(ct_source *source, const ct_images *images, siz
                                  size_t n);
 /* program.c */
 ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
+/* compress.c */
+ct_status ct_cuda_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
+                           ct_bank *packed);
+ct_status ct_cuda_decompress(const ct_packing *packing, const ct_bank *packed, ct_bank *known);
+ct_status ct_cuda_scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r);
+ct_status ct_cuda_launch_parcel(const cuda_backend *backend, const cuda_call *call);
 /* compile.c, layout.c, plan.c */
 ct_status ct_cuda_compile(cuda_plan *plan);
 ct_status ct_cuda_layout(const cuda_plan *plan, bool train, cuda_layout *out);

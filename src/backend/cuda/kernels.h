@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+#include "compress/compress.h"
 #include "util/status.h"
 
 /* Turns a CUDA error into CT_IO with its name; `what` is the call. */
@@ -511,6 +512,29 @@ typedef struct cuda_program {
 typedef struct cuda_sparse {
     int n_rows, n_entries;
 } cuda_sparse;
+
+/* Rows that are packed, or unpacked where x_dev is NULL: pointers to the first of them. */
+typedef struct cuda_parcel {
+    ct_compressor how;
+    int n_rows;
+    const float *x_dev;
+    float *known_dev, *packed_dev;
+    size_t x_stride, known_stride, packed_stride;
+    const ct_compress_key *keys_dev; /* [n_rows] */
+    uint32_t *scratch_dev;           /* top-k: [n_rows][scratch_stride] */
+    size_t scratch_stride;
+    cudaStream_t stream;
+} cuda_parcel;
+
+#define COMPRESSOR(id) ct_status ct_cuda_move_##id(const cuda_parcel *parcel);
+#include "compress/compressor_list.h"
+#undef COMPRESSOR
+/* Scratch of a row. */
+size_t ct_cuda_top_k_words(const ct_compressor *how);
+
+/* ct_bank_scale_steps; steps_dev: gamma, beta, correction, epsilon */
+ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size_t n, int n_rows,
+                               float *v_dev, size_t v_stride, float *r_dev, size_t r_stride);
 
 ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
                          int n_rows, int n_temp_rows, int n_bank_rows, size_t shared_limit);

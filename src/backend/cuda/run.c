@@ -246,6 +246,11 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
     if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
     if (call->kind == CUDA_CALL_GRADIENT) return launch_gradient(backend, call);
+    if (call->kind == CUDA_CALL_STEPS)
+        return ct_cuda_launch_steps(
+            backend->stream, (const float *)(backend->stage.dev + call->steps), call->n_columns,
+            call->n_rows, call->v.data, call->v.stride, call->r.data, call->r.stride);
+    if (call->kind == CUDA_CALL_PARCEL) return ct_cuda_launch_parcel(backend, call);
     const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
     return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_rows,
                           call->n_temp_rows, call->n_bank_rows, backend->shared_limit);

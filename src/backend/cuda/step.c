@@ -80,7 +80,7 @@ ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call) {
     if (tape->n_calls == CUDA_MAX_CALLS) CT_TRY(ct_cuda_flush(backend));
     cuda_call *noted = &tape->calls[tape->n_calls++];
     *noted = *call;
-    if (call->kind == CUDA_CALL_UPDATE) return CT_OK;
+    if (call->plan == NULL) return CT_OK;
     noted->is_packed = tape->packed_plan == call->plan && tape->packed_data == call->params.data &&
                        tape->n_packed == call->n_models;
     tape->packed_plan = call->plan;

@@ -10,6 +10,8 @@ typedef struct ref_backend {
     ct_backend base;
     double *temps;
     size_t n_temps;
+    uint32_t *scratch; /* of a row that is packed */
+    size_t n_scratch;
 } ref_backend;
 
 typedef struct ref_plan {
@@ -219,9 +221,29 @@ static ct_status update(ct_backend *base, const ct_update *program) {
     return CT_OK;
 }
 
+static ct_status compress(const ct_packing *p, const ct_bank *x, ct_bank *known, ct_bank *packed) {
+    ref_backend *backend = (ref_backend *)x->backend;
+    CT_TRY(ct_reserve(&backend->scratch, &backend->n_scratch, p->how->n_scratch, "packed rows"));
+    for (int row = p->first; row < p->first + p->n_rows; row++)
+        ct_host_compress(p, x, known, packed, row, backend->scratch);
+    return CT_OK;
+}
+
+static ct_status decompress(const ct_packing *p, const ct_bank *packed, ct_bank *known) {
+    for (int row = p->first; row < p->first + p->n_rows; row++)
+        ct_host_decompress(p, packed, known, row);
+    return CT_OK;
+}
+
+static ct_status scale_steps(const ct_adaptive_steps *steps, ct_bank *v, ct_bank *r) {
+    for (int row = 0; row < r->n_own; row++) ct_host_scale_steps(steps, v, r, row);
+    return CT_OK;
+}
+
 static void backend_free(ct_backend *base) {
     ref_backend *backend = (ref_backend *)base;
     ct_free(backend->temps);
+    ct_free(backend->scratch);
     ct_free(backend);
 }
 
@@ -232,6 +254,9 @@ static const ct_backend_ops ref_ops = {
     .bank_free = ct_host_bank_free,
     .bank_write = ct_host_bank_write,
     .bank_read = ct_host_bank_read,
+    .compress = compress,
+    .decompress = decompress,
+    .scale_steps = scale_steps,
     .update = update,
     .source_create = ct_host_source_create,
     .source_free = ct_host_source_free,

@@ -1,0 +1,108 @@
+#include "algo/copies.h"
+
+#include <string.h>
+
+#include "algo/agents_internal.h"
+#include "util/memory.h"
+#include "util/rng.h"
+
+enum { FIRST_RECEIVER = 16 }; /* a key's index: models count from 0, class sums go by receiver */
+
+ct_status ct_copies_choose(ct_agents *a, const ct_graph *graph) {
+    ct_copies *c = &a->copies;
+    if (c->compressor == NULL || strcmp(c->compressor, "none") == 0) return CT_OK;
+    ct_compressor_sums((size_t)graph->n_classes, ct_graph_n_features(graph) + 1, &c->sums);
+    c->iteration = -1;
+    return ct_compressor_parse(c->compressor, graph->n_weights, &c->models);
+}
+
+ct_status ct_copies_create(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    const ct_routes *models = &a->links.models, *answers = &a->links.neighbours;
+    int n_models = a->n + models->most_halo, n_sums = answers->most_own + answers->most_halo;
+    if (!ct_copies_are_used(c)) return CT_OK;
+    CT_TRY(ct_bank_create(a->backend, a->n, models->most_halo, ct_packed_columns(&c->models),
+                          &c->packed));
+    CT_TRY(ct_make(&c->keys, (size_t)(n_models > n_sums ? n_models : n_sums), "packed models"));
+    if (!a->loss.ccl) return CT_OK;
+    return ct_bank_create(a->backend, answers->most_own, answers->most_halo,
+                          ct_packed_columns(&c->sums), &c->packed_sums);
+}
+
+void ct_copies_free(ct_copies *c) {
+    ct_bank_free(&c->packed);
+    ct_bank_free(&c->packed_sums);
+    ct_free(c->keys);
+}
+
+/* Whole rows over the graph of now: what usually travels is packed. */
+static ct_status publish(ct_agents *a, bool is_counted) {
+    const ct_routes *models = &a->links.models;
+    CT_SCOPED(ct_routes) routes = {0};
+    CT_TRY(ct_routes_create(models->n, &routes));
+    memcpy(routes.from, models->from, (size_t)models->n * sizeof *routes.from);
+    memcpy(routes.to, models->to, (size_t)models->n * sizeof *routes.to);
+    CT_TRY(ct_routes_open(a->transport, a->backend, false, a->x.n, &routes));
+    if (!is_counted) return ct_transport_refresh(a->transport, &routes, a->copies.known);
+    return ct_transport_exchange(a->transport, &routes, CT_TRAFFIC_PARAMETERS, a->copies.known);
+}
+
+ct_status ct_copies_start(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    if (!ct_copies_are_used(c)) return CT_OK;
+    CT_TRY(ct_agents_add_buffer(a, "public copy", NULL));
+    c->known = ct_own_buffer(a, a->n_buffers - 1);
+    ct_update u = ct_agents_update(a);
+    SET(&u, c->known, {1, &a->x});
+    CT_TRY(ct_update_run(a->backend, &u));
+    return publish(a, c->are_sent_first);
+}
+
+ct_status ct_copies_restore(ct_agents *a) {
+    return publish(a, false);
+}
+
+static ct_compress_key key_of(const ct_agents *a, int row, uint32_t index) {
+    ct_rng rng;
+    ct_rng_init(&rng, a->copies.seeds[row / a->n_agents], CT_RNG_COMPRESS,
+                (uint32_t)(row % a->n_agents), (uint32_t)a->iteration, index);
+    return (ct_compress_key){
+        {rng.key[0], rng.key[1]}, rng.counter[1], rng.counter[2], rng.counter[3]};
+}
+
+/* Packs own rows of x, sends them, and unpacks what has come instead of others'. */
+static ct_status pass_on(ct_agents *a, const ct_compressor *how, ct_routes *routes, ct_traffic kind,
+                         const ct_bank *x, ct_bank *known, ct_bank *packed) {
+    ct_packing own = {how, a->copies.keys, 0, routes->own.n};
+    ct_packing others = {how, a->copies.keys, routes->own.n, routes->n_halo};
+    CT_TRY(ct_bank_compress(&own, x, known, packed));
+    CT_TRY(ct_transport_exchange(a->transport, routes, kind, packed));
+    if (others.n_rows > 0) CT_TRY(ct_bank_decompress(&others, packed, known));
+    known->fresh = true;
+    return CT_OK;
+}
+
+ct_status ct_copies_share(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    ct_routes *r = &a->links.models;
+    if (a->x.fresh || ct_agents_are_apart(a)) return CT_OK;
+    c->n_before = c->iteration == a->iteration ? c->n_before + 1 : 0;
+    c->iteration = a->iteration;
+    for (int i = 0; i < a->n; i++) c->keys[i] = key_of(a, a->first + i, c->n_before);
+    for (int h = 0; h < r->n_halo; h++) c->keys[a->n + h] = key_of(a, r->halo[h], c->n_before);
+    CT_TRY(pass_on(a, &c->models, r, CT_TRAFFIC_PARAMETERS, &a->x, c->known, &c->packed));
+    a->x.fresh = true;
+    return CT_OK;
+}
+
+ct_status ct_copies_share_sums(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    ct_routes *r = &a->links.neighbours;
+    ct_bank *sums = &a->ccl.edge_sums;
+    for (int k = 0; k < r->own.n + r->n_halo; k++) {
+        int message = k < r->own.n ? r->own.first + k : r->halo[k - r->own.n];
+        uint32_t receiver = (uint32_t)(r->to[message] % a->n_agents);
+        c->keys[k] = key_of(a, r->from[message], FIRST_RECEIVER + receiver);
+    }
+    return pass_on(a, &c->sums, r, CT_TRAFFIC_CLASS_SUMS, sums, sums, &c->packed_sums);
+}

@@ -1,0 +1,6 @@
+/* COMPRESSOR(id): the entry ct_compressor_<id> of the file that implements it. No include guard on
+ * purpose. */
+COMPRESSOR(top_k)
+COMPRESSOR(random_k)
+COMPRESSOR(quantize)
+COMPRESSOR(sign)

@@ -1,0 +1,220 @@
+/* Quantization in b = 8, 4 or 2 bits, in buckets of values with a scale of their own (Alistarh et al.,
+ * QSGD, NeurIPS 2017, with the largest magnitude as the norm). Of a bucket d with L = 2^(b-1) - 1:
+ *   m   = max |d_i|
+ *   q_i = floor(d_i L / m + u_i)               u_i in [0, 1), 16 random bits
+ *   s   = <d, q> / <q, q>                      fitted: Q(d) = s q is the point of its line nearest to d,
+ *                                              and never farther from d than 0 is
+ *       = m / L                                class sums: E Q(d) = d
+ *   Q(d)_i = s q_i
+ * Deviation: QSGD has s = m / L, which is no contraction in 2 bits.
+ * Packed: for every bucket s and its exact values, as floats; then q_i + L in b bits each, from the
+ * lowest bits of a byte on. */
+#include <math.h>
+#include <string.h>
+
+#include "compress/compress.h"
+#include "util/vectors.h"
+
+#define TINY 1e-30f /* d L / m would overflow below */
+
+static size_t n_buckets(const ct_compressor *c) {
+    return (c->n + c->bucket - 1) / c->bucket;
+}
+
+static size_t header_bytes(const ct_compressor *c) {
+    return n_buckets(c) * (1 + c->exact) * sizeof(float);
+}
+
+/* Values of bucket k that are coded. */
+static size_t n_coded(const ct_compressor *c, size_t k) {
+    size_t left = c->n - k * c->bucket;
+    return (left < c->bucket ? left : c->bucket) - c->exact;
+}
+
+static int levels(const ct_compressor *c) {
+    return (1 << (c->bits - 1)) - 1;
+}
+
+static void measure(ct_compressor *c) {
+    size_t n_values = c->n - n_buckets(c) * c->exact;
+    c->n_bytes = header_bytes(c) + (n_values * (size_t)c->bits + 31) / 32 * 4;
+}
+
+static double gamma_of(double bits) {
+    return bits == 8 ? 1 : bits == 4 ? 0.9 : 0.4;
+}
+
+static void fit(ct_compressor *c) {
+    c->bits = (int)c->argument;
+    c->bucket = CT_BUCKET;
+    c->fits = true;
+    measure(c);
+}
+
+static ct_status check(double bits) {
+    if (bits == 8 || bits == 4 || bits == 2) return CT_OK;
+    return ct_refuse("compress", "@compress quantize takes 8, 4 or 2 bits, as in quantize:4");
+}
+
+/* The 16 random bits of CT_BUCKET values from row value `first` on, as parts of 1; in `room`. */
+static const float *draw_parts(const ct_compress_key *key, size_t first,
+                               float room[8 * CT_DRAW_BLOCKS]) {
+    uint32_t words[4][CT_DRAW_BLOCKS]; /* of 8 values each */
+    ct_compress_draw(key, (uint32_t)(first / 8), words);
+    for (int b = 0; b < CT_DRAW_BLOCKS; b++) {
+        for (int w = 0; w < 4; w++) {
+            room[8 * b + 2 * w] = (float)(int)(words[w][b] & 0xffff) * 0x1p-16f;
+            room[8 * b + 2 * w + 1] = (float)(int)(words[w][b] >> 16) * 0x1p-16f;
+        }
+    }
+    return room + first % 8;
+}
+
+/* q_i + L of n values. */
+static void round_values(size_t n, const float *d, const float *parts, float inverse, float top,
+                         uint8_t *codes) {
+    for (size_t i = 0; i < n; i++) {
+        float v = d[i] * inverse + top + parts[i];
+        v = v > 0 ? v : 0; /* NaN becomes 0 */
+        codes[i] = (uint8_t)(int)(v < 2 * top + 0.5f ? v : 2 * top);
+    }
+}
+
+/* <d, q> / <q, q> */
+static float fitted(const float *d, const uint8_t *codes, size_t n, int top) {
+    float lanes[CT_COMPRESS_LANES] = {0};
+    int squares = 0;
+    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
+        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
+        for (size_t j = 0; j < end; j++) lanes[j] += d[from + j] * (float)(codes[from + j] - top);
+    }
+    for (size_t i = 0; i < n; i++) squares += (codes[i] - top) * (codes[i] - top);
+    return squares > 0 ? ct_lanes_sum(lanes) / (float)squares : 0;
+}
+
+/* Codes from the first one on; those of less than 8 bits begin with a byte. */
+static void put_codes(uint8_t codes[CT_BUCKET], size_t n, int bits, size_t first, uint8_t *out) {
+    size_t each = 8 / (size_t)bits, n_bytes = (n + each - 1) / each;
+    uint8_t *to = out + first / each;
+    memset(codes + n, 0, n_bytes * each - n);
+    for (size_t b = 0; b < n_bytes; b++) {
+        if (bits == 8) to[b] = codes[b];
+        if (bits == 4) to[b] = (uint8_t)(codes[2 * b] | codes[2 * b + 1] << 4);
+        if (bits == 2)
+            to[b] = (uint8_t)(codes[4 * b] | codes[4 * b + 1] << 2 | codes[4 * b + 2] << 4 |
+                              codes[4 * b + 3] << 6);
+    }
+}
+
+static float largest(const float *d, size_t n) {
+    float lanes[CT_COMPRESS_LANES] = {0}, most = 0;
+    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
+        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
+        for (size_t j = 0; j < end; j++) {
+            float size = fabsf(d[from + j]);
+            lanes[j] = size > lanes[j] ? size : lanes[j];
+        }
+    }
+    for (int j = 0; j < CT_COMPRESS_LANES; j++) most = lanes[j] > most ? lanes[j] : most;
+    return most;
+}
+
+/* A bucket, in pieces of CT_BUCKET values; the scale and the exact values go to `header`. */
+CT_TWICE static void encode_bucket(const ct_compressor *c, const ct_compress_key *key, size_t k,
+                                   const float *x, const float *known, uint8_t *header,
+                                   uint8_t *out) {
+    float d[CT_BUCKET], room[8 * CT_DRAW_BLOCKS], most = 0;
+    uint8_t codes[CT_BUCKET];
+    const int top = levels(c);
+    size_t first = k * c->bucket, n = n_coded(c, k);
+    for (size_t from = 0; from < n; from += CT_BUCKET) {
+        size_t n_here = ct_take_differences(x, known, first, from, n, d);
+        float here = largest(d, n_here);
+        most = here > most ? here : most;
+    }
+    float scale = most / (float)top, inverse = most > TINY ? (float)top / most : 0;
+    for (size_t from = 0; from < n; from += CT_BUCKET) {
+        size_t n_here = ct_take_differences(x, known, first, from, n, d);
+        const float *parts = draw_parts(key, first + from, room);
+        round_values(n_here, d, parts, inverse, (float)top, codes);
+        if (c->fits) scale = fitted(d, codes, n_here, top);
+        put_codes(codes, n_here, c->bits, k * (c->bucket - c->exact) + from, out);
+    }
+    memcpy(header, &scale, sizeof scale);
+    memcpy(header + sizeof scale, x + first + n, c->exact * sizeof(float));
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
+                   const float *known, uint32_t *scratch, uint8_t *packed) {
+    uint8_t *out = packed + header_bytes(c);
+    (void)scratch;
+    memset(out, 0, c->n_bytes - header_bytes(c));
+    for (size_t k = 0; k < n_buckets(c); k++)
+        encode_bucket(c, key, k, x, known, packed + k * (1 + c->exact) * sizeof(float), out);
+}
+
+/* The opposite of put_codes. */
+static void get_codes(const uint8_t *from, size_t n, int bits, size_t first,
+                      uint8_t codes[CT_BUCKET]) {
+    size_t each = 8 / (size_t)bits;
+    const uint8_t *bytes = from + first / each;
+    for (size_t i = 0; i < n; i++) {
+        if (bits == 8) codes[i] = bytes[i];
+        if (bits == 4) codes[i] = bytes[i / 2] >> 4 * (i % 2) & 15;
+        if (bits == 2) codes[i] = bytes[i / 4] >> 2 * (i % 4) & 3;
+    }
+}
+
+CT_TWICE static bool decode_bucket(const ct_compressor *c, size_t k, const uint8_t *packed,
+                                   float *known) {
+    const uint8_t *header = packed + k * (1 + c->exact) * sizeof(float);
+    const int top = levels(c);
+    size_t n = n_coded(c, k);
+    uint8_t codes[CT_BUCKET];
+    float scale, value;
+    known += k * c->bucket;
+    memcpy(&scale, header, sizeof scale);
+    if (!isfinite(scale * (float)(top + 1))) return false;
+    for (size_t from = 0; from < n; from += CT_BUCKET) {
+        size_t n_here = n - from < CT_BUCKET ? n - from : CT_BUCKET;
+        get_codes(packed + header_bytes(c), n_here, c->bits, k * (c->bucket - c->exact) + from,
+                  codes);
+        for (size_t i = 0; i < n_here; i++) known[from + i] += (float)(codes[i] - top) * scale;
+    }
+    for (size_t i = 0; i < c->exact; i++) {
+        memcpy(&value, header + (1 + i) * sizeof value, sizeof value);
+        if (!isfinite(value)) return false;
+        known[n + i] += value;
+    }
+    return true;
+}
+
+static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
+                   float *known) {
+    (void)key;
+    for (size_t k = 0; k < n_buckets(c); k++)
+        if (!decode_bucket(c, k, packed, known)) return false;
+    return true;
+}
+
+const ct_compressor_kind ct_compressor_quantize = {
+    .name = "quantize",
+    .argument = "8|4|2",
+    .text = "quantize:8|4|2: every change in so many bits, rounded at random",
+    .check = check,
+    .gamma = gamma_of,
+    .fit = fit,
+    .encode = encode,
+    .decode = decode,
+};
+
+void ct_compressor_sums(size_t n_groups, size_t width, ct_compressor *out) {
+    *out = (ct_compressor){.kind = &ct_compressor_quantize,
+                           .argument = 8,
+                           .n = n_groups * width,
+                           .bits = 8,
+                           .bucket = width,
+                           .exact = 1,
+                           .is_whole = true};
+    measure(out);
+}

@@ -1,0 +1,141 @@
+/* Rows that are packed on one backend and on ref: payloads and public copies must have the same
+ * bits. */
+#ifndef CT_TESTS_PACKED_H
+#define CT_TESTS_PACKED_H
+
+#include "backend/backend.h"
+#include "test.h"
+#include "util/memory.h"
+#include "util/rng.h"
+
+#define PACKED_ROWS 5
+
+static const char *const packed_kinds[] = {"quantize:8",    "quantize:4", "quantize:2",
+                                           "sign",          "top-k:0.1",  "top-k:0.003",
+                                           "random-k:0.05", "top-k:1",    "random-k:1"};
+enum { N_PACKED_KINDS = sizeof packed_kinds / sizeof *packed_kinds };
+
+typedef struct packed_banks {
+    ct_backend *backend;
+    ct_bank x, known, packed, copy; /* copy: what a receiver makes of the payloads */
+    ct_compress_key keys[PACKED_ROWS];
+} packed_banks;
+
+static inline void packed_create(const char *backend, const ct_compressor *how, packed_banks *b) {
+    ct_backend_options options = {.n_threads = 2};
+    memset(b, 0, sizeof *b);
+    REQUIRE_OK(ct_backend_create(backend, &options, &b->backend));
+    CHECK_OK(ct_bank_create(b->backend, PACKED_ROWS, 0, how->n, &b->x));
+    CHECK_OK(ct_bank_create(b->backend, PACKED_ROWS, 0, how->n, &b->known));
+    CHECK_OK(ct_bank_create(b->backend, PACKED_ROWS, 0, how->n, &b->copy));
+    CHECK_OK(ct_bank_create(b->backend, PACKED_ROWS, 0, ct_packed_columns(how), &b->packed));
+}
+
+static inline void packed_free(packed_banks *b) {
+    ct_bank_free(&b->x);
+    ct_bank_free(&b->known);
+    ct_bank_free(&b->copy);
+    ct_bank_free(&b->packed);
+    ct_backend_free(&b->backend);
+}
+
+/* Values of all sizes, in the last row with many ties, in the first many zeros. */
+static inline void packed_values(size_t n, int row, int step, float *out) {
+    ct_rng rng;
+    ct_rng_init(&rng, 7, CT_RNG_TEST, (uint32_t)row, (uint32_t)step, 0);
+    for (size_t i = 0; i < n; i++) {
+        double value = ct_rng_normal(&rng) * exp(2 * ct_rng_normal(&rng));
+        if (row == PACKED_ROWS - 1) value = round(2 * ct_rng_normal(&rng)) / 2;
+        if (row == 0 && ct_rng_below(&rng, 3) > 0) value = 0;
+        out[i] = (float)value;
+    }
+}
+
+static inline bool packed_is_same(const ct_bank *a, const ct_bank *b) {
+    bool is_same = true;
+    float *one = ct_new(float, a->n), *other = ct_new(float, a->n);
+    for (int row = 0; row < PACKED_ROWS; row++) {
+        CHECK_OK(ct_bank_read(a, row, 0, a->n, one));
+        CHECK_OK(ct_bank_read(b, row, 0, a->n, other));
+        is_same = is_same && memcmp(one, other, a->n * sizeof *one) == 0;
+    }
+    ct_free(one);
+    ct_free(other);
+    return is_same;
+}
+
+/* One round: rows are packed, all but the first and last (which stays) are received. */
+static inline void packed_round(const ct_compressor *how, int step, packed_banks *b) {
+    float *row = ct_new(float, how->n);
+    for (int i = 0; i < PACKED_ROWS; i++) {
+        packed_values(how->n, i, step, row);
+        CHECK_OK(ct_bank_write(&b->x, i, 0, how->n, row));
+        b->keys[i] = (ct_compress_key){{11, 12}, (uint32_t)step, 3, (uint32_t)i};
+    }
+    ct_free(row);
+    ct_packing all = {how, b->keys, 0, PACKED_ROWS}, some = {how, b->keys, 1, PACKED_ROWS - 2};
+    CHECK_OK(ct_step_begin(b->backend));
+    CHECK_OK(ct_bank_compress(&all, &b->x, &b->known, &b->packed));
+    CHECK_OK(ct_bank_decompress(&some, &b->packed, &b->copy));
+    CHECK_OK(ct_step_end(b->backend));
+}
+
+/* Three rounds: the second has something to feed back, the third replays what the second recorded. */
+static inline void packed_compare(const char *backend, const ct_compressor *how, const char *name) {
+    packed_banks ref, other;
+    packed_create("ref", how, &ref);
+    packed_create(backend, how, &other);
+    for (int step = 0; step < 3; step++) {
+        packed_round(how, step, &ref);
+        packed_round(how, step, &other);
+        bool is_same = packed_is_same(&ref.packed, &other.packed);
+        bool has_same = packed_is_same(&ref.known, &other.known);
+        bool gave_same = packed_is_same(&ref.copy, &other.copy);
+        if (!is_same || !has_same || !gave_same)
+            printf("    %s of %zu values, round %d on %s: payloads %s, copies %s, received %s\n",
+                   name, how->n, step, backend, is_same ? "same" : "differ",
+                   has_same ? "same" : "differ", gave_same ? "same" : "differ");
+        CHECK(is_same && has_same && gave_same);
+    }
+    packed_free(&ref);
+    packed_free(&other);
+}
+
+/* Rates of their own, three rounds. */
+static inline void packed_compare_steps(const char *backend) {
+    ct_compressor how;
+    packed_banks both[2];
+    REQUIRE_OK(ct_compressor_parse("sign", 4097, &how));
+    packed_create("ref", &how, &both[0]);
+    packed_create(backend, &how, &both[1]);
+    for (int step = 0; step < 3; step++) {
+        ct_adaptive_steps steps = {0.1f, 0.999f, 1e-3f * (float)(step + 1), 1e-8f};
+        for (int k = 0; k < 2; k++) {
+            packed_round(&how, step, &both[k]); /* x: what is scaled */
+            CHECK_OK(ct_step_begin(both[k].backend));
+            CHECK_OK(ct_bank_scale_steps(&steps, &both[k].copy, &both[k].x));
+            CHECK_OK(ct_step_end(both[k].backend));
+        }
+        CHECK(packed_is_same(&both[0].x, &both[1].x) &&
+              packed_is_same(&both[0].copy, &both[1].copy));
+    }
+    packed_free(&both[0]);
+    packed_free(&both[1]);
+}
+
+static inline void packed_compare_all(const char *backend) {
+    static const size_t sizes[] = {1, 2, 31, 33, 255, 256, 257, 4095, 4097, 61706};
+    ct_compressor how;
+    for (int k = 0; k < N_PACKED_KINDS; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            REQUIRE_OK(ct_compressor_parse(packed_kinds[k], sizes[s], &how));
+            packed_compare(backend, &how, packed_kinds[k]);
+        }
+    static const size_t widths[] = {2, 9, 65, 85, 257, 513};
+    for (size_t s = 0; s < sizeof widths / sizeof *widths; s++) {
+        ct_compressor_sums(10, widths[s], &how);
+        packed_compare(backend, &how, "class sums");
+    }
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* Packed rows: the same bits on ref and cpu, contractions, sizes, payloads from elsewhere, and what
+ * runs with --compress promise. */
+#include "oracle.h"
+#include "packed.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void payloads_and_copies_have_the_bits_of_ref(void) {
+    packed_compare_all("cpu");
+}
+
+static void rates_of_their_own_have_the_bits_of_ref(void) {
+    packed_compare_steps("cpu");
+}
+
+static void the_fixtures_cover_every_compressor_and_form(void) {
+    static const char *const wanted[] = {
+        "quantize:8",         "quantize:4",    "quantize:2",        "sign",       "top-k",
+        "random-k",           "top-k:1",       "--algorithm dsgd ", "dsgdm",      "dfedavgm",
+        "qg-dsgdm",           "--variant atc", "--variant wacv24",  "--loss ccl", "--local-steps 2",
+        "consensus adagossip"};
+    read_fixtures("compress");
+    check_cover(wanted, sizeof wanted / sizeof *wanted);
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle(void) {
+    REQUIRE(n_fixtures > 0);
+    for (int i = 0; i < n_fixtures; i++) check_case("ref", &fixtures[i], 5e-5);
+    for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
+}
+
+/* Bytes of a row of 1000 values: 4 buckets; of 100 places 3 low bits each, and 100 + 125 + 1 bits. */
+static void a_packed_row_has_the_size_it_says(void) {
+    static const struct {
+        const char *text;
+        size_t n_bytes;
+    } known[] = {{"quantize:8", 16 + 1000}, {"quantize:4", 16 + 500}, {"quantize:2", 16 + 252},
+                 {"sign", 16 + 128},        {"random-k:0.1", 400},    {"top-k:0.1", 400 + 40 + 32},
+                 {"top-k:1", 4000 + 252},   {"random-k:0.0001", 4}};
+    ct_compressor how;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        REQUIRE_OK(ct_compressor_parse(known[k].text, 1000, &how));
+        if (how.n_bytes != known[k].n_bytes) printf("    %s: %zu\n", known[k].text, how.n_bytes);
+        CHECK(how.n_bytes == known[k].n_bytes);
+    }
+    ct_compressor_sums(10, 85, &how);
+    CHECK(how.n_bytes == 10 * (4 + 4 + 84));
+}
+
+/* |d - Q(d)|^2 / |d|^2, the largest of all rows. */
+static double left_over(const ct_compressor *how, int step) {
+    packed_banks b;
+    float *x = ct_new(float, how->n), *q = ct_new(float, how->n);
+    double most = 0;
+    packed_create("ref", how, &b);
+    packed_round(how, step, &b);
+    for (int row = 0; row < PACKED_ROWS; row++) {
+        double left = 0, all = 0;
+        CHECK_OK(ct_bank_read(&b.x, row, 0, how->n, x));
+        CHECK_OK(ct_bank_read(&b.known, row, 0, how->n, q));
+        for (size_t i = 0; i < how->n; i++) {
+            left += pow((double)x[i] - (double)q[i], 2);
+            all += pow((double)x[i], 2);
+        }
+        most = fmax(most, left / all);
+    }
+    ct_free(x);
+    ct_free(q);
+    packed_free(&b);
+    return most;
+}
+
+static void what_is_left_out_is_smaller_than_what_there_was(void) {
+    for (int k = 0; k < N_PACKED_KINDS; k++) {
+        ct_compressor how;
+        REQUIRE_OK(ct_compressor_parse(packed_kinds[k], 5000, &how));
+        double left = left_over(&how, 3);
+        CHECK(left < 1);
+        if (strcmp(packed_kinds[k], "quantize:8") == 0) CHECK(left < 2e-3);
+        if (strcmp(packed_kinds[k], "quantize:4") == 0) CHECK(left < 0.1);
+        if (strstr(packed_kinds[k], ":1") != NULL) CHECK(left == 0);
+        if (strcmp(packed_kinds[k], "top-k:0.1") == 0) CHECK(left < 0.7);
+    }
+}
+
+/* E Q(s) = s, and counts as they are. */
+static void class_sums_are_rounded_without_bias(void) {
+    enum { WIDTH = 9, N = 3 * WIDTH, N_DRAWS = 4000 };
+    ct_compressor how;
+    float sums[N], got[N];
+    double means[N] = {0};
+    uint8_t packed[256];
+    ct_compressor_sums(3, WIDTH, &how);
+    REQUIRE(how.n_bytes <= sizeof packed);
+    for (int i = 0; i < N; i++) sums[i] = i % WIDTH == WIDTH - 1 ? (float)(3 + i) : (float)sin(i);
+    for (int draw = 0; draw < N_DRAWS; draw++) {
+        ct_compress_key key = {{1, 2}, 0, (uint32_t)draw, 4};
+        memset(got, 0, sizeof got);
+        how.kind->encode(&how, &key, sums, NULL, NULL, packed);
+        CHECK(how.kind->decode(&how, &key, packed, got));
+        for (int i = 0; i < N; i++) means[i] += (double)got[i] / N_DRAWS;
+    }
+    /* a draw is off by less than a 127th: its mean by 1 / 254 / sqrt(N_DRAWS) or so */
+    for (int i = 0; i < N; i++) CHECK_NEAR(means[i], sums[i], i % WIDTH == WIDTH - 1 ? 1e-9 : 4e-4);
+}
+
+/* Whatever bytes come: no crash, nothing outside the row, and nothing that is not finite. */
+static void a_hostile_payload_does_no_harm(void) {
+    enum { N = 300 };
+    for (int k = 0; k < N_PACKED_KINDS; k++) {
+        ct_compressor how;
+        REQUIRE_OK(ct_compressor_parse(packed_kinds[k], N, &how));
+        uint8_t *packed = ct_new(uint8_t, how.n_bytes);
+        int n_refused = 0;
+        for (uint32_t draw = 0; draw < 2000; draw++) {
+            float known[N + 2] = {0};
+            ct_compress_key key = {{1, 2}, 0, draw, 4};
+            ct_rng rng;
+            ct_rng_init(&rng, 5, CT_RNG_TEST, (uint32_t)k, draw, 0);
+            for (size_t i = 0; i < how.n_bytes; i++)
+                packed[i] = draw % 2 == 0 ? (uint8_t)ct_rng_u32(&rng) : draw % 4 == 1 ? 0xff : 0;
+            n_refused += !how.kind->decode(&how, &key, packed, known + 1);
+            bool is_fine = known[0] == 0 && known[N + 1] == 0;
+            for (int i = 1; i <= N; i++) is_fine = is_fine && isfinite(known[i]);
+            CHECK(is_fine);
+        }
+        CHECK(n_refused >= 500); /* all ones are no numbers */
+        ct_free(packed);
+    }
+}
+
+static void a_wrong_name_or_number_is_refused(void) {
+    ct_compressor how;
+    CHECK_FAILS(ct_compressor_parse("top", 9, &how), CT_INVAL, "known: none, top-k");
+    CHECK_FAILS(ct_compressor_parse("top-k", 9, &how), CT_INVAL, "top-k:0.1");
+    CHECK_FAILS(ct_compressor_parse("top-k:1.5", 9, &how), CT_INVAL, "up to 1");
+    CHECK_FAILS(ct_compressor_parse("random-k:0", 9, &how), CT_INVAL, "above 0");
+    CHECK_FAILS(ct_compressor_parse("quantize:3", 9, &how), CT_INVAL, "8, 4 or 2");
+    CHECK_FAILS(ct_compressor_parse("quantize:x", 9, &how), CT_INVAL, "'x' is no number");
+    CHECK_FAILS(ct_compressor_parse("sign:2", 9, &how), CT_INVAL, "no number");
+}
+
+static void what_cannot_be_combined_is_refused(void) {
+    static const char *const cases[][2] = {
+        {"--algorithm gt", "gt cannot train with --compress"},
+        {"--topology matchings", "a graph that stays"},
+        {"--fault drop=0.1", "--fault"},
+        {"--gossip-rounds 2", "--gossip-rounds"},
+    };
+    static ct_run run;
+    char options[256];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        snprintf(options, sizeof options, "--compress sign %s", cases[k][0]);
+        CHECK_FAILS(run_create("cpu", RUN_PLAIN, options, &run), CT_INVAL, cases[k][1]);
+    }
+}
+
+/* Without gradients the average of x stays, and agents that start apart meet. */
+static void mixing_keeps_the_average_and_agents_meet(void) {
+    static ct_run run;
+    static double before[RUN_MAX_COLUMNS];
+    for (int k = 0; k < N_PACKED_KINDS; k++) {
+        char options[256];
+        double first = 0, last = 0;
+        snprintf(options, sizeof options,
+                 "--algorithm dsgd --lr 1e-12 --weight-decay 0 --init init-agents.safetensors "
+                 "--agents 5 --compress %s",
+                 packed_kinds[k]);
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN, options, &run));
+        size_t n = run.graph.n_weights;
+        for (size_t i = 0; i < n; i++) before[i] = column_mean(&run.agents.x, i);
+        for (int step = 0; step < 200; step++) {
+            CHECK_OK(ct_run_iterate(&run, step));
+            double distance = 0;
+            for (size_t i = 0; i < n && (step == 0 || step == 199); i++) {
+                float value = 0, mean = (float)column_mean(&run.agents.x, i);
+                CHECK_OK(ct_bank_read(&run.agents.x, 0, i, 1, &value));
+                distance += pow((double)value - (double)mean, 2);
+                CHECK_NEAR(mean, before[i], 3e-6); /* floats of order one, rounded 200 times */
+            }
+            if (step == 0) first = distance;
+            last = distance;
+        }
+        if (!(last < 0.2 * first)) printf("    %s: %g, then %g\n", packed_kinds[k], first, last);
+        CHECK(last < (strstr(packed_kinds[k], ":0.0") != NULL ? 1 : 0.2) * first);
+        ct_run_clear(&run);
+    }
+}
+
+/* 332 parameters, 2 neighbours, class sums of 4 classes and 8 features; gossip in 3 of 6. */
+static void every_byte_that_travels_is_counted(void) {
+    static ct_run run;
+    REQUIRE_OK(
+        run_create("cpu", RUN_ORACLE,
+                   "--batch-size 8 --algorithm qg-dsgdm --loss ccl --lambda-m 0.1 --lambda-d 0.1 "
+                   "--compress quantize:4 --local-steps 2",
+                   &run));
+    size_t n = run.graph.n_weights;
+    REQUIRE(n == 332);
+    run_steps(&run, 0, 6);
+    CHECK(ct_transport_sent(run.transport, 2, CT_TRAFFIC_PARAMETERS) ==
+          3 * 2 * (2 * 4 + 332 / 2 + 2));
+    CHECK(ct_transport_sent(run.transport, 2, CT_TRAFFIC_CLASS_SUMS) == 3 * 2 * 4 * (4 + 4 + 8));
+    ct_run_clear(&run);
+}
+
+/* dsgd with CCL shares twice in an iteration; models from a file are sent whole at first. */
+static void what_is_shared_twice_or_first_is_counted_too(void) {
+    static ct_run run;
+    REQUIRE_OK(run_create(
+        "cpu", RUN_ORACLE,
+        "--batch-size 8 --algorithm dsgd --loss ccl --lambda-m 0.1 --lambda-d 0.1 --compress "
+        "random-k:0.5 --init init-agents.safetensors",
+        &run));
+    run_steps(&run, 0, 3);
+    CHECK(ct_transport_sent(run.transport, 1, CT_TRAFFIC_PARAMETERS) ==
+          2 * 4 * (332 + 3 * 2 * 166));
+    ct_run_clear(&run);
+}
+
+static void a_step_takes_no_memory(void) {
+    static ct_run run;
+    for (int k = 0; k < N_PACKED_KINDS; k++) {
+        char options[256];
+        snprintf(options, sizeof options, "--algorithm ccl --loss ccl --compress %s",
+                 packed_kinds[k]);
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6", options, &run));
+        run_steps(&run, 0, 2);
+        size_t before = ct_alloc_count();
+        run_steps(&run, 2, 3);
+        CHECK(ct_alloc_count() == before);
+        ct_run_clear(&run);
+    }
+}
+
+int main(void) {
+    if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
+    TEST(payloads_and_copies_have_the_bits_of_ref);
+    TEST(rates_of_their_own_have_the_bits_of_ref);
+    TEST(the_fixtures_cover_every_compressor_and_form);
+    TEST(five_steps_of_every_case_agree_with_the_oracle);
+    TEST(a_packed_row_has_the_size_it_says);
+    TEST(what_is_left_out_is_smaller_than_what_there_was);
+    TEST(class_sums_are_rounded_without_bias);
+    TEST(a_hostile_payload_does_no_harm);
+    TEST(a_wrong_name_or_number_is_refused);
+    TEST(what_cannot_be_combined_is_refused);
+    TEST(mixing_keeps_the_average_and_agents_meet);
+    TEST(every_byte_that_travels_is_counted);
+    TEST(what_is_shared_twice_or_first_is_counted_too);
+    TEST(a_step_takes_no_memory);
+    return test_report();
+}
