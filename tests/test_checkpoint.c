@@ -23,6 +23,8 @@ static const char *const methods[] = {
     "algorithm=ngc variant=weighted topology=chain",
     "algorithm=allreduce",
     "algorithm=local",
+    "algorithm=adpsgd speed=lognormal:0.7,jitter:0.3 link-latency=100",
+    "algorithm=swift loss=ccl speed=one:0.3",
 };
 
 /* Stopped within an epoch, and at the end of one. */

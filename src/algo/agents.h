@@ -12,6 +12,7 @@
 #include "algo/cross_features.h"
 #include "algo/faults.h"
 #include "algo/links.h"
+#include "algo/speed.h"
 #include "algo/steps.h"
 
 /* What every algorithm may read; its own options are read by name (ct_own_number). */
@@ -69,6 +70,7 @@ typedef struct ct_agents {
     size_t loss_column;
     ct_loss_spec loss;
     const ct_faults *faults; /* NULL: nothing ever fails */
+    const ct_speeds *speeds; /* of what the simulated clock shows */
     ct_links links;
     ct_cross_features ccl;
     ct_copies copies;

@@ -21,6 +21,8 @@ ALGO(cga)
 ALGO(ngc)
 ALGO(allreduce)
 ALGO(local)
+ALGO(adpsgd)
+ALGO(swift)
 ALIAS("ccl", "qg-dsgdm", "ccl", "the paper's method: qg-dsgdm with the CCL loss")
 #undef ALGO
 #undef ALIAS

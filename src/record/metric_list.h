@@ -37,7 +37,7 @@ METRIC(GMACS, "gmacs_per_agent_per_iteration", "gmac", "GMAC/iteration",
 METRIC(OVERHEAD, "compute_overhead", "overhead", "overhead",
        "part of the arithmetic for cross-features", ONE, 1, 3)
 METRIC(SECONDS, "seconds", "seconds", "seconds", "seconds", ONE, 1, 1)
-METRIC(LINK_SECONDS, "link_seconds", NULL, "link seconds", "seconds on the simulated links", ONE, 1,
+METRIC(LINK_SECONDS, "link_seconds", NULL, "link seconds", "seconds on the simulated clock", ONE, 1,
        1)
 METRIC(EPOCH, "epoch", NULL, "epochs", "epoch", ONE, 1, 0)
 METRIC(ITERATION, "iteration", NULL, "iterations", "iteration", ONE, 1, 0)

@@ -102,7 +102,7 @@ double ct_epoch_number(const ct_epoch *e, const char *key) {
 }
 
 static bool has_link(const ct_config *config) {
-    return config->link_latency > 0 || config->link_bandwidth > 0;
+    return config->link_latency > 0 || config->link_bandwidth > 0 || config->speed[0] != '\0';
 }
 
 void ct_record_add_epoch(ct_text *lines, const ct_config *config, const ct_epoch *e) {

@@ -149,6 +149,7 @@ static ct_status create_agents(ct_run *run) {
                                .are_sent_first = c->init[0] != '\0'},
                     .steps = {.are_wished = has_own_steps, .gamma = c->gamma},
                     .faults = c->fault[0] != '\0' || c->site != NULL ? &run->faults : NULL,
+                    .speeds = &run->speeds,
                     .max_batch = (int)c->batch_size,
                     .batches = run->batches,
                     .losses = &run->losses};
@@ -276,6 +277,8 @@ static ct_status build(ct_run *run) {
     if (run->schedule.n > 0) CT_TRY(ct_algo_check_schedule(run->algo, &run->schedule));
     CT_TRY(create_transport(run));
     CT_TRY(create_faults(run));
+    CT_TRY(ct_speeds_parse(run->config.speed, run->seeds, run->n_worlds, (int)run->config.agents,
+                           &run->speeds));
     CT_TRY(create_backend(run));
     CT_TRY(open_data(run));
     CT_TRY(ct_run_split_data(run));
@@ -311,6 +314,7 @@ void ct_run_clear(ct_run *run) {
     ct_free(run->confusion);
     ct_sparse_free(&run->mean);
     ct_average_free(&run->average);
+    ct_speeds_free(&run->speeds);
     ct_bank_free(&run->collected_x);
     ct_bank_free(&run->collected_running);
     ct_bank_free(&run->consensus);
@@ -361,6 +365,13 @@ static ct_status meet_sites(ct_run *run, long iteration) {
     return ct_agents_connect(&run->agents, &run->topology, &run->w);
 }
 
+/* Whoever waits for others waits for the slowest. */
+static void spend_time(ct_run *run, long iteration) {
+    if (run->algo->is_simulation || run->config.speed[0] == '\0') return;
+    for (int row = 0; row < run->agents.n_rows; row++)
+        ct_ledger_delay(run->transport, row, ct_speeds_step_s(&run->speeds, row, iteration));
+}
+
 ct_status ct_run_iterate(ct_run *run, long iteration) {
     ct_agents *a = &run->agents;
     run->has_consensus = false;
@@ -373,6 +384,7 @@ ct_status ct_run_iterate(ct_run *run, long iteration) {
     a->iteration = iteration;
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     CT_TRY(ct_run_batches(run, iteration));
+    spend_time(run, iteration);
     if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
     CT_TRY(take_step(run));
     if (a->faults != NULL) CT_TRY(ct_faults_end(a));

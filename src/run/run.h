@@ -106,6 +106,7 @@ struct ct_run {
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
     ct_average average;        /* of --average */
+    ct_speeds speeds;          /* of --speed */
     ct_training *training;     /* NULL: it has not begun */
     void *given;               /* the block that config.inputs lies in, or NULL */
 };

@@ -172,6 +172,8 @@ OPTION("network", REAL, link_latency, "link-latency", "", "0", 0, 1e9, "", 0, ""
        "simulated link: milliseconds a message")
 OPTION("network", REAL, link_bandwidth, "link-bandwidth", "", "0", 0, 1e9, "", 0, "",
        "simulated link: megabit per second; 0 = no limit")
+OPTION("network", TEXT, speed, "speed", "", "", 0, 0, "", LIST, "",
+       "simulated clock: steps per second of the agents, 1 unless told: one:0.1 (the first agent), uniform:LO:HI, lognormal:D, file:PATH, and jitter:J (docs/ALGORITHMS.md)")
 OPTION("network", WHOLE, min_class_count, "min-class-count", "", "1", 1, 1e6, "", 0, "loss=ccl",
        "ccl: class sums of fewer samples are not sent (one sample's sum is its features); 1 = all are")
 OPTION("network", TEXT, fault, "fault", "", "", 0, 0, "", LIST, "",

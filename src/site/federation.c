@@ -123,6 +123,7 @@ static bool is_common(ct_option_id id) {
     case CT_OPT_link_latency:
     case CT_OPT_link_bandwidth:
     case CT_OPT_fault:
+    case CT_OPT_speed:
     case CT_OPT_local_steps:
     case CT_OPT_compress:
     case CT_OPT_average:

@@ -31,9 +31,13 @@ uint64_t ct_transport_sent(const ct_transport *t, int agent, ct_traffic kind) {
     return sum;
 }
 
+double ct_ledger_message_s(const ct_transport *t, uint64_t bytes) {
+    return t->latency_s + (double)bytes * t->seconds_per_byte;
+}
+
 void ct_transport_count(ct_transport *t, int agent, ct_traffic kind, uint64_t bytes) {
     t->others[agent * CT_N_TRAFFIC + (int)kind] += bytes;
-    t->busy_s[agent] += t->latency_s + (double)bytes * t->seconds_per_byte;
+    t->busy_s[agent] += ct_ledger_message_s(t, bytes);
 }
 
 uint64_t *ct_ledger_others(ct_transport *t) {

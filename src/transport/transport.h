@@ -177,6 +177,8 @@ uint64_t ct_transport_sent(const ct_transport *transport, int agent, ct_traffic 
  * most that any agent of a world spends on sending: latency + bytes / bandwidth a message, one
  * after the other. */
 void ct_ledger_end_iteration(ct_transport *transport);
+/* What a message takes on the simulated link. */
+double ct_ledger_message_s(const ct_transport *transport, uint64_t bytes);
 /* An agent is late in this iteration: its world waits for it. */
 void ct_ledger_delay(ct_transport *transport, int agent, double seconds);
 /* [n_worlds] so far; may be set (a resumed run) */

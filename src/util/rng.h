@@ -19,6 +19,7 @@ typedef enum ct_rng_use {
     CT_RNG_FAULT,     /* agent, epoch = iteration */
     CT_RNG_TEST,      /* the tests' own */
     CT_RNG_COMPRESS,  /* agent, epoch = iteration, index = what is sent */
+    CT_RNG_SPEED,     /* agent, epoch = its step, index = of what */
 } ct_rng_use;
 
 typedef struct ct_rng {

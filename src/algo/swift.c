@@ -1,0 +1,52 @@
+/* SWIFT, wait-free decentralized learning (Bornstein, Rabbani, Wang, Bedi and Huang, ICLR 2023).
+ * Every agent sends its model to its neighbours when it begins a step, and keeps the last it got from
+ * each. In agent i's event (async.h)
+ *   m_i <- beta m_i + g(x_i)
+ *   x_i <- x_i + gamma (sum_j w_ij x_j - x_i) - eta d_i          d = g + beta m (Nesterov) or m
+ * with the models x_j that the neighbours began their current steps with, which are those that they
+ * still hold: nobody changes another's. Only row i of W is used, so that the mean of all models is
+ * kept on average only.
+ * Deviation: w is --weights; the authors' weights also let some clients count more than others. They
+ * have no momentum (--momentum 0), and may leave averaging out in some of an agent's steps. */
+#include "algo/algo.h"
+#include "algo/async.h"
+
+enum { MOMENTUM }; /* m */
+
+static double mix(const ct_agents *a, ct_async_world *w, int i, long step) {
+    const ct_topology *t = a->links.topology;
+    double sending_s = 0;
+    (void)step;
+    ct_async_combine(a, w, i);
+    for (int e = t->begin[w->first + i]; e < t->begin[w->first + i + 1]; e++)
+        sending_s += ct_async_send(a, w, i, t->neighbour[e] - w->first);
+    return sending_s;
+}
+
+static ct_status step(ct_agents *a) {
+    const ct_async *events = a->state;
+    ct_bank *x = &a->x, *m = ct_own_buffer(a, MOMENTUM);
+    ct_bank d = ct_temp(1), t = ct_temp(2), x_next = ct_temp(3);
+    CT_TRY(ct_agents_gradient(a, x, x));
+    ct_async_run(a, mix);
+
+    ct_update u = ct_agents_update(a);
+    ct_async_momentum(a, &u, m, &d, &t);
+    SET(&u, &x_next, {1, x, &events->mix}, {-a->lr, &d, &events->step});
+    SET(&u, x, {1, &x_next});
+    return ct_agents_apply(a, &u);
+}
+
+const ct_algo ct_algo_swift = {
+    .name = "swift",
+    .text = "SWIFT: nobody waits, an agent mixes with the last models it got (@speed)",
+    .graphs = CT_GRAPHS_FIXED,
+    .may_lose = CT_MAY_LOSE_NOTHING,
+    .is_simulation = true,
+    .buffers = {"momentum"},
+    .state_size = sizeof(ct_async),
+    .create = ct_async_create,
+    .step = step,
+    .free = ct_async_free,
+    .host_state = ct_async_host_state,
+};
