@@ -278,6 +278,31 @@ static void lists_that_make_no_sweep_are_refused(void) {
     REFUSES(2, "train --dataset shapes --lambdas 1:1 --loss ce", "need --loss ccl");
 }
 
+/* The same data with another test set: everything else is the same, and so is what is picked. */
+static void what_is_picked_does_not_depend_on_the_test_set(void) {
+#define PICK                                                                                       \
+    "sweep --quiet --pick --dataset idx --model mlp:4 --agents 4 --partition iid --batch-size 8 "  \
+    "--epochs 3 --lr 0.5,0.05,0.0005 --threads 1 "
+    static char first[SAID];
+    ct_blob labels = {0};
+    CHECK(system("cp -rL fixtures/data flipped && chmod -R u+w flipped") == 0);
+    CHECK_OK(ct_file_read("flipped/t10k-labels-idx1-ubyte", 1 << 20, &labels));
+    for (size_t k = 8; k < labels.n; k++) labels.bytes[k] = (uint8_t)(3 - labels.bytes[k]);
+    CHECK_OK(ct_file_write("flipped/t10k-labels-idx1-ubyte", labels.bytes, labels.n));
+    ct_blob_free(&labels);
+    succeeds(PICK "--data-dir fixtures/data --out picked");
+    snprintf(first, sizeof first, "%s", said.out);
+    succeeds(PICK "--data-dir flipped --out picked2");
+    CHECK(of_summary("picked/lr_0.05", "consensus_loss") !=
+          of_summary("picked2/lr_0.05", "consensus_loss"));
+    const char *a = strstr(first, "picked: "), *b = strstr(said.out, "picked: ");
+    REQUIRE(a != NULL && b != NULL);
+    CHECK(strcspn(a, "\n") == strcspn(b, "\n") && strncmp(a, b, strcspn(a, "\n")) == 0);
+    CHECK(strstr(a, "\nwith all training samples: crosstalk train ") != NULL);
+    CHECK(strstr(first, "consensus") == NULL); /* not even shown */
+    REFUSES(2, PICK "--data-dir flipped --out picked3 --sort-by consensus", "--sort-by");
+}
+
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(lambdas_that_share_a_launch_give_the_same_bits);
@@ -294,6 +319,7 @@ int main(void) {
     TEST(a_pair_that_diverges_is_alone_in_that);
     TEST(results_of_other_data_are_not_taken);
     TEST(lists_that_make_no_sweep_are_refused);
+    TEST(what_is_picked_does_not_depend_on_the_test_set);
     leave_folder();
     remove_tree(folder);
     return test_report();

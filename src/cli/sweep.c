@@ -19,6 +19,9 @@ void ct_cli_sweep_help(FILE *out) {
           "results.\n"
           "Options whose own value is a list (--seeds, --lr-milestones, --fault, paths) keep it;\n"
           "--grid sweeps any option, with | between values that have commas.\n"
+          "--pick chooses by samples that are held out of training, and never looks at the test "
+          "set:\n"
+          "  crosstalk sweep --pick --algorithm ccl --lr 0.1,0.05,0.02 --lambda-m 1,.1,.01\n"
           "Options of crosstalk train apply to every run. Finished runs are kept, interrupted\n"
           "ones resumed. For one process.\n",
           out);
@@ -161,6 +164,69 @@ static ct_status build(const sweep *s, const ct_config *given, ct_study *study) 
     return CT_OK;
 }
 
+/* ---- choosing ---- */
+
+/* Rates and lambdas are chosen by what nobody has trained on, and the test set stays out of it. */
+static ct_status choose_by_validation(const ct_own *own, ct_config *given, ct_study *study) {
+    if (ct_own_is_given(own, "sort-by"))
+        return ct_fail(CT_INVAL, "--pick goes by the validation accuracy, without --sort-by");
+    if (!ct_config_is_given(given, "validation-fraction"))
+        CT_TRY(ct_config_put(given, "validation-fraction", "0.1"));
+    study->sort_by = &ct_metrics[CT_METRIC_VALIDATION_ACCURACY];
+    if (ct_own_is_given(own, "show")) return CT_OK;
+    study->n_shown = 0;
+    return ct_study_add_metrics("validation,validation-loss,seconds", study->shown,
+                                &study->n_shown);
+}
+
+/* The cell with the highest validation accuracy; NULL: none is finished. */
+static const ct_cell *best_cell(const ct_study *study, double *accuracy) {
+    const ct_metric *metric = &ct_metrics[CT_METRIC_VALIDATION_ACCURACY];
+    const ct_cell *best = NULL;
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        double value = cell->summary != NULL ? ct_metric_value(metric, cell->summary) : NAN;
+        if (isnan(value) || (best != NULL && !(value > *accuracy))) continue;
+        best = cell;
+        *accuracy = value;
+    }
+    return best;
+}
+
+/* The values of a row, as options. */
+static void add_values(const sweep *s, int row, ct_text *out) {
+    const char *values[MAX_AXES];
+    for (int a = s->n_axes - 1; a >= 0; row /= s->axes[a].n, a--)
+        values[a] = s->axes[a].values[row % s->axes[a].n];
+    for (int a = 0; a < s->n_axes; a++) {
+        ct_text_add(out, " --%s ", s->axes[a].name);
+        ct_shell_add(out, values[a]);
+    }
+}
+
+static ct_status show_picked(const sweep *s, const ct_study *study, int n_args, char **args) {
+    CT_SCOPED(ct_text) line = {0};
+    double accuracy = NAN;
+    const ct_cell *best = best_cell(study, &accuracy);
+    if (best == NULL) return CT_OK;
+    ct_text_add(&line, "picked:");
+    add_values(s, best->row, &line);
+    ct_text_add(&line, " (validation %.2f %%)\nwith all training samples: crosstalk train",
+                accuracy);
+    for (int i = 0; i < n_args; i++) {
+        bool is_place = strcmp(args[i], "--out") == 0; /* the sweep's own */
+        if (is_place) i++;
+        if (is_place || strncmp(args[i], "--out=", 6) == 0) continue;
+        ct_text_add(&line, " ");
+        ct_shell_add(&line, args[i]);
+    }
+    add_values(s, best->row, &line);
+    ct_text_add(&line, "\n");
+    CT_TRY(ct_text_status(&line));
+    ct_show_lines(stdout, line.chars);
+    return CT_OK;
+}
+
 ct_status ct_cli_sweep(int n_args, char **args) {
     CT_SCOPED(ct_study) study = {0};
     sweep s = {.n_axes = 0};
@@ -178,6 +244,9 @@ ct_status ct_cli_sweep(int n_args, char **args) {
     if (grid != NULL) CT_TRY(add_grid(&s, grid));
     CT_TRY(take_axes(&s, &n_args, args));
     CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0));
+    bool picks = ct_own_is_given(&own, "pick");
+    if (picks) CT_TRY(choose_by_validation(&own, &given, &study));
     CT_TRY(build(&s, &given, &study));
-    return ct_cli_study(&study, &given, &request);
+    CT_TRY(ct_cli_study(&study, &given, &request));
+    return picks && !request.json ? show_picked(&s, &study, n_args, args) : CT_OK;
 }

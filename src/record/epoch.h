@@ -18,7 +18,9 @@ typedef struct ct_evaluation {
     double consensus_distance;               /* (1/n) sum_i |x_i - mean|^2 */
     bool is_averaged;                        /* there is an average over time (--average) */
     double averaged_accuracy, averaged_loss; /* of its consensus model; NaN: it has not begun */
-    int diverged;                            /* first agent whose loss is not finite; -1: none */
+    bool is_validated;                       /* samples were held out (--validation-fraction) */
+    double validation_accuracy, validation_loss, averaged_validation_accuracy;
+    int diverged; /* first agent whose loss is not finite; -1: none */
 } ct_evaluation;
 
 /* After the last iteration: --gossip-rounds of averaging without gradients, then the agents' own

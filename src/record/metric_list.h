@@ -13,6 +13,8 @@ METRIC(LATE_ACCURACY, "consensus_accuracy_late", "late", "late %",
        "accuracy of the consensus model, mean over the end of the run (%)", STD, 100, 2)
 METRIC(AVERAGED_ACCURACY, "averaged_accuracy", "averaged", "averaged %",
        "accuracy of the consensus model averaged over time (%)", STD, 100, 2)
+METRIC(VALIDATION_ACCURACY, "validation_accuracy", "validation", "validation %",
+       "accuracy of the consensus model on held-out training samples (%)", STD, 100, 2)
 METRIC(LOCAL_MEAN, "local_accuracy_mean", "mean", "mean %",
        "mean accuracy of the agents' models (%)", STD, 100, 2)
 METRIC(LOCAL_MIN, "local_accuracy_min", "worst", "worst %", "accuracy of the worst agent (%)", STD,
@@ -24,6 +26,8 @@ METRIC(CONSENSUS_LOSS, "consensus_loss", "loss", "test loss", "test loss of the 
        STD, 1, 4)
 METRIC(AVERAGED_LOSS, "averaged_loss", "averaged-loss", "averaged loss",
        "test loss of the consensus model averaged over time", STD, 1, 4)
+METRIC(VALIDATION_LOSS, "validation_loss", "validation-loss", "validation loss",
+       "loss of the consensus model on held-out training samples", STD, 1, 4)
 METRIC(DISTANCE, "consensus_distance", "distance", "distance", "squared distance to the mean model",
        STD, 1, 4)
 #define TERM(id, name, axis, digits) METRIC(id, name, name, name, axis, STD, 1, digits)

@@ -15,6 +15,7 @@ static const struct {
 } tags[] = {
     {CT_METRIC_CONSENSUS_ACCURACY, "accuracy/consensus"},
     {CT_METRIC_AVERAGED_ACCURACY, "accuracy/averaged"},
+    {CT_METRIC_VALIDATION_ACCURACY, "accuracy/validation"},
     {CT_METRIC_LOCAL_MEAN, "accuracy/local_mean"},
     {CT_METRIC_LOCAL_MIN, "accuracy/local_worst"},
     {CT_METRIC_LOCAL_MAX, "accuracy/local_best"},

@@ -36,7 +36,7 @@ ct_status ct_record_write_partition(const char *dir, const ct_partition *partiti
 
 /* ---- an epoch ---- */
 
-typedef enum part { RATE, LOSS, SCORE, AVERAGE, FINISH } part;
+typedef enum part { RATE, LOSS, SCORE, AVERAGE, VALIDATION, BOTH, FINISH } part;
 
 /* The numbers of an epoch, in the order of the files. */
 static const struct {
@@ -57,6 +57,10 @@ static const struct {
     {"consensus_distance", offsetof(ct_epoch, evaluation.consensus_distance), SCORE},
     {"averaged_accuracy", offsetof(ct_epoch, evaluation.averaged_accuracy), AVERAGE},
     {"averaged_loss", offsetof(ct_epoch, evaluation.averaged_loss), AVERAGE},
+    {"validation_accuracy", offsetof(ct_epoch, evaluation.validation_accuracy), VALIDATION},
+    {"validation_loss", offsetof(ct_epoch, evaluation.validation_loss), VALIDATION},
+    {"averaged_validation_accuracy", offsetof(ct_epoch, evaluation.averaged_validation_accuracy),
+     BOTH},
     {"gossip_accuracy_mean", offsetof(ct_epoch, finish.gossip_accuracy_mean), FINISH},
     {"gossip_accuracy_min", offsetof(ct_epoch, finish.gossip_accuracy_min), FINISH},
     {"gossip_accuracy_max", offsetof(ct_epoch, finish.gossip_accuracy_max), FINISH},
@@ -67,18 +71,24 @@ static double *field(const ct_epoch *e, int k) {
     return (double *)(void *)((char *)e + fields[k].offset);
 }
 
-/* Averages over time are told where there are any. */
+/* Averages over time and held-out samples are told of where there are any. */
 static bool is_told(const ct_epoch *e, int k) {
-    return fields[k].part != AVERAGE || e->evaluation.is_averaged;
+    part p = fields[k].part;
+    if ((p == AVERAGE || p == BOTH) && !e->evaluation.is_averaged) return false;
+    return (p != VALIDATION && p != BOTH) || e->evaluation.is_validated;
+}
+
+/* Known only where the models were tested. */
+static bool is_score(int k) {
+    return fields[k].part >= SCORE && fields[k].part < FINISH;
 }
 
 /* A test that did not take place is null. */
 static void add_epoch(ct_text *text, const ct_epoch *e) {
     ct_text_add(text, "{\"epoch\": %ld, \"iteration\": %ld", e->epoch, e->iteration);
     for (int k = 0; k < N_FIELDS && fields[k].part != FINISH; k++) {
-        bool is_score = fields[k].part == SCORE || fields[k].part == AVERAGE;
         if (is_told(e, k))
-            add_number(text, fields[k].name, is_score && !e->is_evaluated ? NAN : *field(e, k));
+            add_number(text, fields[k].name, is_score(k) && !e->is_evaluated ? NAN : *field(e, k));
     }
 }
 
@@ -92,8 +102,7 @@ double ct_epoch_number(const ct_epoch *e, const char *key) {
                   {"link_seconds", e->link_seconds},
                   {"seconds", e->seconds}};
     for (int k = 0; k < N_FIELDS; k++) {
-        bool is_score = fields[k].part == SCORE || fields[k].part == AVERAGE;
-        bool is_known = is_told(e, k) && (is_score ? e->is_evaluated : e->epoch > 0);
+        bool is_known = is_told(e, k) && (is_score(k) ? e->is_evaluated : e->epoch > 0);
         if (strcmp(fields[k].name, key) == 0) return is_known ? *field(e, k) : NAN;
     }
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "run/training.h"
+#include "run/validation.h"
 #include "util/memory.h"
 
 /* A model, a row of a bank, that is tried on a part of the test samples. */
@@ -398,5 +399,6 @@ ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
     for (int k = 0; k < run->n_worlds; k++)
         out[k].is_averaged = run->average.kind != CT_AVERAGE_NONE;
     CT_TRY(ct_run_find_averaged(run));
-    return run->is_own ? score_own(run, out) : score_shared(run, out);
+    CT_TRY(run->is_own ? score_own(run, out) : score_shared(run, out));
+    return ct_validation_score(run, out);
 }

@@ -168,7 +168,8 @@ static ct_status create_order(ct_run *run) {
                           .flip = c->augment && run->dataset.flip,
                           .numbers = run->dataset.train_numbers,
                           .most_samples = run->most_samples};
-    CT_TRY(ct_order_create(&spec, &run->partition, &run->order));
+    bool is_part = run->config.validation_fraction > 0;
+    CT_TRY(ct_order_create(&spec, is_part ? &run->trained : &run->partition, &run->order));
     run->epoch_iterations = ct_order_epoch(run->order);
     return ct_bank_create(run->backend, ct_transport_own(run->transport).n, 0,
                           (size_t)run->epoch_iterations * CT_LOSS_FIELDS, &run->losses);
@@ -331,6 +332,8 @@ void ct_run_clear(ct_run *run) {
     ct_schedule_free(&run->schedule);
     ct_topology_free(&run->topology);
     ct_partition_free(&run->partition);
+    ct_partition_free(&run->trained);
+    ct_partition_free(&run->held);
     ct_run_free_worlds(run);
     ct_dataset_free(&run->dataset);
     ct_free(run->given);

@@ -61,14 +61,15 @@ struct ct_run {
     uint64_t *seeds;     /* [n_worlds] */
     ct_topology *graphs; /* [n_worlds] the worlds' own, lent */
     ct_dataset dataset;
-    ct_topology topology;   /* all worlds side by side */
-    ct_sparse w;            /* likewise */
-    ct_schedule schedule;   /* of a graph that changes; n = 0: it stays */
-    ct_partition partition; /* likewise: agents are rows, samples places in dataset.train */
-    bool is_own;            /* every agent has data of its own; then: */
-    size_t *own_sizes;      /* [agents] training samples, */
-    size_t most_samples;    /* and those of the agent with most; else 0 */
-    ct_agent_part *parts;   /* [n_parts] of this process, by agent */
+    ct_topology topology;       /* all worlds side by side */
+    ct_sparse w;                /* likewise */
+    ct_schedule schedule;       /* of a graph that changes; n = 0: it stays */
+    ct_partition partition;     /* likewise: agents are rows, samples places in dataset.train */
+    ct_partition trained, held; /* with --validation-fraction: both parts of it */
+    bool is_own;                /* every agent has data of its own; then: */
+    size_t *own_sizes;          /* [agents] training samples, */
+    size_t most_samples;        /* and those of the agent with most; else 0 */
+    ct_agent_part *parts;       /* [n_parts] of this process, by agent */
     int n_parts;
     size_t n_tested; /* test samples of all processes; 0: nothing is tested */
     ct_identity identity;

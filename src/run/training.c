@@ -43,7 +43,8 @@ static ct_epoch summarise(const ct_training *t, int world, long iteration) {
                   .lr = run->agents.lr,
                   .bytes_sent_per_agent = bytes_sent(run, world),
                   .link_seconds = ct_ledger_link_seconds(run->transport)[world],
-                  .evaluation.is_averaged = run->average.kind != CT_AVERAGE_NONE,
+                  .evaluation = {.is_averaged = run->average.kind != CT_AVERAGE_NONE,
+                                 .is_validated = run->config.validation_fraction > 0},
                   .finish = {NAN, NAN, NAN}};
     for (int k = 0; k < CT_N_TERMS; k++) e.losses.terms[k] = sums->sums[k] / sums->samples;
     e.losses.train_accuracy = sums->sums[CT_LOSS_CORRECT] / sums->samples;

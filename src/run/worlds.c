@@ -7,6 +7,7 @@
 #include "data/part.h"
 #include "run/own.h"
 #include "run/run.h"
+#include "run/validation.h"
 #include "util/memory.h"
 #include "util/text.h"
 
@@ -173,12 +174,13 @@ ct_status ct_run_partition(const ct_config *c, const ct_dataset *d, uint64_t see
 
 static ct_status check_batch(const ct_run *run, const ct_world *world) {
     int64_t batch = run->config.batch_size;
-    if ((size_t)batch <= world->partition_facts.min_size) return CT_OK;
+    size_t smallest = ct_validation_left(run, world->partition_facts.min_size);
+    if ((size_t)batch <= smallest) return CT_OK;
     if (run->config.site != NULL && (size_t)batch <= run->parts[0].n_train) return CT_OK;
     return ct_refuse("batch-size",
                      "@batch-size %lld is more than the %zu samples of the smallest agent; take a "
                      "smaller batch or fewer agents",
-                     (long long)batch, world->partition_facts.min_size);
+                     (long long)batch, smallest);
 }
 
 static ct_status join_partitions(ct_run *run) {
@@ -207,6 +209,7 @@ ct_status ct_run_split_data(ct_run *run) {
         ct_partition *split = &run->worlds[k].partition;
         CT_TRY(run->is_own ? ct_own_split(run, split)
                            : ct_run_partition(&run->config, &run->dataset, run->seeds[k], split));
+        CT_TRY(ct_validation_choose(run, run->seeds[k], split));
     }
     CT_TRY(ct_run_agree(run));
     CT_TRY(join_partitions(run));
@@ -214,6 +217,7 @@ ct_status ct_run_split_data(ct_run *run) {
         ct_own_place(run);
     else
         CT_TRY(ct_run_share_data(run));
+    CT_TRY(ct_validation_place(run));
     CT_TRY(ct_run_measure_split(run));
     CT_TRY(ct_run_sum_agents(run));
     for (int k = 0; k < run->n_worlds; k++) CT_TRY(check_batch(run, &run->worlds[k]));

@@ -38,6 +38,8 @@ OPTION("data", TEXT, ignore_columns, "ignore-columns", "ignore_columns", "", 0, 
        "csv: columns to leave out, as in id,name")
 OPTION("data", REAL, test_fraction, "test-fraction", "", "0", 0, 0.9, "", 0, "",
        "share of every class to test on, where the data has no test part")
+OPTION("data", REAL, validation_fraction, "validation-fraction", "", "0", 0, 0.9, "", 0, "",
+       "share of every agent's training samples that is never trained on, to choose rates and lambdas by (crosstalk sweep --pick)")
 OPTION("data", WHOLE, image_size, "image-size", "", "0", 0, 4096, "", 0, "",
        "pixels a side of pictures from folders; 0 = the set's own")
 OPTION("data", SWITCH, strict, "strict", "", "off", 0, 0, "", LOCAL | RANK, "",
@@ -224,6 +226,7 @@ OWN("compare", TEXT, "algorithms", NULL, 0, 0, "", LIST, "the methods: NAME[+ccl
 OWN("sweep", TEXT, "grid", NULL, 0, 0, "", LIST, "axes, as in 'A=1,2;B=x|y'")
 OWN("sweep", TEXT, "show", "consensus,mean,worst,seconds", 0, 0, "", LIST, "columns of the table")
 OWN("sweep", TEXT, "sort-by", NULL, 0, 0, "", 0, "what the best has most of (losses and costs: least); default: the first column")
+OWN("sweep", SWITCH, "pick", NULL, 0, 0, "", 0, "choose by held-out training samples (@validation-fraction 0.1 unless given), and show the command that trains with the best")
 OWN("sweep", WHOLE, "at-once", "16", 1, 1024, "", 0, "rows of one launch: so many worlds (lambdas times seeds)")
 OWN("model", WHOLE, "agent", NULL, 0, 65535, "", 0, "of a run or file with every agent's model: this one's")
 OWN("model", TEXT, "device", "auto", 0, 0, "", 0, "auto (a GPU if one works, else cpu), cuda, cpu, ref (slow, for checking)")
