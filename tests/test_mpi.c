@@ -122,6 +122,14 @@ static void packed_models_are_spread_and_resumed(void) {
                       "--gamma 0.1 --consensus adagossip --local-steps 1:4");
 }
 
+static void other_forms_of_methods_are_spread_and_resumed(void) {
+    NEEDS_MPI();
+    write_lopsided_steps();
+    spread_and_resume("chain --algorithm mt --variant tmlr23 --local-steps 2");
+    spread_and_resume("star --algorithm cga --variant icml21 --cga-margin 0.5");
+    spread_and_resume("schedule:lopsided.txt --agents 20 --algorithm sgp --variant icml19");
+}
+
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
     NEEDS_MPI();
     CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
@@ -226,6 +234,7 @@ int main(void) {
     TEST(graphs_that_change_are_spread);
     TEST(local_steps_and_averages_are_spread_and_resumed);
     TEST(packed_models_are_spread_and_resumed);
+    TEST(other_forms_of_methods_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);

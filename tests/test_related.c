@@ -106,6 +106,27 @@ static void gradient_trackers_have_the_mean_of_the_gradients(void) {
 static void momentum_corrections_cancel_over_the_agents(void) {
     check_mean("--algorithm mt --topology ring", "correction", 0);
     check_mean("--algorithm mt --topology chain --gamma 0.7", "correction", 0);
+    check_mean("--algorithm mt --variant tmlr23 --topology star --gamma 0.7", "correction", 0);
+}
+
+/* From one start, all agents of tmlr23 take the same first step. */
+static void the_first_step_of_tmlr23_is_along_the_mean_gradient(void) {
+    static ct_run run;
+    static float start[RUN_MAX_COLUMNS], got[RUN_MAX_COLUMNS];
+    REQUIRE_OK(run_create("ref", RUN_ORACLE " --weight-decay 0.01 --lr 0.1 --batch-size 9",
+                          "--algorithm mt --variant tmlr23 --topology chain", &run));
+    size_t n = run.graph.n_weights;
+    CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, n, start));
+    run_steps(&run, 0, 1);
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, got));
+        for (size_t k = 0; k < n; k += 13)
+            CHECK_NEAR(got[k], (double)start[k] - 0.1 * column_mean(&run.agents.g, k), 1e-6);
+    }
+    ct_run_clear(&run);
+    CHECK_FAILS(run_create("ref", RUN_ORACLE " " APART,
+                           "--algorithm mt --variant tmlr23 --fault drop=0.1", &run),
+                CT_INVAL, "none of them may be missing");
 }
 
 /* Without momentum an agent moves by -eta y, and the mean of y is the mean of g. */
@@ -312,7 +333,7 @@ static void a_gradient_that_hurts_nobody_is_left_alone(void) {
     /* three vectors with non-negative products */
     const double gram[9] = {2, 1, 0.5, 1, 3, 0, 0.5, 0, 1};
     double v[3];
-    ct_dual_solve(gram, 3, 0, v);
+    ct_dual_solve(gram, gram, 3, 0, v);
     for (int r = 0; r < 3; r++) CHECK_NEAR(v[r], 0, 0);
 }
 
@@ -320,10 +341,10 @@ static void a_gradient_that_hurts_one_is_moved_to_its_plane(void) {
     /* g = (1, 0), h = (-1, 1): z = g + v h is orthogonal to h, so v = 1/2 */
     const double gram[4] = {1, -1, -1, 2};
     double v[2];
-    ct_dual_solve(gram, 2, 0, v);
+    ct_dual_solve(gram, gram, 2, 0, v);
     CHECK_NEAR(v[0], 0, 1e-12);
     CHECK_NEAR(v[1], 0.5, 1e-12);
-    ct_dual_solve(gram, 2, 0.7, v); /* at least the margin of everyone */
+    ct_dual_solve(gram, gram, 2, 0.7, v); /* at least the margin of everyone */
     CHECK_NEAR(v[0], 0.7, 1e-12);
     CHECK_NEAR(v[1], 0.85, 1e-12);
 }
@@ -342,7 +363,7 @@ static void the_dual_satisfies_its_conditions(void) {
             gram[r] = 0;
             for (int k = 0; k < n_columns; k++) gram[r] += m[r / N][k] * m[r % N][k];
         }
-        ct_dual_solve(gram, N, 0, v);
+        ct_dual_solve(gram, gram, N, 0, v);
         for (int r = 0; r < N; r++) {
             double slope = gram[r * N];
             for (int s = 0; s < N; s++) slope += gram[r * N + s] * v[s];
@@ -380,14 +401,17 @@ static void seeds_side_by_side_train_as_they_would_alone(void) {
         "--algorithm gt",
         "--algorithm gt --variant atc",
         "--algorithm mt --loss ccl",
+        "--algorithm mt --variant tmlr23",
         "--algorithm d2",
         "--algorithm gut",
         "--algorithm gut --variant neurips23 --gut-mu 0.08",
         "--algorithm allreduce",
         "--algorithm cga",
+        "--algorithm cga --variant icml21 --cga-margin 0.5 --topology star",
         "--algorithm ngc --loss ccl",
         "--algorithm ngc --variant weighted --topology star",
         "--algorithm sgp --topology matchings",
+        "--algorithm sgp --variant icml19 --topology matchings",
         "--algorithm qg-dsgdm --topology matchings",
         "--algorithm dsgdm --topology base:3 --loss ccl",
         "--algorithm dsgdm --loss ccl --ccl-adaptive 0.05",
@@ -419,6 +443,7 @@ static void the_ledger_shows_what_each_method_sends(void) {
     check_bytes("--algorithm gt --variant atc --loss ccl", 6, 2);
     check_bytes("--algorithm mt", 4, 0);
     check_bytes("--algorithm mt --loss ccl", 4, 2);
+    check_bytes("--algorithm mt --variant tmlr23", 4 + 1.5 / 3, 0); /* one all-reduce in three */
     check_bytes("--algorithm d2", 2, 0);
     check_bytes("--algorithm d2 --loss ccl", 4, 2);
     check_bytes("--algorithm gut", 2, 0);
@@ -431,6 +456,7 @@ static void the_ledger_shows_what_each_method_sends(void) {
     check_bytes("--algorithm qg-dsgdm --topology matchings --loss ccl", 1, 1);
     check_bytes("--algorithm cga", 4, 0);
     check_bytes("--algorithm cga --loss ccl", 4, 2);
+    check_bytes("--algorithm cga --variant icml21", 4, 0);
     check_bytes("--algorithm ngc", 4, 0);
     check_bytes("--algorithm ngc --ngc-alpha 0", 2, 0);
     check_bytes("--algorithm ngc --topology one-peer-exponential", 2, 0);
@@ -468,6 +494,9 @@ static void a_step_takes_no_memory(void) {
     count_allocations("ce", "ngc --variant weighted --topology matchings", "");
     count_allocations("ccl", "gut --variant neurips23", "");
     count_allocations("ce", "ngc --topology base:3", "");
+    count_allocations("ccl", "mt --variant tmlr23", "");
+    count_allocations("ce", "cga --variant icml21 --topology matchings", "");
+    count_allocations("ccl", "sgp --variant icml19 --topology one-peer-exponential", "");
 }
 
 int main(void) {
@@ -478,6 +507,7 @@ int main(void) {
     TEST(five_steps_of_every_case_agree_with_the_oracle_on_cuda);
     TEST(gradient_trackers_have_the_mean_of_the_gradients);
     TEST(momentum_corrections_cancel_over_the_agents);
+    TEST(the_first_step_of_tmlr23_is_along_the_mean_gradient);
     TEST(global_updates_move_the_mean_model_by_the_mean_gradient);
     TEST(all_reduced_agents_hold_one_model);
     TEST(pushed_weights_sum_to_the_number_of_agents);

@@ -92,3 +92,10 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a) {
     return ct_transport_exchange(a->transport, &cross->routes, CT_TRAFFIC_PARAMETERS, &cross->rows);
 }
+
+double ct_cross_gradients_weight(const ct_agents *a, int i, int j) {
+    const ct_sparse *w = a->links.weights;
+    for (int e = w->begin[i]; e < w->begin[i + 1]; e++)
+        if (w->column[e] == j) return w->value[e];
+    return 0;
+}

@@ -30,5 +30,7 @@ void ct_cross_gradients_free(void *cross);
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a);
 /* Sends every row back to the agent whose model it is about. */
 ct_status ct_cross_gradients_return(ct_cross_gradients *cross, ct_agents *a);
+/* What row i takes of row j's model in this step: W's entry, 0 if there is none. */
+double ct_cross_gradients_weight(const ct_agents *a, int i, int j);
 
 #endif

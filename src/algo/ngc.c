@@ -36,23 +36,18 @@ static void take_means(ct_cross_gradients *cross, const ct_agents *a, double alp
             scale_row(&cross->sent, i, 1 - alpha) + scale_row(&cross->taken, i, alpha);
 }
 
-static double weight(const ct_sparse *w, int row, int column) {
-    for (int e = w->begin[row]; e < w->begin[row + 1]; e++)
-        if (w->column[e] == column) return w->value[e];
-    return 0;
-}
-
 /* Row i of `sent` has agent i's edges (i, j), row i of `taken` those that lead to it, (j, i). */
 static void take_weighted(ct_cross_gradients *cross, const ct_agents *a, double alpha) {
-    const ct_sparse *w = a->links.weights;
     const ct_routes *answers = &a->links.neighbours;
     for (int i = 0; i < a->n; i++) {
         int row = a->first + i, sent = cross->sent.begin[i], taken = cross->taken.begin[i];
-        cross->own.value[i] = weight(w, row, row);
+        cross->own.value[i] = ct_cross_gradients_weight(a, row, row);
         for (int e = 0; e < answers->n; e++) {
             int from = answers->from[e], to = answers->to[e];
-            if (from == row) cross->sent.value[sent++] = (1 - alpha) * weight(w, row, to);
-            if (to == row) cross->taken.value[taken++] = alpha * weight(w, from, row);
+            if (from == row)
+                cross->sent.value[sent++] = (1 - alpha) * ct_cross_gradients_weight(a, row, to);
+            if (to == row)
+                cross->taken.value[taken++] = alpha * ct_cross_gradients_weight(a, from, row);
         }
     }
 }

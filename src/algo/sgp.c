@@ -7,19 +7,23 @@
  *   u+ = A (u - eta d)
  *   w+ = A w                         w = 1 at first, the sum of all w stays n        [n]
  * Where the rows sum to 1 as well, w stays 1 and this is DSGDm-N. gamma: A <- I + gamma (A - I).
- * Deviation: weight decay is part of g(z), at the model; the authors' program steps on u and decays
- * u, which is w times as much. */
+ * Weight decay is part of g(z), at the model. icml19 (the authors' program) hands u to its optimizer,
+ * which so decays u, w times as much:
+ *   g  = grad(z) + decay u
+ * Deviation: --clip-norm clips grad(z) + decay z in both; their program does not clip. */
 #include "algo/sgp.h"
 
 #include "algo/algo.h"
 #include "util/memory.h"
 
 enum { MOMENTUM, NUMERATOR }; /* m, u */
+enum { PAPER, ICML19 };       /* ct_own_variant */
 
 typedef struct sgp_state {
     double *weight, *next; /* [rows] w before iteration `done`, and room for the one after */
     long done;
     ct_sparse scale; /* [n x n] w on the diagonal */
+    ct_sparse more;  /* [n x n] w - 1: what icml19 decays beyond z */
     ct_sparse mix;   /* [n x n] A, row i divided by w+_i */
 } sgp_state;
 
@@ -33,6 +37,7 @@ static ct_status create(ct_agents *a) {
     CT_TRY(ct_make(&sgp->next, (size_t)a->n_rows, "the agents' weights"));
     for (int row = 0; row < a->n_rows; row++) sgp->weight[row] = 1;
     CT_TRY(ct_sparse_diagonal(a->n, &sgp->scale));
+    CT_TRY(ct_sparse_diagonal(a->n, &sgp->more));
     return ct_sparse_create(a->n, a->w->n_cols, a->links.most.weights, &sgp->mix);
 }
 
@@ -64,10 +69,13 @@ static void catch_up(sgp_state *sgp, const ct_agents *a) {
     sgp->done = a->iteration;
 }
 
-/* Sets both matrices, and the weights of after this step. */
+/* Sets the matrices, and the weights of after this step. */
 static void set_matrices(sgp_state *sgp, const ct_agents *a) {
     const ct_sparse *w = a->w;
-    for (int i = 0; i < a->n; i++) sgp->scale.value[i] = sgp->weight[a->first + i];
+    for (int i = 0; i < a->n; i++) {
+        sgp->scale.value[i] = sgp->weight[a->first + i];
+        sgp->more.value[i] = sgp->weight[a->first + i] - 1;
+    }
     push_weights(sgp, a, a->links.weights);
     for (int i = 0; i < a->n; i++) {
         for (int e = w->begin[i]; e < w->begin[i + 1]; e++) {
@@ -81,13 +89,14 @@ static void set_matrices(sgp_state *sgp, const ct_agents *a) {
 static ct_status step(ct_agents *a) {
     sgp_state *sgp = a->state;
     ct_bank *z = &a->x, *m = ct_own_buffer(a, MOMENTUM), *u = ct_own_buffer(a, NUMERATOR);
-    ct_bank d = ct_temp(1);
+    ct_bank *g = &a->g, d = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, z, z));
     catch_up(sgp, a);
     set_matrices(sgp, a);
 
     ct_update adapt = ct_agents_update(a);
-    ct_agents_momentum(a, &adapt, &a->g, m, &d);
+    if (ct_own_variant(a) == ICML19) SET(&adapt, g, {1, g}, {a->hyper.weight_decay, z, &sgp->more});
+    ct_agents_momentum(a, &adapt, g, m, &d);
     SET(&adapt, u, {1, z, &sgp->scale}, {-a->lr, &d});
     CT_TRY(ct_agents_apply(a, &adapt));
 
@@ -105,16 +114,19 @@ static void free_sgp(void *state) {
     ct_free(sgp->weight);
     ct_free(sgp->next);
     ct_sparse_free(&sgp->scale);
+    ct_sparse_free(&sgp->more);
     ct_sparse_free(&sgp->mix);
 }
 
 const ct_algo ct_algo_sgp = {
     .name = "sgp",
     .graphs = CT_GRAPHS_DIRECTED,
-    .text = "stochastic gradient push: push-sum on directed and changing graphs",
+    .text = "stochastic gradient push: push-sum on directed and changing graphs "
+            "(@variant paper|icml19)",
     .may_lose = CT_MAY_LOSE_MESSAGES,
     .why_not = "its weights would fall apart",
     .buffers = {"momentum", "numerator"},
+    .variants = {"icml19"},
     .state_size = sizeof(sgp_state),
     .create = create,
     .step = step,

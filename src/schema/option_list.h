@@ -91,7 +91,7 @@ OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagos
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "see: crosstalk list algorithms; ccl = qg-dsgdm with the CCL loss")
-OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23", 0, "",
+OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21", 0, "",
        "form of the method, where it has several (see: crosstalk list algorithms); paper = its default")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd, for models still on their way: init (start values) or self")

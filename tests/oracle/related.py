@@ -53,12 +53,18 @@ class FederatedAveraging:
 
 
 class MomentumTracking:
+    """tmlr23 begins where agent i's momentum would be after many steps with the first gradients."""
+
     def __init__(self, x, mix, options):
         self.mix, self.beta = mix, options.momentum
         self.u, self.c = torch.zeros_like(x), torch.zeros_like(x)
+        self.starts_apart = options.variant == "tmlr23"
 
     def step(self, x, gradients, lr):
         g, losses = gradients(x, x)
+        if self.starts_apart:
+            self.u = self.c = (g - g.mean(0)) / (1 - self.beta)
+            self.starts_apart = False
         self.u = self.beta * self.u + g
         x = self.mix(x) - lr * (self.u - self.c)
         self.c = self.mix(self.c - self.u) + self.u
@@ -160,8 +166,10 @@ class CrossGradients:
         self.mix, self.options = mix, options
         self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
         self.m = torch.zeros_like(x)
+        self.sizes = None
 
     def step(self, x, gradients, lr):
+        self.sizes = [math.prod(shape) for _, shape in gradients.objective.net.shapes]
         own, losses = gradients(x, x)
         sources, receivers = gradients.objective.sources, gradients.objective.receivers
         g = torch.stack([self.combine(own[i], [gradients.cross(j, i) for j in sources[i]],
@@ -195,8 +203,22 @@ class Ngc(CrossGradients):
 
 class Cga(CrossGradients):
     def combine(self, own, model_variant, data_variant, shares):
+        if self.options.variant == "icml21":
+            return self.by_tensor(own, data_variant, shares)
         m = torch.stack([own] + data_variant)
-        return m.T @ self.multipliers(m @ m.T, m @ own) + own
+        return self.project(own, m)
+
+    def by_tensor(self, own, data_variant, shares):
+        """The authors' program: weighted gradients, one problem a tensor, neighbours' rows alone."""
+        own = shares.own * own
+        if not data_variant:
+            return own
+        rows = [s * g for s, g in zip(shares.receivers, data_variant)]
+        parts = zip(own.split(self.sizes), *[row.split(self.sizes) for row in rows])
+        return torch.cat([self.project(part[0], torch.stack(part[1:])) for part in parts])
+
+    def project(self, g, m):
+        return m.T @ self.multipliers(m @ m.T, m @ g) + g
 
     def multipliers(self, k, c):
         """Every set of constraints that may be active, solved exactly; the best that is feasible."""
@@ -215,16 +237,18 @@ class Cga(CrossGradients):
 
 
 class GradientPush:
-    """Numerators u and weights w are pushed; the models are u / w."""
+    """Numerators u and weights w are pushed; the models are u / w. icml19 decays u instead of u / w."""
 
     def __init__(self, x, mix, options):
         self.mix = mix
+        self.decay = options.weight_decay if options.variant == "icml19" else 0.0
         self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
         self.m, self.u = torch.zeros_like(x), x
         self.w = torch.ones(len(x), 1, dtype=torch.float64)
 
     def step(self, x, gradients, lr):
         g, losses = gradients(x, x)
+        g = g - self.decay * x + self.decay * self.u
         self.m, d = self.momentum.accumulate(self.m, g)
         self.u, self.w = self.mix(self.u - lr * d), self.mix(self.w)
         return self.u / self.w, losses
@@ -411,6 +435,11 @@ def case_list():
     add("mt-ce", "mt" + beta, CE)
     add("mt-ccl-agents-gamma", "mt" + beta, CCL, DIFFERENT, "--gamma 0.9 --topology star")
     add("mt-ce-lrdecay", "mt --momentum 0.5", CE, DECAY)
+    add("mt-tmlr23-ce", "mt --variant tmlr23" + beta, CE)
+    add("mt-tmlr23-ccl-agents-gamma", "mt --variant tmlr23" + beta, CCL, DIFFERENT,
+        "--gamma 0.9 --topology star")
+    add("mt-tmlr23-ce-every-2", "mt --variant tmlr23 --momentum 0.5", CE, DIFFERENT,
+        "--local-steps 2 --topology chain")
     add("d2-ce", "d2", CE, DIFFERENT)
     add("d2-ccl-chain", "d2", CCL, "--topology chain")
     add("d2-ce-lrdecay", "d2", CE, DECAY, DIFFERENT)
@@ -432,12 +461,24 @@ def case_list():
     add("sgp-ccl-directed-gamma", "sgp" + beta, CCL, directed, "--nesterov off --gamma 0.8")
     add("sgp-ccl-ring", "sgp --momentum 0", CCL, DIFFERENT)
     add("sgp-ce-one-peer-lrdecay", "sgp" + beta, CE, DECAY, one_peer, "--nesterov on")
+    decays = "--weight-decay 0.1"
+    add("sgp-icml19-ce-directed-agents", "sgp --variant icml19" + beta, CE, DIFFERENT, directed,
+        decays, "--nesterov on")
+    add("sgp-icml19-ccl-directed-gamma", "sgp --variant icml19" + beta, CCL, directed, decays,
+        "--nesterov off --gamma 0.8")
     add("dsgdm-ccl-one-peer", "dsgdm" + beta, CCL, DIFFERENT, one_peer, "--nesterov on")
     add("gt-ce-one-peer", "gt --momentum 0", CE, DIFFERENT, one_peer)
     # CGA on agents that start apart: with equal ones no constraint is active
     add("cga-ce-agents", "cga" + beta, CE, DIFFERENT, "--nesterov on")
     add("cga-ce-margin-chain", "cga --momentum 0 --cga-margin 0.3", CE, "--topology chain")
     add("cga-ccl-one-peer", "cga" + beta, CCL, DIFFERENT, one_peer, "--nesterov off --gamma 0.9")
+    authors = "cga --variant icml21"
+    add("cga-icml21-ce-agents", authors + beta, CE, DIFFERENT, "--nesterov on")
+    add("cga-icml21-ce-margin-star", authors + " --cga-margin 0.5" + beta, CE, DIFFERENT,
+        "--topology star --nesterov on")
+    add("cga-icml21-ccl-one-peer", authors + " --cga-margin 0.2" + beta, CCL, DIFFERENT, one_peer,
+        "--nesterov off --gamma 0.9")
+    add("cga-icml21-ce-every-2", authors + " --momentum 0", CE, DIFFERENT, "--local-steps 2")
     add("ngc-ce", "ngc" + beta, CE, "--nesterov on")
     add("ngc-ccl-star-agents", "ngc --ngc-alpha 0.3" + beta, CCL, DIFFERENT, "--topology star "
         "--nesterov off")
