@@ -243,6 +243,32 @@ done
 printf 'a/%s/b ../%s/b $dir/%s/b\n' home work root | file docs/x.md
 accepted relative_paths_are_accepted
 
+# --- links between pages
+page() { # page: docs/y.md, with a heading that occurs twice
+    printf '# A page\n\n## How `fast`, and why?\n\n## Again\n\n## Again\n' | file docs/y.md
+}
+page
+printf '[a](y.md) [b](y.md#how-fast-and-why) [c](y.md#again-1) [d](../docs) [e](#x)\n\n# X\n' | file docs/x.md
+accepted links_that_lead_somewhere_are_accepted
+printf 'see\n[a](gone.md)\n' | file docs/x.md
+refused a_link_to_a_missing_file_is_refused "docs/x.md:2: a link to gone.md"
+page
+printf '[a](y.md#how-slow)\n' | file docs/x.md
+refused a_link_to_a_missing_heading_is_refused "docs/x.md:1: a link to #how-slow, which is no heading of docs/y.md"
+printf '# X\n\n[a](#y)\n' | file docs/x.md
+refused a_link_to_a_missing_heading_of_the_same_page_is_refused "docs/x.md:3: a link to #y"
+printf '[a](../../x.md)\n' | file docs/x.md
+refused a_link_out_of_the_tree_is_refused "docs/x.md:1: a link to ../../x.md"
+printf '![a](fig.svg "a figure")\n' | file docs/x.md
+refused a_missing_picture_is_refused "docs/x.md:1: a link to fig.svg"
+printf '[a](https://example.org/x.md) `[b](gone.md)`\n\n    f[0](gone)\n\n```\n[c](gone.md)\n# X\n```\n' | file docs/x.md
+accepted links_to_other_servers_and_in_code_are_left_alone
+printf '[a](reference/train.md)\n' | file docs/x.md
+accepted pages_that_a_program_writes_may_be_missing
+printf '[a](reference/train.md)\n' | file docs/x.md
+printf 'x\n' | file docs/reference/README.md
+refused a_written_reference_is_checked "docs/x.md:1: a link to reference/train.md"
+
 # --- files git ignores are nobody's business
 if command -v git >/dev/null 2>&1; then
     git -c init.defaultBranch=main init -q "$tree"
