@@ -10,9 +10,9 @@
 #include "util/memory.h"
 #include "util/rng.h"
 
-/* What test_algorithms checks already. */
+/* What test_algorithms and test_recent check already. */
 static bool is_elsewhere(const char *name) {
-    static const char *const names[] = {"dsgd", "dsgdm", "qg-dsgdm", "relaysgd"};
+    static const char *const names[] = {"dsgd", "dsgdm", "qg-dsgdm", "relaysgd", "edm", "motef"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strcmp(name, names[k]) == 0) return true;
     return false;
