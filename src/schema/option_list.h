@@ -142,6 +142,8 @@ OPTION("training", REAL, weight_decay, "weight-decay", "weight_decay,wd", "0.000
        "L2, added to the gradient of every parameter")
 OPTION("training", REAL, clip_norm, "clip-norm", "", "0", 0, 1e12, "", 0, "",
        "longest gradient of an agent; 0 = any")
+OPTION("training", REAL, sam, "sam", "", "0", 0, 1e6, "", 0, "",
+       "sharpness-aware gradients: taken so far uphill of the model, with any algorithm; 0 = at the model")
 OPTION("training", REAL, label_smoothing, "label-smoothing", "", "0", 0, 0.999, "", 0, "",
        "part of a label that is spread over all classes")
 OPTION("training", WHOLE, batch_size, "batch-size", "batch_size", "32", 1, 65536, "", 0, "",
