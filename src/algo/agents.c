@@ -117,6 +117,12 @@ ct_status ct_agents_share(ct_agents *a, ct_bank **p) {
     return is_packed ? ct_copies_share(a) : ct_agents_exchange(a, &a->x);
 }
 
+ct_status ct_agents_share_also(ct_agents *a, ct_bank *bank, ct_bank **p) {
+    bool is_packed = ct_copies_are_used(&a->copies);
+    *p = is_packed ? a->copies.also : bank;
+    return is_packed ? ct_copies_share_also(a, bank) : ct_agents_exchange(a, bank);
+}
+
 ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
     return (ct_work){.params = params,
                      .buffers = a->running.n > 0 ? &a->running : NULL,

@@ -108,6 +108,9 @@ ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);
 /* x to the neighbours. *p: what they have of it now, x itself or the public copies (copies.h). */
 ct_status ct_agents_share(ct_agents *a, ct_bank **p);
 
+/* The same of a second bank, once in an iteration (ct_copies_add). */
+ct_status ct_agents_share_also(ct_agents *a, ct_bank *bank, ct_bank **p);
+
 /* Appends  r = W p - p  of what was shared; with steps of their own (steps.h), scaled by them. */
 ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *r);
 
