@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [nets] [tables] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [nets] [tables] (all when none is named)."""
 
 import os
 import sys
@@ -18,6 +18,9 @@ def main(parts):
     if "compress" in parts:
         import compressed
         compressed.write(FIXTURES)
+    if "recent" in parts:
+        import recent
+        recent.write(FIXTURES)
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
@@ -27,4 +30,4 @@ def main(parts):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "compress", "nets", "tables"])
+    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "nets", "tables"])
