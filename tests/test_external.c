@@ -251,6 +251,7 @@ static void graphs_faults_and_economies_work_as_with_our_models(void) {
     check_same("algorithm ccl ccl-adaptive 0.1");
     check_same("algorithm qg-dsgdm fault drop=0.2");
     check_same("algorithm qg-dsgdm weight-decay 0.01 clip-norm 0.5");
+    check_same("algorithm qg-dsgdm weight-decay 0.01 sam 0.1");
     check_same("algorithm dsgdm seeds 1,2");
 }
 

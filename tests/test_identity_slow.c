@@ -24,6 +24,7 @@ static const struct {
     {"momentum", "0.9", "0.5", ""},
     {"nesterov", "on", "off", ""},
     {"clip-norm", "0", "1", ""},
+    {"sam", "0", "0.1", ""},
     {"label-smoothing", "0", "0.1", ""},
     {"lr-schedule", "step", "cosine", ""},
     {"warmup-epochs", "0", "1", ""},

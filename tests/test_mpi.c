@@ -130,6 +130,17 @@ static void other_forms_of_methods_are_spread_and_resumed(void) {
     spread_and_resume("schedule:lopsided.txt --agents 20 --algorithm sgp --variant icml19");
 }
 
+static void recent_methods_are_spread_and_resumed(void) {
+    NEEDS_MPI();
+    spread_and_resume("ring --algorithm edm --loss ccl");
+    spread_and_resume("ring --algorithm ccl --sam 0.05 --clip-norm 1");
+    spread_and_resume("star --algorithm ngc --sam 0.05");
+    spread_and_resume("ring --algorithm dfedavgm --momentum 0 --sam 0.05 --local-steps 3");
+    spread_and_resume("one-peer-exponential --algorithm motef --loss ccl");
+    spread_and_resume("ring --algorithm motef --loss ccl --compress quantize:4");
+    spread_and_resume("chain --algorithm motef --compress top-k:0.1 --local-steps 2 --sam 0.05");
+}
+
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
     NEEDS_MPI();
     CHECK(shell("mpirun -n 3 %s" RUN "--agents 2 --out x 2>&1%s", CT_PROGRAM, "") == 2);
@@ -235,6 +246,7 @@ int main(void) {
     TEST(local_steps_and_averages_are_spread_and_resumed);
     TEST(packed_models_are_spread_and_resumed);
     TEST(other_forms_of_methods_are_spread_and_resumed);
+    TEST(recent_methods_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);

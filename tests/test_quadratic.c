@@ -179,6 +179,24 @@ static void tracking_methods_reach_the_optimum(void) {
                           2500, 1e-5);
     check_reaches_optimum("--algorithm d2 --agents 6 --topology ring --lr 0.1", 1500, 1e-5);
     check_reaches_optimum("--algorithm d2 --agents 7 --topology chain --lr 0.1", 2500, 1e-5);
+    check_reaches_optimum("--algorithm edm --agents 6 --topology ring --lr 0.1 --momentum 0.9",
+                          2500, 1e-5);
+    check_reaches_optimum("--algorithm edm --agents 7 --topology chain --lr 0.1 --momentum 0.5",
+                          2500, 1e-5);
+    check_reaches_optimum("--algorithm motef --agents 6 --topology ring --lr 0.1 --momentum 0.9",
+                          2500, 1e-5);
+    check_reaches_optimum("--algorithm motef --agents 7 --topology star --lr 0.1 --gamma 0.8", 2500,
+                          1e-5);
+}
+
+/* What compression leaves out is sent in the end. */
+static void compressed_tracking_reaches_the_optimum(void) {
+    check_reaches_optimum("--algorithm motef --agents 6 --topology ring --lr 0.05 --momentum 0.9 "
+                          "--compress top-k:0.2 --gamma 0.3",
+                          6000, 1e-4);
+    check_reaches_optimum("--algorithm motef --agents 6 --topology star --lr 0.05 --momentum 0.5 "
+                          "--compress quantize:4",
+                          6000, 1e-4);
 }
 
 static void relayed_and_centralized_methods_reach_the_optimum(void) {
@@ -302,6 +320,7 @@ int main(void) {
     TEST(decentralized_sgd_stops_at_its_biased_point);
     TEST(decentralized_sgd_nears_the_optimum_as_the_rate_goes_to_zero);
     TEST(tracking_methods_reach_the_optimum);
+    TEST(compressed_tracking_reaches_the_optimum);
     TEST(relayed_and_centralized_methods_reach_the_optimum);
     TEST(gradient_push_nears_the_optimum_on_a_directed_graph);
     TEST(gradient_tracking_reaches_the_optimum_on_changing_graphs);

@@ -9,9 +9,12 @@
 #include "algo/algo.h"
 #include "util/memory.h"
 
-static ct_status create_clip(ct_agents *a) {
-    CT_TRY(ct_make(&a->clip.row, a->g.n, "a gradient"));
-    return ct_sparse_diagonal(a->n, &a->clip.scale);
+/* What clipping and sharpness-aware gradients need. */
+static ct_status create_norms(ct_agents *a) {
+    const bool clips = a->hyper.clip_norm > 0, is_sharp = a->sam.radius > 0;
+    if (clips || is_sharp) CT_TRY(ct_make(&a->norm_row, a->g.n, "a gradient"));
+    if (clips) CT_TRY(ct_sparse_diagonal(a->n, &a->clipping));
+    return is_sharp ? ct_sam_create(a) : CT_OK;
 }
 
 ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
@@ -33,7 +36,7 @@ ct_status ct_agents_init(ct_agents *a, const ct_graph *graph) {
     CT_TRY(ct_make(&a->own_jobs, (size_t)a->n, "the agents"));
     for (int i = 0; i < a->n; i++) a->own_jobs[i] = (ct_job){.model = i, .batch = i, .out = i};
     if (a->faults != NULL) CT_TRY(ct_faults_create(a));
-    if (a->hyper.clip_norm > 0) CT_TRY(create_clip(a));
+    CT_TRY(create_norms(a));
     if (a->loss.ccl) CT_TRY(ct_cross_features_create(a));
     CT_TRY(ct_copies_create(a));
     return ct_agents_connect(a, a->links.topology, a->links.weights);
@@ -64,8 +67,9 @@ void ct_agents_free(ct_agents *a) {
     ct_bank_free(&a->running);
     for (int b = 0; b < a->n_buffers; b++) ct_bank_free(&a->buffers[b].bank);
     ct_free(a->own_jobs);
-    ct_sparse_free(&a->clip.scale);
-    ct_free(a->clip.row);
+    ct_sam_free(&a->sam);
+    ct_sparse_free(&a->clipping);
+    ct_free(a->norm_row);
     memset(a, 0, sizeof *a);
 }
 
@@ -113,6 +117,12 @@ ct_status ct_agents_share(ct_agents *a, ct_bank **p) {
     return is_packed ? ct_copies_share(a) : ct_agents_exchange(a, &a->x);
 }
 
+ct_status ct_agents_share_also(ct_agents *a, ct_bank *bank, ct_bank **p) {
+    bool is_packed = ct_copies_are_used(&a->copies);
+    *p = is_packed ? a->copies.also : bank;
+    return is_packed ? ct_copies_share_also(a, bank) : ct_agents_exchange(a, bank);
+}
+
 ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs) {
     return (ct_work){.params = params,
                      .buffers = a->running.n > 0 ? &a->running : NULL,
@@ -122,25 +132,32 @@ ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, 
                      .n_jobs = n_jobs};
 }
 
+ct_status ct_agents_norm(ct_agents *a, const ct_bank *bank, int row, double *out) {
+    double squares = 0;
+    CT_TRY(ct_bank_read(bank, row, 0, bank->n, a->norm_row));
+    for (size_t k = 0; k < bank->n; k++) squares += (double)a->norm_row[k] * (double)a->norm_row[k];
+    *out = sqrt(squares);
+    return CT_OK;
+}
+
 /* g <- g min(1, clip / |g|), agent by agent */
 static ct_status clip(ct_agents *a) {
     ct_bank t = ct_temp(1);
     for (int i = 0; i < a->n; i++) {
-        double squares = 0;
-        CT_TRY(ct_bank_read(&a->g, i, 0, a->g.n, a->clip.row));
-        for (size_t k = 0; k < a->g.n; k++)
-            squares += (double)a->clip.row[k] * (double)a->clip.row[k];
-        double norm = sqrt(squares);
-        a->clip.scale.value[i] = norm > a->hyper.clip_norm ? a->hyper.clip_norm / norm : 1;
+        double norm;
+        CT_TRY(ct_agents_norm(a, &a->g, i, &norm));
+        a->clipping.value[i] = norm > a->hyper.clip_norm ? a->hyper.clip_norm / norm : 1;
     }
     ct_update u = ct_agents_update(a);
-    SET(&u, &t, {1, &a->g, &a->clip.scale});
+    SET(&u, &t, {1, &a->g, &a->clipping});
     SET(&u, &a->g, {1, &t});
     return ct_update_run(a->backend, &u);
 }
 
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
-    ct_objective objective = {.loss = a->loss, .weight_decay = a->hyper.weight_decay};
+    const bool is_sharp = a->sam.radius > 0;
+    ct_objective objective = {.loss = a->loss,
+                              .weight_decay = is_sharp ? 0 : a->hyper.weight_decay};
     ct_work work = ct_agents_work(a, at, a->own_jobs, a->n);
     objective.loss.ccl = ct_cross_features_are_due(a);
     if (objective.loss.ccl) CT_TRY(ct_cross_features_exchange(a, shared, &objective));
@@ -149,6 +166,7 @@ ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
     if (objective.loss.ccl && a->ccl.economy.adaptive_share > 0)
         CT_TRY(ct_cross_features_update_means(a));
+    if (is_sharp) CT_TRY(ct_sam_gradient(a, at, &work, &objective));
     return a->hyper.clip_norm > 0 ? clip(a) : CT_OK;
 }
 

@@ -2,7 +2,7 @@
  * same banks and never meet), and the verbs an algorithm is written in:
  *   ct_agents_exchange  neighbours' rows are on their way; the next verb that needs them waits
  *   ct_agents_share  the same of x, in fewer bytes if so wished; what neighbours have of it
- *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL) + weight decay
+ *   ct_agents_gradient  g = gradient of the objective (cross-entropy, CCL; sam.h) + weight decay
  *   SET / ct_agents_apply  assignments over whole banks (backend.h), mixing with W among them
  * Symbols: n own agents, P parameters, x and g [n x P], W [n x rows], eta = lr, beta = momentum. */
 #ifndef CT_ALGO_AGENTS_H
@@ -12,6 +12,7 @@
 #include "algo/cross_features.h"
 #include "algo/faults.h"
 #include "algo/links.h"
+#include "algo/sam.h"
 #include "algo/speed.h"
 #include "algo/steps.h"
 
@@ -75,14 +76,13 @@ typedef struct ct_agents {
     ct_cross_features ccl;
     ct_copies copies;
     ct_own_steps steps;
+    ct_sam sam;
     ct_fault_room fault_room;
-    ct_bank running;  /* batchnorm's running statistics; no columns without batchnorm */
-    ct_job *own_jobs; /* [n] */
-    struct {
-        ct_sparse scale; /* [n x n] factors of the last clipping on the diagonal */
-        float *row;      /* [P] scratch */
-    } clip;
-    struct {                             /* that this process computed */
+    ct_bank running;    /* batchnorm's running statistics; no columns without batchnorm */
+    ct_job *own_jobs;   /* [n] */
+    ct_sparse clipping; /* [n x n] factors of the last clipping on the diagonal */
+    float *norm_row;    /* [P] scratch of norms; NULL where nothing is clipped or perturbed */
+    struct {            /* that this process computed */
         double own, features, gradients; /* under own models, forward and backward; under
                                             neighbours', up to the features; those both ways */
         long n_steps;
@@ -109,6 +109,9 @@ ct_status ct_agents_exchange(ct_agents *a, ct_bank *bank);
 
 /* x to the neighbours. *p: what they have of it now, x itself or the public copies (copies.h). */
 ct_status ct_agents_share(ct_agents *a, ct_bank **p);
+
+/* The same of a second bank, once in an iteration (ct_copies_add). */
+ct_status ct_agents_share_also(ct_agents *a, ct_bank *bank, ct_bank **p);
 
 /* Appends  r = W p - p  of what was shared; with steps of their own (steps.h), scaled by them. */
 ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *r);

@@ -10,4 +10,7 @@ static inline bool ct_agents_is_alive(const ct_agents *a, int row) {
 /* Jobs on this iteration's batches. */
 ct_work ct_agents_work(ct_agents *a, const ct_bank *params, const ct_job *jobs, int n_jobs);
 
+/* |row| of a bank as wide as x, by the host. */
+ct_status ct_agents_norm(ct_agents *a, const ct_bank *bank, int row, double *out);
+
 #endif

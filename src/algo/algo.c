@@ -118,18 +118,31 @@ ct_status ct_algo_check_local_steps(const ct_algo *algo) {
     return ct_refuse("local-steps", "%s cannot train with @local-steps (%s)", algo->name, why);
 }
 
-static ct_status check_shares(const ct_algo *algo, const char *option) {
-    if (algo->may_compress) return CT_OK;
-    return ct_refuse(option, "%s cannot train with @%s; dsgd, dsgdm, dfedavgm and qg-dsgdm can",
-                     algo->name, option);
+static bool may_pack(const ct_algo *algo) {
+    return algo->may_compress;
+}
+
+static bool may_have_own_steps(const ct_algo *algo) {
+    return algo->may_compress && !algo->shares_two;
+}
+
+static ct_status check_able(const ct_algo *algo, const char *option,
+                            bool (*is_able)(const ct_algo *algo)) {
+    CT_SCOPED(ct_text) able = {0};
+    if (is_able(algo)) return CT_OK;
+    for (int i = 0; i < N_ALGOS; i++)
+        if (is_able(algos[i])) ct_text_add(&able, "%s%s", able.n > 0 ? ", " : "", algos[i]->name);
+    CT_TRY(ct_text_status(&able));
+    return ct_refuse(option, "%s cannot train with @%s; these can: %s", algo->name, option,
+                     able.chars);
 }
 
 ct_status ct_algo_check_compress(const ct_algo *algo) {
-    return check_shares(algo, "compress");
+    return check_able(algo, "compress", may_pack);
 }
 
 ct_status ct_algo_check_own_steps(const ct_algo *algo) {
-    return check_shares(algo, "consensus");
+    return check_able(algo, "consensus", may_have_own_steps);
 }
 
 ct_status ct_algo_check_sites(const ct_algo *algo) {

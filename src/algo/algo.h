@@ -32,7 +32,8 @@ typedef struct ct_algo {
     const char *why_not;                 /* it may not lose agents: "its tree would fall apart" */
     const char *why_always;              /* it needs gossip in every iteration; NULL: it does not */
     bool is_simulation;                  /* of a clock of its own, in one process: async.h */
-    bool may_compress;                   /* it mixes x alone (share, pull): @compress, @consensus */
+    bool may_compress;                   /* it mixes what it shares (share, pull): @compress */
+    bool shares_two;                     /* not x alone (share_also): then not @consensus */
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
     const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
     const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */

@@ -6,7 +6,8 @@
 #include "util/memory.h"
 #include "util/rng.h"
 
-enum { FIRST_RECEIVER = 16 }; /* a key's index: models count from 0, class sums go by receiver */
+/* A key's index: models count from 0, the second bank has its own, class sums go by receiver. */
+enum { ALSO = 8, FIRST_RECEIVER = 16 };
 
 ct_status ct_copies_choose(ct_agents *a, const ct_graph *graph) {
     ct_copies *c = &a->copies;
@@ -36,15 +37,15 @@ void ct_copies_free(ct_copies *c) {
 }
 
 /* Whole rows over the graph of now: what usually travels is packed. */
-static ct_status publish(ct_agents *a, bool is_counted) {
+static ct_status publish(ct_agents *a, ct_bank *known, bool is_counted) {
     const ct_routes *models = &a->links.models;
     CT_SCOPED(ct_routes) routes = {0};
     CT_TRY(ct_routes_create(models->n, &routes));
     memcpy(routes.from, models->from, (size_t)models->n * sizeof *routes.from);
     memcpy(routes.to, models->to, (size_t)models->n * sizeof *routes.to);
     CT_TRY(ct_routes_open(a->transport, a->backend, false, a->x.n, &routes));
-    if (!is_counted) return ct_transport_refresh(a->transport, &routes, a->copies.known);
-    return ct_transport_exchange(a->transport, &routes, CT_TRAFFIC_PARAMETERS, a->copies.known);
+    if (!is_counted) return ct_transport_refresh(a->transport, &routes, known);
+    return ct_transport_exchange(a->transport, &routes, CT_TRAFFIC_PARAMETERS, known);
 }
 
 ct_status ct_copies_start(ct_agents *a) {
@@ -55,11 +56,19 @@ ct_status ct_copies_start(ct_agents *a) {
     ct_update u = ct_agents_update(a);
     SET(&u, c->known, {1, &a->x});
     CT_TRY(ct_update_run(a->backend, &u));
-    return publish(a, c->are_sent_first);
+    return publish(a, c->known, c->are_sent_first);
+}
+
+ct_status ct_copies_add(ct_agents *a, const char *name) {
+    if (!ct_copies_are_used(&a->copies)) return CT_OK;
+    CT_TRY(ct_agents_add_buffer(a, name, NULL));
+    a->copies.also = ct_own_buffer(a, a->n_buffers - 1);
+    return CT_OK;
 }
 
 ct_status ct_copies_restore(ct_agents *a) {
-    return publish(a, false);
+    if (a->copies.also != NULL) CT_TRY(publish(a, a->copies.also, false));
+    return publish(a, a->copies.known, false);
 }
 
 static ct_compress_key key_of(const ct_agents *a, int row, uint32_t index) {
@@ -82,17 +91,28 @@ static ct_status pass_on(ct_agents *a, const ct_compressor *how, ct_routes *rout
     return CT_OK;
 }
 
-ct_status ct_copies_share(ct_agents *a) {
+/* known <- known + Q(bank - known), the random numbers of every row by this index. */
+static ct_status share(ct_agents *a, ct_bank *bank, ct_bank *known, uint32_t index) {
     ct_copies *c = &a->copies;
     ct_routes *r = &a->links.models;
+    for (int i = 0; i < a->n; i++) c->keys[i] = key_of(a, a->first + i, index);
+    for (int h = 0; h < r->n_halo; h++) c->keys[a->n + h] = key_of(a, r->halo[h], index);
+    CT_TRY(pass_on(a, &c->models, r, CT_TRAFFIC_PARAMETERS, bank, known, &c->packed));
+    bank->fresh = true;
+    return CT_OK;
+}
+
+ct_status ct_copies_share(ct_agents *a) {
+    ct_copies *c = &a->copies;
     if (a->x.fresh || ct_agents_are_apart(a)) return CT_OK;
     c->n_before = c->iteration == a->iteration ? c->n_before + 1 : 0;
     c->iteration = a->iteration;
-    for (int i = 0; i < a->n; i++) c->keys[i] = key_of(a, a->first + i, c->n_before);
-    for (int h = 0; h < r->n_halo; h++) c->keys[a->n + h] = key_of(a, r->halo[h], c->n_before);
-    CT_TRY(pass_on(a, &c->models, r, CT_TRAFFIC_PARAMETERS, &a->x, c->known, &c->packed));
-    a->x.fresh = true;
-    return CT_OK;
+    return share(a, &a->x, c->known, c->n_before);
+}
+
+ct_status ct_copies_share_also(ct_agents *a, ct_bank *bank) {
+    if (bank->fresh || ct_agents_are_apart(a)) return CT_OK;
+    return share(a, bank, a->copies.also, ALSO);
 }
 
 ct_status ct_copies_share_sums(ct_agents *a) {

@@ -23,6 +23,7 @@ typedef struct ct_copies {
 
     ct_compressor models, sums; /* of rows of x, and of class sums */
     ct_bank *known;             /* xh: own rows, halo rows; a buffer. NULL: there are none */
+    ct_bank *also;              /* the same of the algorithm's second bank, from zero on */
     ct_bank packed, packed_sums;
     ct_compress_key *keys; /* by row of either */
     long iteration;        /* of the last time models were shared */
@@ -35,6 +36,8 @@ ct_status ct_copies_choose(struct ct_agents *a, const ct_graph *graph);
 ct_status ct_copies_create(struct ct_agents *a);
 ct_status ct_copies_start(struct ct_agents *a);
 void ct_copies_free(ct_copies *copies);
+/* There is a second bank, whose copy is a buffer of this name. From ct_algo.create. */
+ct_status ct_copies_add(struct ct_agents *a, const char *name);
 /* Halo rows of the copies as their owners have them: a resumed run. Nothing is counted. */
 ct_status ct_copies_restore(struct ct_agents *a);
 
@@ -48,6 +51,8 @@ static inline size_t ct_copies_width(const ct_copies *c, const ct_compressor *ho
 
 /* xh <- xh + Q(x - xh), here and at the neighbours, unless x has been shared as it is. */
 ct_status ct_copies_share(struct ct_agents *a);
+/* The same of the second bank and its copy. */
+ct_status ct_copies_share_also(struct ct_agents *a, ct_bank *bank);
 /* Class sums to their receivers, rounded. */
 ct_status ct_copies_share_sums(struct ct_agents *a);
 

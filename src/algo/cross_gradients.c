@@ -11,6 +11,14 @@ static void copy_routes(const ct_agents *a, ct_routes *routes) {
     }
 }
 
+static ct_status create_sam(ct_agents *a, ct_cross_gradients *out) {
+    int n_edges = a->links.most.edges;
+    if (a->sam.radius == 0) return CT_OK;
+    CT_TRY(ct_bank_create(a->backend, n_edges, 0, a->x.n, &out->sam.at));
+    CT_TRY(ct_sparse_diagonal(n_edges, &out->sam.scale));
+    return ct_make(&out->sam.jobs, (size_t)n_edges, "cross-gradients");
+}
+
 ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     int n_edges = a->links.most.edges, n_rows = n_edges + a->links.neighbours.most_halo;
     if (a->running.n > 0)
@@ -28,6 +36,7 @@ ct_status ct_cross_gradients_create(ct_agents *a, ct_cross_gradients *out) {
     CT_TRY(ct_sparse_create(n_edges, a->n + a->links.models.most_halo, n_edges, &out->models));
     CT_TRY(ct_bank_create(a->backend, n_edges, 0, CT_LOSS_FIELDS, &out->losses));
     CT_TRY(ct_sparse_diagonal(a->n, &out->own));
+    CT_TRY(create_sam(a, out));
     return ct_make(&out->jobs, (size_t)n_edges, "cross-gradients");
 }
 
@@ -41,6 +50,9 @@ void ct_cross_gradients_free(void *state) {
     ct_sparse_free(&cross->own);
     ct_bank_free(&cross->losses);
     ct_free(cross->jobs);
+    ct_bank_free(&cross->sam.at);
+    ct_sparse_free(&cross->sam.scale);
+    ct_free(cross->sam.jobs);
     *cross = (ct_cross_gradients){0};
 }
 
@@ -70,6 +82,24 @@ static ct_status connect_edges(ct_cross_gradients *cross, const ct_agents *a) {
     return CT_OK;
 }
 
+/* Once more, at x_j + rho c_e / |c_e|. */
+static ct_status sharpen(ct_cross_gradients *cross, ct_agents *a, const ct_work *work,
+                         const ct_objective *objective) {
+    ct_update u = ct_agents_update(a);
+    CT_TRY(ct_sam_scale(a, &cross->rows, work->n_jobs, &cross->sam.scale));
+    SET(&u, &cross->sam.at, {1, &a->x, &cross->models}, {1, &cross->rows, &cross->sam.scale});
+    CT_TRY(ct_agents_apply(a, &u));
+    ct_work second = *work;
+    second.params = &cross->sam.at;
+    second.jobs = cross->sam.jobs;
+    for (int e = 0; e < work->n_jobs; e++) {
+        int batch = work->jobs[e].batch;
+        cross->sam.jobs[e] = (ct_job){.model = e, .batch = batch, .out = e};
+        a->samples.gradients += a->batches[batch].n;
+    }
+    return ct_gradient(a->plan, &second, objective, &cross->rows, &cross->losses, 0);
+}
+
 ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
     ct_objective objective = {.loss = {.ccl = false, .label_smoothing = a->loss.label_smoothing}};
     CT_TRY(connect_edges(cross, a));
@@ -83,6 +113,7 @@ ct_status ct_cross_gradients_compute(ct_cross_gradients *cross, ct_agents *a) {
     cross->rows.fresh = false;
     CT_TRY(ct_transport_finish(a->transport, &a->links.models));
     CT_TRY(ct_gradient(a->plan, &work, &objective, &cross->rows, &cross->losses, 0));
+    if (a->sam.radius > 0) CT_TRY(sharpen(cross, a, &work, &objective));
     if (a->hyper.weight_decay == 0) return CT_OK;
     ct_update u = ct_agents_update(a);
     SET(&u, &cross->rows, {1, &cross->rows}, {a->hyper.weight_decay, &a->x, &cross->models});

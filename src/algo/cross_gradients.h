@@ -18,6 +18,11 @@ typedef struct ct_cross_gradients {
     ct_sparse own;    /* [n x n] diagonal: what an agent's own gradient counts, by the algorithm */
     ct_bank losses;   /* [edges][CT_LOSS_FIELDS] of the cross jobs: nobody looks */
     ct_job *jobs;     /* [edges] */
+    struct {          /* with --sam */
+        ct_bank at;   /* [edges x P] the models of the second pass */
+        ct_sparse scale; /* [edges x edges] */
+        ct_job *jobs;    /* [edges] */
+    } sam;
 } ct_cross_gradients;
 
 /* Room for the edges that the agents were created with. Refuses batchnorm, whose running statistics

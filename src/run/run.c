@@ -147,6 +147,7 @@ static ct_status create_agents(ct_run *run) {
                     .copies = {.compressor = c->compress,
                                .seeds = run->seeds,
                                .are_sent_first = c->init[0] != '\0'},
+                    .sam = {.radius = c->sam},
                     .steps = {.are_wished = has_own_steps, .gamma = c->gamma},
                     .faults = c->fault[0] != '\0' || c->site != NULL ? &run->faults : NULL,
                     .speeds = &run->speeds,

@@ -84,7 +84,7 @@ OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
        "gossip in every so many iterations only: 4; 1:8 = 1 at first, then 2, 4 and 8, each for an equal part of the run")
 
 OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
-       "send less each time: top-k:F, random-k:F, quantize:8|4|2, sign (see: crosstalk list compressors; dsgd, dsgdm, dfedavgm, qg-dsgdm on graphs that stay)")
+       "send less each time: top-k:F, random-k:F, quantize:8|4|2, sign (see: crosstalk list compressors; dsgd, dsgdm, dfedavgm, qg-dsgdm, motef on graphs that stay)")
 
 OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
        "plain (one averaging rate), adagossip (one for every parameter, least where neighbours' words swing; @gamma: about how far it moves)")
@@ -144,6 +144,8 @@ OPTION("training", REAL, weight_decay, "weight-decay", "weight_decay,wd", "0.000
        "L2, added to the gradient of every parameter")
 OPTION("training", REAL, clip_norm, "clip-norm", "", "0", 0, 1e12, "", 0, "",
        "longest gradient of an agent; 0 = any")
+OPTION("training", REAL, sam, "sam", "", "0", 0, 1e6, "", 0, "",
+       "sharpness-aware gradients: taken so far uphill of the model, with any algorithm; 0 = at the model")
 OPTION("training", REAL, label_smoothing, "label-smoothing", "", "0", 0, 0.999, "", 0, "",
        "part of a label that is spread over all classes")
 OPTION("training", WHOLE, batch_size, "batch-size", "batch_size", "32", 1, 65536, "", 0, "",

@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [async] [nets] [tables] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [async] [nets] [tables] (all when none is named)."""
 
 import os
 import sys
@@ -21,6 +21,9 @@ def main(parts):
     if "async" in parts:
         import asynchronous
         asynchronous.write(FIXTURES)
+    if "recent" in parts:
+        import recent
+        recent.write(FIXTURES)
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
@@ -30,4 +33,4 @@ def main(parts):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "compress", "async", "nets", "tables"])
+    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "async", "nets", "tables"])
