@@ -297,7 +297,7 @@ static inline void simulate(const federation *f, const char *out, const char *mo
 /* The last checkpoints and the consensus are those of the simulation, to the bit. */
 static inline bool as_simulated(int n, const char *out, const char *simulated) {
     bool same = true;
-    char a[160], b[160], name[128];
+    char a[256], b[256], name[128];
     for (int k = 0; k < n; k++) {
         snprintf(a, sizeof a, "%s/consensus.safetensors", simulated);
         snprintf(b, sizeof b, "%s/%s/consensus.safetensors", out, site_names[k]);

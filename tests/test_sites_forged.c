@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "compress/compress.h"
 #include "site/site_internal.h"
 #include "util/version.h"
 
@@ -216,9 +217,81 @@ static void one_that_lies_is_named_and_the_others_go_on(void) {
         if (is_running(k)) kill_site(k);
 }
 
+/* ---- packed rows ---- */
+
+#define HOW "top-k:0.1"
+
+typedef enum forgery { NO_FIRST_ROW, SHORT, WRONG_PLACES, NOT_A_NUMBER } forgery;
+
+/* Joins as a site would, sends the whole row that changes are added to, and a change that is none.
+ * False: the connection went away meanwhile. */
+static bool join_and_forge(liar *l, int peer, forgery what) {
+    uint64_t wants_model = 1, gives_model = 0, start = 0, at;
+    ct_compress_key key = {0};
+    ct_compressor how;
+    static float row[4096];
+    static uint32_t scratch[4096];
+    static uint8_t packed[sizeof row];
+    if (!tell(l, peer, CT_LETTER_KNOCK, 0, &wants_model, sizeof wants_model) ||
+        hear(l, peer, CT_LETTER_START, &start) != 8)
+        return false;
+    long n = hear(l, peer, CT_LETTER_MODEL, &at) / (long)sizeof *row;
+    if (n <= 0 || n > 4096 || ct_compressor_parse(HOW, (size_t)n, &how) != CT_OK) return false;
+    for (long k = 0; k < n; k++) row[k] = 1e-4F * (float)(k % 7);
+    how.kind->encode(&how, &key, row, NULL, scratch, packed);
+    if (what == WRONG_PLACES) memset(packed + how.k * sizeof *row, 0xff, 8);
+    if (what == NOT_A_NUMBER) memset(packed, 0xff, sizeof *row);
+    ct_letter first = {CT_LETTER_ROW, 0x8000, start, row, (size_t)n * sizeof *row};
+    bool is_told = tell(l, peer, CT_LETTER_START, start, &gives_model, sizeof gives_model);
+    if (what != NO_FIRST_ROW)
+        is_told = is_told && CT_CATCH(NULL, ct_mesh_send(l->mesh, peer, &first)) == CT_OK;
+    return is_told && tell(l, peer, CT_LETTER_ROW, start + (what != NO_FIRST_ROW), packed,
+                           how.n_bytes - (what == SHORT ? 4 : 0));
+}
+
+static void forge(void) {
+    static const char *const words[] = {"a row that it has not sent", "for a packed row of",
+                                        "a packed row that is none", "a packed row that is none"};
+    liar l;
+    federation f = {.n = 3, .edges = TRIANGLE, .dialers = 4, .heartbeat_s = 0.2, .epochs = 100000};
+    f.options = "option compress " HOW "\n";
+    put_federation(&f, "f.conf");
+    CHECK(system("sed -i 's/algorithm ccl/algorithm dsgd/' f.conf") == 0);
+    start_sites(3, "f.conf", "forged");
+    REQUIRE(says("forged", 0, "epoch 2/"));
+    kill_site(2);
+    REQUIRE(says("forged", 0, "east is gone") && says("forged", 1, "east is gone"));
+    REQUIRE(liar_open(&l, 2));
+    for (int k = 0; k < 4; k++) {
+        bool is_done = false, is_cold = true;
+        while (is_cold) {
+            REQUIRE(is_up(&l, k % 2));
+            is_cold = !join_and_forge(&l, k % 2, (forgery)k);
+            if (!is_cold) is_done = is_refused(&l, k % 2, words[k], &is_cold);
+        }
+        CHECK(is_done);
+        CHECK(log_has("forged", k % 2, words[k]) &&
+              log_has("forged", k % 2, "east broke the rules"));
+    }
+    liar_close(&l);
+    for (int k = 0; k < 2; k++) {
+        CHECK(is_running(k));
+        signal_site(k, SIGTERM);
+    }
+    CHECK(await_site(0) == 143 && await_site(1) == 143);
+}
+
+static void forged_packed_rows_are_refused_and_their_sender_named(void) {
+    NEEDS_ZMQ();
+    forge();
+    for (int k = 0; k < 3; k++)
+        if (is_running(k)) kill_site(k);
+}
+
 int main(void) {
     if (!enter_folder() || !prepare_sites()) return 1;
     TEST(one_that_lies_is_named_and_the_others_go_on);
+    TEST(forged_packed_rows_are_refused_and_their_sender_named);
     remove_tree(".");
     leave_folder();
     return test_report();

@@ -17,6 +17,30 @@ ct_status ct_copies_choose(ct_agents *a, const ct_graph *graph) {
     return ct_compressor_parse(c->compressor, graph->n_weights, &c->models);
 }
 
+static bool unpack_model(const void *copies, int row, const void *packed, float *values) {
+    const ct_copies *c = copies;
+    return c->models.kind->decode(&c->models, &c->keys[row], packed, values);
+}
+
+static bool unpack_sums(const void *copies, int row, const void *packed, float *values) {
+    const ct_copies *c = copies;
+    return c->sums.kind->decode(&c->sums, &c->keys[row], packed, values);
+}
+
+/* What sites send is checked and unpacked by the transport. */
+static ct_status create_unpacking(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    if (!ct_transport_is_apart(a->transport)) return CT_OK;
+    CT_TRY(ct_make(&c->values, c->models.n > c->sums.n ? c->models.n : c->sums.n, "packed models"));
+    c->of_models = (ct_unpacking){
+        .values = c->values, .are_changes = true, .unpack = unpack_model, .context = c};
+    c->of_sums = (ct_unpacking){
+        .rows = &a->ccl.edge_sums, .values = c->values, .unpack = unpack_sums, .context = c};
+    a->links.models.unpacking = &c->of_models;
+    a->links.neighbours.unpacking = &c->of_sums;
+    return CT_OK;
+}
+
 ct_status ct_copies_create(ct_agents *a) {
     ct_copies *c = &a->copies;
     const ct_routes *models = &a->links.models, *answers = &a->links.neighbours;
@@ -25,6 +49,7 @@ ct_status ct_copies_create(ct_agents *a) {
     CT_TRY(ct_bank_create(a->backend, a->n, models->most_halo, ct_packed_columns(&c->models),
                           &c->packed));
     CT_TRY(ct_make(&c->keys, (size_t)(n_models > n_sums ? n_models : n_sums), "packed models"));
+    CT_TRY(create_unpacking(a));
     if (!a->loss.ccl) return CT_OK;
     return ct_bank_create(a->backend, answers->most_own, answers->most_halo,
                           ct_packed_columns(&c->sums), &c->packed_sums);
@@ -34,6 +59,17 @@ void ct_copies_free(ct_copies *c) {
     ct_bank_free(&c->packed);
     ct_bank_free(&c->packed_sums);
     ct_free(c->keys);
+    ct_free(c->values);
+}
+
+/* Others' start values are one's own; sites say no more before they train. */
+static ct_status copy_start_values(ct_agents *a) {
+    ct_copies *c = &a->copies;
+    c->of_models.rows = c->known;
+    CT_TRY(ct_bank_read(&a->x, 0, 0, a->x.n, c->values));
+    for (int h = 0; h < a->links.models.most_halo; h++)
+        CT_TRY(ct_bank_write(c->known, a->n + h, 0, a->x.n, c->values));
+    return CT_OK;
 }
 
 /* Whole rows over the graph of now: what usually travels is packed. */
@@ -56,6 +92,7 @@ ct_status ct_copies_start(ct_agents *a) {
     ct_update u = ct_agents_update(a);
     SET(&u, c->known, {1, &a->x});
     CT_TRY(ct_update_run(a->backend, &u));
+    if (ct_transport_is_apart(a->transport)) return copy_start_values(a);
     return publish(a, c->known, c->are_sent_first);
 }
 
@@ -79,14 +116,31 @@ static ct_compress_key key_of(const ct_agents *a, int row, uint32_t index) {
         {rng.key[0], rng.key[1]}, rng.counter[1], rng.counter[2], rng.counter[3]};
 }
 
+/* Between sites: what has come is unpacked, and a neighbour's mailbox holds its copy, or one's own
+ * if nothing came. */
+static ct_status exchange_apart(ct_agents *a, ct_routes *routes, ct_traffic kind, ct_bank *known,
+                                ct_bank *packed) {
+    ct_status (*arrived)(void *, ct_routes *, ct_bank *, int) = routes->arrived;
+    routes->arrived = NULL; /* packed rows have no mailboxes */
+    ct_status status = ct_transport_exchange(a->transport, routes, kind, packed);
+    routes->arrived = arrived;
+    for (int k = 0; k < routes->n && status == CT_OK; k++)
+        if (routes->mail[k] >= 0) status = ct_faults_arrived(a, routes, known, k);
+    return status;
+}
+
 /* Packs own rows of x, sends them, and unpacks what has come instead of others'. */
 static ct_status pass_on(ct_agents *a, const ct_compressor *how, ct_routes *routes, ct_traffic kind,
                          const ct_bank *x, ct_bank *known, ct_bank *packed) {
     ct_packing own = {how, a->copies.keys, 0, routes->own.n};
     ct_packing others = {how, a->copies.keys, routes->own.n, routes->n_halo};
     CT_TRY(ct_bank_compress(&own, x, known, packed));
-    CT_TRY(ct_transport_exchange(a->transport, routes, kind, packed));
-    if (others.n_rows > 0) CT_TRY(ct_bank_decompress(&others, packed, known));
+    if (ct_transport_is_apart(a->transport)) {
+        CT_TRY(exchange_apart(a, routes, kind, known, packed));
+    } else {
+        CT_TRY(ct_transport_exchange(a->transport, routes, kind, packed));
+        if (others.n_rows > 0) CT_TRY(ct_bank_decompress(&others, packed, known));
+    }
     known->fresh = true;
     return CT_OK;
 }

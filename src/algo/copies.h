@@ -7,11 +7,13 @@
  * cross-features are those of the public copies; class sums travel in 8 bits a value, rounded without
  * bias, and their counts as they are.
  * Deviation: copies start as the start values, which all agents know, where the papers' are zero;
- * start values of a file (--init) are sent once. */
+ * start values of a file (--init) are sent once.
+ * Between sites, which come and go, the first xh_i that an edge carries is sent whole: from then on both
+ * ends have the same again. */
 #ifndef CT_ALGO_COPIES_H
 #define CT_ALGO_COPIES_H
 
-#include "backend/backend.h"
+#include "transport/transport.h"
 
 struct ct_agents;
 
@@ -25,9 +27,11 @@ typedef struct ct_copies {
     ct_bank *known;             /* xh: own rows, halo rows; a buffer. NULL: there are none */
     ct_bank *also;              /* the same of the algorithm's second bank, from zero on */
     ct_bank packed, packed_sums;
-    ct_compress_key *keys; /* by row of either */
-    long iteration;        /* of the last time models were shared */
-    uint32_t n_before;     /* times in this iteration */
+    ct_compress_key *keys;           /* by row of either */
+    long iteration;                  /* of the last time models were shared */
+    uint32_t n_before;               /* times in this iteration */
+    ct_unpacking of_models, of_sums; /* between sites */
+    float *values;                   /* [widest of both] scratch of these */
 } ct_copies;
 
 /* Which compressors it will be: before anything that depends on how much travels. */

@@ -70,7 +70,7 @@ ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k) {
 /* ---- dead agents ---- */
 
 ct_status ct_faults_create(ct_agents *a) {
-    size_t width = a->x.n > a->links.neighbours.n_columns ? a->x.n : a->links.neighbours.n_columns;
+    size_t n_sums = ct_links_sums(a->plan->graph), width = a->x.n > n_sums ? a->x.n : n_sums;
     size_t n_frozen = (size_t)(CT_MAX_BUFFERS + 1) * a->x.n * (size_t)a->faults->n_kills;
     CT_TRY(ct_make(&a->fault_room.row, width, "what arrives"));
     return ct_make(&a->fault_room.frozen, n_frozen * (size_t)a->n_seeds, "agents that are gone");

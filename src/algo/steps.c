@@ -15,7 +15,7 @@ ct_status ct_own_steps_create(ct_agents *a) {
 }
 
 ct_status ct_own_steps_take(ct_agents *a, const ct_bank *p) {
-    const double t = (double)ct_agents_rounds(a) + 1;
+    const double t = (double)(ct_agents_rounds(a) - a->steps.since) + 1;
     ct_adaptive_steps steps = {.gamma = (float)a->steps.gamma,
                                .beta = BETA,
                                .correction = (float)(1 - pow((double)BETA, t)),

@@ -17,6 +17,7 @@ struct ct_agents;
 typedef struct ct_own_steps {
     bool are_wished; /* given by the caller, and gamma */
     double gamma;
+    long since;            /* rounds before v began: t counts from there */
     ct_bank r;             /* [n] of this round, scaled */
     ct_bank *mean_squares; /* v: a buffer. NULL: one rate for all */
 } ct_own_steps;

@@ -72,14 +72,28 @@ ct_status ct_run_add_average(ct_run *run, long iteration) {
     return a->running.n > 0 ? add(run, &run->agents.running, &a->running, weight) : CT_OK;
 }
 
+/* As if its model had been the average all the time. */
+ct_status ct_run_miss_average(ct_run *run, long iteration, bool is_new) {
+    ct_average *a = &run->average;
+    bool had_begun = ct_run_has_average(run);
+    a->done = iteration;
+    if (a->kind == CT_AVERAGE_NONE || (had_begun && !is_new)) return CT_OK;
+    CT_TRY(add(run, &run->agents.x, &a->x, 1));
+    return a->running.n > 0 ? add(run, &run->agents.running, &a->running, 1) : CT_OK;
+}
+
+bool ct_average_is_begun(const ct_average *a, long done) {
+    return a->kind != CT_AVERAGE_NONE && done > a->start;
+}
+
 bool ct_run_has_average(const ct_run *run) {
-    const ct_average *a = &run->average;
-    return a->kind != CT_AVERAGE_NONE && a->done > a->start;
+    return ct_average_is_begun(&run->average, run->average.done);
 }
 
 ct_status ct_run_find_averaged(ct_run *run) {
     ct_average *a = &run->average;
-    if (!ct_run_has_average(run)) return CT_OK;
+    /* sites find it with the consensus model, when all have ended */
+    if (!ct_run_has_average(run) || run->config.site != NULL) return CT_OK;
     ct_run_weigh_living(run);
     CT_TRY(ct_run_average(run, &a->x, &a->consensus));
     return a->running.n > 0 ? ct_run_average(run, &a->running, &a->consensus_running) : CT_OK;

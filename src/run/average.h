@@ -17,6 +17,8 @@ typedef struct ct_average {
 ct_status ct_average_parse(const char *text, ct_average *out);
 /* The first iteration that counts, of a run of so many. */
 long ct_average_start(const ct_average *average, double n_iterations);
+/* It has begun after so many iterations. */
+bool ct_average_is_begun(const ct_average *average, long done);
 void ct_average_free(ct_average *average);
 
 struct ct_run;
@@ -24,6 +26,9 @@ struct ct_run;
 ct_status ct_run_create_average(struct ct_run *run);
 /* After an iteration. */
 ct_status ct_run_add_average(struct ct_run *run, long iteration);
+/* A site goes on with this iteration, having missed some: an average that would have begun, or one of
+ * a model that is no more (is_new), begins with the model of now. */
+ct_status ct_run_miss_average(struct ct_run *run, long iteration, bool is_new);
 /* It has begun. */
 bool ct_run_has_average(const struct ct_run *run);
 /* Updates the averaged consensus on all ranks, which all call it. */

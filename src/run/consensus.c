@@ -79,21 +79,34 @@ ct_status ct_run_average(ct_run *run, const ct_bank *bank, ct_bank *out) {
     return ct_update_run(run->backend, &u);
 }
 
-/* Along a tree of the sites that are there: parameters and running statistics as one row. */
+/* A model, its running statistics behind its parameters, from or to a row. */
+static ct_status read_model(const ct_bank *x, const ct_bank *running, float *row) {
+    CT_TRY(ct_bank_read(x, 0, 0, x->n, row));
+    return running->n > 0 ? ct_bank_read(running, 0, 0, running->n, row + x->n) : CT_OK;
+}
+
+static ct_status write_model(const float *row, ct_bank *x, ct_bank *running) {
+    CT_TRY(ct_bank_write(x, 0, 0, x->n, row));
+    return running->n > 0 ? ct_bank_write(running, 0, 0, running->n, row + x->n) : CT_OK;
+}
+
+/* Along a tree of the sites that are there: models, and their averages over time, as one row. */
 static ct_status average_sites(ct_run *run) {
-    size_t n = run->graph.n_weights, n_more = run->graph.n_buffer_values;
+    ct_average *a = &run->average;
+    size_t n = run->graph.n_weights + run->graph.n_buffer_values;
+    bool is_averaged = ct_run_has_average(run);
     int n_sites = 0;
     CT_SCOPED_BLOCK(ct_fixed) sums = NULL;
     CT_SCOPED_BLOCK(float) row = NULL;
-    CT_TRY(ct_make(&sums, n + n_more, "the mean model"));
-    CT_TRY(ct_make(&row, n + n_more, "the mean model"));
-    CT_TRY(ct_bank_read(&run->agents.x, 0, 0, n, row));
-    if (n_more > 0) CT_TRY(ct_bank_read(&run->agents.running, 0, 0, n_more, row + n));
-    CT_TRY(ct_fixed_add(row, n + n_more, sums));
-    CT_TRY(ct_site_mean(run->config.site, sums, n + n_more, row, &n_sites));
+    CT_TRY(ct_make(&sums, 2 * n, "the mean model"));
+    CT_TRY(ct_make(&row, 2 * n, "the mean model"));
+    CT_TRY(read_model(&run->agents.x, &run->agents.running, row));
+    if (is_averaged) CT_TRY(read_model(&a->x, &a->running, row + n));
+    CT_TRY(ct_fixed_add(row, is_averaged ? 2 * n : n, sums));
+    CT_TRY(ct_site_mean(run->config.site, sums, row, &n_sites));
     ct_note("the consensus model is the mean of %d of %d sites", n_sites, run->agents.n_agents);
-    CT_TRY(ct_bank_write(&run->consensus, 0, 0, n, row));
-    return n_more > 0 ? ct_bank_write(&run->consensus_running, 0, 0, n_more, row + n) : CT_OK;
+    CT_TRY(write_model(row, &run->consensus, &run->consensus_running));
+    return is_averaged ? write_model(row + n, &a->consensus, &a->consensus_running) : CT_OK;
 }
 
 ct_status ct_run_find_consensus(ct_run *run) {

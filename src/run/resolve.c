@@ -127,7 +127,8 @@ static ct_status check_local_steps(const ct_config *c, const ct_algo *algo) {
     return ct_algo_check_local_steps(algo);
 }
 
-/* Neighbours' copies are whole only where every increment arrives. */
+/* Neighbours' copies are whole only where every increment arrives, or is sent whole when they come
+ * back (sites). */
 static ct_status check_compress(const ct_config *c, const ct_algo *algo) {
     ct_compressor how;
     if (strcmp(c->compress, "none") == 0) return CT_OK;
@@ -146,8 +147,6 @@ static ct_status check_compress(const ct_config *c, const ct_algo *algo) {
         return ct_refuse("compress",
                          "@compress and @gossip-rounds cannot be combined: they average "
                          "whole models");
-    if (c->site != NULL)
-        return ct_refuse("compress", "@compress cannot be used between sites, which come and go");
     return CT_OK;
 }
 

@@ -365,7 +365,7 @@ static ct_status meet_sites(ct_run *run, long iteration) {
     bool has_changed = false;
     if (run->config.site == NULL) return CT_OK;
     CT_TRY(ct_site_begin(run->config.site, iteration, &has_changed));
-    if (!has_changed) return CT_OK;
+    if (!has_changed || run->schedule.n > 0) return CT_OK;
     return ct_agents_connect(&run->agents, &run->topology, &run->w);
 }
 

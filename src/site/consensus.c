@@ -76,7 +76,7 @@ static void find_component(const ct_site *site, component *out) {
 /* ---- letters ---- */
 
 ct_status ct_site_hear_sum(ct_site *site, int k, const ct_letter *letter) {
-    size_t n = site->training.n_parameters;
+    size_t n = site->training.n_mean;
     head said;
     if (!site->is_training_known) return CT_OK; /* it is sent again when we have come in */
     if (letter->n != sizeof said + n * sizeof(ct_fixed)) {
@@ -109,7 +109,7 @@ static ct_status spread_result(ct_site *site, const void *bytes, size_t n, int f
 
 /* head: tree and number of sites, then the mean. The first one counts. */
 ct_status ct_site_hear_result(ct_site *site, int k, const ct_letter *letter) {
-    size_t n = site->training.n_parameters;
+    size_t n = site->training.n_mean;
     head said = {0};
     /* who does not know its own model yet asks for this one later */
     if (site->result.n > 0 || !site->is_training_known) return CT_OK;
@@ -218,8 +218,8 @@ static ct_status seek(ct_site *site, component *c, const ct_fixed *own, ct_fixed
     return CT_OK;
 }
 
-ct_status ct_site_mean(ct_site *site, ct_fixed *own, size_t n, float *mean, int *n_sites) {
-    size_t n_all = (size_t)site->federation->n_sites;
+ct_status ct_site_mean(ct_site *site, ct_fixed *own, float *mean, int *n_sites) {
+    size_t n_all = (size_t)site->federation->n_sites, n = site->training.n_mean;
     CT_SCOPED_BLOCK(int) order = NULL;
     CT_SCOPED_BLOCK(int) parent = NULL;
     CT_SCOPED_BLOCK(ct_fixed) sums = NULL;

@@ -1,4 +1,4 @@
-/* Which edges carry rows, from which iteration on, and the rows.
+/* Which edges carry rows, and from which iteration on.
  *
  * START(k) says: "from iteration k on I am with you, and not before". An edge carries rows from the
  * later of the two STARTs on. Who enters knocks, and is answered by all who are there:
@@ -24,6 +24,7 @@ void ct_site_forget_edge(ct_neighbour *neighbour) {
     neighbour->has_knocked = neighbour->was_asked = neighbour->is_with = false;
     neighbour->wants_model = neighbour->owes_model = neighbour->is_wanted = false;
     neighbour->my_start = neighbour->their_start = neighbour->first_start = CT_NEVER;
+    neighbour->told = neighbour->heard = CT_NEVER;
     ct_kept_free(&neighbour->model);
     ct_kept_free(&neighbour->early.row);
 }
@@ -111,24 +112,6 @@ ct_status ct_site_hear_start(ct_site *site, int k, const ct_letter *letter) {
                       false);
 }
 
-static bool are_finite(const float *row, size_t n) {
-    bool all = true;
-    for (size_t i = 0; i < n; i++) all = all && isfinite(row[i]);
-    return all;
-}
-
-/* What a neighbour sent is a row of n numbers. */
-static bool is_row(ct_site *site, int k, const ct_letter *letter, size_t n) {
-    if (letter->n != n * sizeof(float)) {
-        ct_site_cut(site, k, "sent %zu bytes for a row of %zu numbers", letter->n, n);
-        return false;
-    }
-    if (are_finite(letter->bytes, n)) return true;
-    ct_site_cut(site, k, "sent numbers that are not finite, in iteration %llu",
-                (unsigned long long)letter->iteration);
-    return false;
-}
-
 ct_status ct_site_hear_model(ct_site *site, int k, const ct_letter *letter) {
     ct_neighbour *neighbour = &site->neighbours[k];
     if (!neighbour->was_asked) {
@@ -136,7 +119,7 @@ ct_status ct_site_hear_model(ct_site *site, int k, const ct_letter *letter) {
         return CT_OK;
     }
     if (!neighbour->owes_model) return CT_OK; /* it comes too late */
-    if (!is_row(site, k, letter, site->training.n_parameters)) return CT_OK;
+    if (!ct_site_is_row(site, k, letter, site->training.n_parameters)) return CT_OK;
     const float *row = letter->bytes;
     for (size_t i = 0; i < site->training.n_parameters; i++) {
         if (fabs((double)row[i]) < CT_FIXED_LIMIT) continue;
@@ -156,6 +139,7 @@ static void forget_starts(ct_site *site) {
         ct_neighbour *neighbour = &site->neighbours[k];
         neighbour->was_asked = neighbour->is_with = false;
         neighbour->my_start = neighbour->their_start = CT_NEVER;
+        neighbour->told = neighbour->heard = CT_NEVER;
     }
 }
 
@@ -255,7 +239,7 @@ ct_status ct_site_enter(ct_site *site, const ct_site_training *training, bool is
     if (site->phase == CT_SITE_TRAINS) forget_starts(site);
     site->phase = CT_SITE_ENTERS;
     site->iteration = *iteration;
-    size_t sum_bytes = training->n_parameters * sizeof(ct_fixed) + CT_SUM_HEAD;
+    size_t sum_bytes = training->n_mean * sizeof(ct_fixed) + CT_SUM_HEAD;
     size_t row_bytes = training->n_largest_row * sizeof(float);
     ct_mesh_limit(site->mesh, sum_bytes > row_bytes ? sum_bytes : row_bytes);
     CT_TRY(gather_neighbours(site, is_new));
@@ -273,19 +257,25 @@ ct_status ct_site_enter(ct_site *site, const ct_site_training *training, bool is
 
 /* ---- iterations ---- */
 
-/* Neighbours differ by a few iterations at most, as many as there are sites between the fastest and
- * the slowest. One that was cut off, or asleep, may be further behind: they must not wait for it. */
+static long rounds_before(const ct_site *site, long iteration) {
+    const ct_site_training *t = &site->training;
+    return t->rounds != NULL ? t->rounds(t->context, iteration) : iteration;
+}
+
+/* Neighbours differ by a few rounds of gossip at most, as many as there are sites between the fastest
+ * and the slowest. One that was cut off, or asleep, may be further behind: they must not wait for
+ * it. */
 bool ct_site_is_behind(const ct_site *site) {
+    long latest = rounds_before(site, site->iteration) + site->federation->n_sites;
     for (int k = 0; k < site->n; k++) {
         const ct_neighbour *neighbour = &site->neighbours[k];
         bool is_met = neighbour->is_up && neighbour->my_start != CT_NEVER;
-        if (is_met && neighbour->their_start > site->iteration + site->federation->n_sites)
-            return true;
+        if (is_met && rounds_before(site, neighbour->their_start) > latest) return true;
     }
     return false;
 }
 
-static bool is_with_in(const ct_neighbour *neighbour, long iteration) {
+bool ct_site_is_with_in(const ct_neighbour *neighbour, long iteration) {
     return neighbour->is_up && neighbour->my_start != CT_NEVER &&
            neighbour->their_start != CT_NEVER && iteration >= neighbour->my_start &&
            iteration >= neighbour->their_start;
@@ -342,7 +332,7 @@ ct_status ct_site_begin(ct_site *site, long iteration, bool *has_changed) {
     CT_TRY(knock_again(site));
     for (int k = 0; k < site->n; k++) {
         ct_neighbour *neighbour = &site->neighbours[k];
-        bool is_with = is_with_in(neighbour, iteration);
+        bool is_with = ct_site_is_with_in(neighbour, iteration);
         *has_changed = *has_changed || is_with != neighbour->is_with;
         neighbour->is_with = is_with;
     }
@@ -352,88 +342,4 @@ ct_status ct_site_begin(ct_site *site, long iteration, bool *has_changed) {
 bool ct_site_is_with(const ct_site *site, int agent) {
     int k = ct_site_neighbour(site, agent);
     return k >= 0 && site->neighbours[k].is_with;
-}
-
-/* ---- rows ---- */
-
-ct_status ct_site_send(ct_site *site, int agent, int exchange, const char *what, const float *row,
-                       size_t n) {
-    int k = ct_site_neighbour(site, agent);
-    if (!is_with_in(&site->neighbours[k], site->iteration)) return CT_OK;
-    return ct_site_post(site, k, CT_LETTER_ROW, exchange, site->iteration, what, row,
-                        n * sizeof *row);
-}
-
-/* From a neighbour that trains already, and now waits for ours: there is one at a time. */
-ct_status ct_site_keep_early(ct_site *site, int k, const ct_letter *letter) {
-    ct_early *early = &site->neighbours[k].early;
-    CT_TRY(ct_kept_set(&early->row, letter->bytes, letter->n));
-    early->iteration = letter->iteration;
-    early->exchange = letter->tag;
-    return CT_OK;
-}
-
-/* The row that is waited for lies at the head of the neighbour's letters. */
-static bool is_expected(ct_site *site, int k, const ct_letter *letter, int exchange, size_t n) {
-    if (letter->iteration != (uint64_t)site->iteration || letter->tag != exchange) {
-        ct_site_cut(site, k, "sent row %u of iteration %llu; row %d of iteration %ld was expected",
-                    letter->tag, (unsigned long long)letter->iteration, exchange, site->iteration);
-        return false;
-    }
-    return is_row(site, k, letter, n);
-}
-
-/* It had come while we entered. */
-static bool take_early(ct_site *site, int k, int exchange, float *row, size_t n) {
-    ct_neighbour *neighbour = &site->neighbours[k];
-    ct_early *early = &neighbour->early;
-    ct_letter letter = {.kind = CT_LETTER_ROW,
-                        .tag = early->exchange,
-                        .iteration = early->iteration,
-                        .bytes = early->row.bytes,
-                        .n = early->row.n};
-    bool is_due = early->row.n > 0 && early->iteration >= (uint64_t)site->iteration;
-    bool is_good = is_due && is_with_in(neighbour, site->iteration) &&
-                   is_expected(site, k, &letter, exchange, n);
-    if (is_good) memcpy(row, early->row.bytes, n * sizeof *row);
-    if (is_good || !is_due) ct_kept_free(&early->row);
-    return is_good;
-}
-
-ct_status ct_site_receive(ct_site *site, int agent, int exchange, float *row, size_t n,
-                          bool *has_arrived) {
-    int k = ct_site_neighbour(site, agent);
-    double began = ct_seconds();
-    ct_letter letter;
-    *has_arrived = false;
-    CT_TRY(ct_site_attend(site));
-    if (take_early(site, k, exchange, row, n)) {
-        *has_arrived = true;
-        return CT_OK;
-    }
-    while (is_with_in(&site->neighbours[k], site->iteration)) {
-        if (ct_site_peek(site, k, &letter) && letter.kind == CT_LETTER_ROW) {
-            *has_arrived = is_expected(site, k, &letter, exchange, n);
-            if (*has_arrived) memcpy(row, letter.bytes, n * sizeof *row);
-            if (*has_arrived) ct_mesh_drop(site->mesh, k);
-            return ct_site_attend(site);
-        }
-        if (ct_seconds() - began > site->options.timeout_s)
-            ct_site_cut(site, k, "is there, but has sent nothing for %g s",
-                        site->options.timeout_s);
-        CT_TRY(ct_site_pause(site));
-    }
-    return CT_OK;
-}
-
-bool ct_site_has(ct_site *site, int agent) {
-    int k = ct_site_neighbour(site, agent);
-    const ct_neighbour *neighbour = &site->neighbours[k];
-    ct_letter letter;
-    return !is_with_in(neighbour, site->iteration) || neighbour->early.row.n > 0 ||
-           (ct_site_peek(site, k, &letter) && letter.kind == CT_LETTER_ROW);
-}
-
-ct_status ct_site_await(ct_site *site) {
-    return ct_site_pause(site);
 }

@@ -124,9 +124,7 @@ static bool is_common(ct_option_id id) {
     case CT_OPT_link_bandwidth:
     case CT_OPT_fault:
     case CT_OPT_speed:
-    case CT_OPT_local_steps:
-    case CT_OPT_compress:
-    case CT_OPT_average:
+    case CT_OPT_validation_fraction:
     case CT_OPT_gossip_rounds:
     case CT_OPT_final_merge: return false;
     default: return (ct_run_options[id].roles & own) == 0;

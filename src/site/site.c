@@ -51,9 +51,8 @@ static void count_sent(ct_neighbour *neighbour, const char *what, size_t n) {
     neighbour->sent[at].bytes += n;
 }
 
-/* One that has gone meanwhile gets nothing, and needs nothing: it will knock. */
-ct_status ct_site_post(ct_site *site, int k, ct_letter_kind kind, int tag, long iteration,
-                       const char *what, const void *bytes, size_t n) {
+ct_status ct_site_try_post(ct_site *site, int k, ct_letter_kind kind, int tag, long iteration,
+                           const char *what, const void *bytes, size_t n, bool *is_sent) {
     ct_letter letter = {.kind = (uint16_t)kind,
                         .tag = (uint16_t)tag,
                         .iteration = (uint64_t)iteration,
@@ -61,10 +60,18 @@ ct_status ct_site_post(ct_site *site, int k, ct_letter_kind kind, int tag, long 
                         .n = n};
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_mesh_send(site->mesh, k, &letter));
-    if (status == CT_OK) count_sent(&site->neighbours[k], what, n);
+    *is_sent = status == CT_OK;
+    if (*is_sent) count_sent(&site->neighbours[k], what, n);
     if (status == CT_BUSY) ct_site_cut(site, k, "stopped reading what it is sent");
     bool is_lost = status == CT_IO || status == CT_BUSY;
     return status == CT_OK || is_lost ? CT_OK : ct_fail_again(&error);
+}
+
+/* One that has gone meanwhile gets nothing, and needs nothing: it will knock. */
+ct_status ct_site_post(ct_site *site, int k, ct_letter_kind kind, int tag, long iteration,
+                       const char *what, const void *bytes, size_t n) {
+    bool is_sent;
+    return ct_site_try_post(site, k, kind, tag, iteration, what, bytes, n, &is_sent);
 }
 
 void ct_site_cut(ct_site *site, int k, const char *format, ...) {

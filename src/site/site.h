@@ -65,10 +65,13 @@ typedef ct_status ct_site_model(void *context, float *row);
 
 typedef struct ct_site_training {
     size_t n_parameters;  /* of a model */
+    size_t n_mean;        /* numbers that ct_site_mean is of: a model, and more */
     size_t n_largest_row; /* numbers of the widest row that travels */
     long n_iterations;
     bool has_model; /* one that was trained, if only before */
     ct_site_model *model;
+    /* Rounds of gossip before an iteration; NULL: every one is a round. */
+    long (*rounds)(const void *context, long iteration);
     void *context;
 } ct_site_training;
 
@@ -83,11 +86,33 @@ bool ct_site_is_behind(const ct_site *site);
 ct_status ct_site_begin(ct_site *site, long iteration, bool *has_changed);
 bool ct_site_is_with(const ct_site *site, int agent);
 
-/* One row of an exchange to or from a neighbour; `exchange` tells those of an iteration apart. Sent to those who are
- * with us; *has_arrived is false if the neighbour went away meanwhile. */
-ct_status ct_site_send(ct_site *site, int agent, int exchange, const char *what, const float *row,
-                       size_t n);
-ct_status ct_site_receive(ct_site *site, int agent, int exchange, float *row, size_t n,
+/* What is sent for a row of an exchange. */
+typedef struct ct_site_parcel {
+    const char *what; /* in sent.jsonl */
+    const void *bytes;
+    size_t n;
+    bool is_first; /* the whole row that changes will be added to */
+} ct_site_parcel;
+
+/* What is wanted of a row: n numbers as they are or, where n_packed is not 0, packed ones. */
+typedef struct ct_site_row {
+    float *values; /* [n]; what packed rows are added to is there before */
+    size_t n;
+    size_t n_packed;  /* bytes */
+    bool are_changes; /* the first packed row of an edge comes as it is */
+    /* values += what it says; false: it is no such row. */
+    bool (*unpack)(const void *context, const void *packed, float *values);
+    const void *context;
+} ct_site_row;
+
+/* The neighbour has what changes are added to; otherwise the next row to it must be a first one. */
+bool ct_site_takes_changes(const ct_site *site, int agent);
+/* A row to or from a neighbour; `exchange` tells those of an iteration apart. Sent to those who are
+ * with us; *has_arrived is false if the neighbour went away meanwhile, and values are then of no
+ * use. */
+ct_status ct_site_send(ct_site *site, int agent, int exchange, const ct_site_parcel *parcel,
+                       bool *is_sent);
+ct_status ct_site_receive(ct_site *site, int agent, int exchange, const ct_site_row *row,
                           bool *has_arrived);
 
 /* A row of the neighbour is there, or none will come; and a moment's wait for any of them. */
@@ -95,8 +120,8 @@ bool ct_site_has(ct_site *site, int agent);
 ct_status ct_site_await(ct_site *site);
 
 /* After the last iteration: the mean of the models of all sites that are there. sums: this site's
- * model (ct_fixed_add), n numbers, used as scratch. */
-ct_status ct_site_mean(ct_site *site, ct_fixed *sums, size_t n, float *mean, int *n_sites);
+ * model (ct_fixed_add), n_mean numbers, used as scratch. */
+ct_status ct_site_mean(ct_site *site, ct_fixed *sums, float *mean, int *n_sites);
 /* With all of this site's results on disk: until every neighbour that is there, or was when its training had ended, has the mean. */
 void ct_site_linger(ct_site *site);
 

@@ -31,7 +31,7 @@ typedef enum ct_phase_of_site {
 } ct_phase_of_site;
 
 #define CT_NEVER    (-1L)
-#define CT_MAX_SENT 8 /* kinds that sent.jsonl tells apart */
+#define CT_MAX_SENT 12 /* kinds that sent.jsonl tells apart */
 
 /* What was sent to a neighbour since the last lines of sent.jsonl. */
 typedef struct ct_sent_tally {
@@ -62,6 +62,7 @@ typedef struct ct_neighbour {
     long my_start;       /* the edge carries rows from the later of the two on; CT_NEVER: unknown */
     long their_start;
     long first_start;            /* the earliest it has said on this connection */
+    long told, heard;            /* start of the edge for which it, and we, had the first row */
     bool wants_model;            /* we have asked for its model */
     bool owes_model;             /* it was promised, and has not come yet */
     bool is_wanted;              /* it has asked for our model */
@@ -116,6 +117,9 @@ ct_status ct_site_pause(ct_site *site);
 ct_status ct_site_wait(ct_site *site);
 ct_status ct_site_post(ct_site *site, int k, ct_letter_kind kind, int tag, long iteration,
                        const char *what, const void *bytes, size_t n);
+/* The same; whether it was sent, or the neighbour has gone. */
+ct_status ct_site_try_post(ct_site *site, int k, ct_letter_kind kind, int tag, long iteration,
+                           const char *what, const void *bytes, size_t n, bool *is_sent);
 ct_status ct_kept_set(ct_kept *kept, const void *bytes, size_t n);
 void ct_kept_free(ct_kept *kept);
 int ct_site_neighbour(const ct_site *site, int agent);
@@ -141,6 +145,11 @@ ct_status ct_site_hear_model(ct_site *site, int k, const ct_letter *letter);
 /* For the consensus model, those who have it. */
 ct_status ct_site_ask_finished(ct_site *site);
 void ct_site_forget_edge(ct_neighbour *neighbour);
+bool ct_site_is_with_in(const ct_neighbour *neighbour, long iteration);
+
+/* ---- rows.c ---- */
+/* What a neighbour sent is a row of n numbers; otherwise it is cut off. */
+bool ct_site_is_row(ct_site *site, int k, const ct_letter *letter, size_t n);
 ct_status ct_site_keep_early(ct_site *site, int k, const ct_letter *letter);
 
 /* ---- consensus.c ---- */

@@ -1,5 +1,6 @@
 /* What travelled: bytes per directed edge and kind, and the time a slow network would have taken.
- * Every rank enters every message of the run, its own or not, so that all have the same books. */
+ * Every rank enters every message of the run, its own or not, so that all have the same books; a site
+ * enters what it has sent. */
 #include <string.h>
 
 #include "transport/transport_internal.h"
@@ -38,6 +39,15 @@ double ct_ledger_message_s(const ct_transport *t, uint64_t bytes) {
 void ct_transport_count(ct_transport *t, int agent, ct_traffic kind, uint64_t bytes) {
     t->others[agent * CT_N_TRAFFIC + (int)kind] += bytes;
     t->busy_s[agent] += ct_ledger_message_s(t, bytes);
+}
+
+void ct_ledger_enter(ct_transport *t, const ct_routes *r, int k, ct_traffic kind, uint64_t bytes) {
+    if (r->edge[k] < 0) {
+        ct_transport_count(t, r->from[k], kind, bytes);
+        return;
+    }
+    t->edges[r->edge[k]].bytes[kind] += bytes;
+    t->busy_s[r->from[k]] += t->latency_s + (double)bytes * t->seconds_per_byte;
 }
 
 uint64_t *ct_ledger_others(ct_transport *t) {

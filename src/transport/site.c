@@ -18,6 +18,7 @@ struct ct_channel {
     int n_sends, n_receives;
     int exchange; /* number of the one that is under way */
     float *row;   /* [n_columns] */
+    int held;     /* row of the bank that is there; -1: none */
     bool *is_lost, *is_taken;
     bool *is_ahead; /* [n_room] messages of the next exchange that were sent already */
 };
@@ -62,25 +63,41 @@ static ct_status link_channel(ct_transport *t, ct_routes *r) {
     return CT_OK;
 }
 
-static ct_status send(ct_transport *t, const ct_channel *c, ct_traffic kind, const passage *p,
-                      size_t n) {
-    const char *what = kind == CT_TRAFFIC_PARAMETERS ? "parameters" : "class sums";
-    return ct_site_send(t->site, p->agent, c->exchange, what, c->row, n);
+static const char *name_of(ct_traffic kind, bool is_packed) {
+    if (kind == CT_TRAFFIC_PARAMETERS) return is_packed ? "packed parameters" : "parameters";
+    return is_packed ? "packed class sums" : "class sums";
+}
+
+/* A neighbour that changes cannot be added to at yet gets the row that they add up to. */
+static ct_status send(ct_transport *t, ct_routes *r, ct_traffic kind, const ct_bank *bank,
+                      const passage *p) {
+    ct_channel *c = r->channel;
+    const ct_unpacking *u = r->unpacking;
+    bool is_first = u != NULL && u->are_changes && !ct_site_takes_changes(t->site, p->agent);
+    const ct_bank *from = is_first ? u->rows : bank;
+    float *row = is_first ? u->values : c->row;
+    ct_site_parcel parcel = {.what = name_of(kind, u != NULL && !is_first),
+                             .bytes = row,
+                             .n = from->n * sizeof *row,
+                             .is_first = is_first};
+    bool is_sent = false;
+    if (is_first || c->held != p->row) CT_TRY(ct_bank_read(from, p->row, 0, from->n, row));
+    if (!is_first) c->held = p->row;
+    CT_TRY(ct_site_send(t->site, p->agent, c->exchange, &parcel, &is_sent));
+    if (is_sent) ct_ledger_enter(t, r, p->message, kind, parcel.n);
+    return CT_OK;
 }
 
 static ct_status begin(ct_transport *t, ct_routes *r, ct_traffic kind, const ct_bank *bank) {
     ct_channel *c = r->channel;
-    int row = -1; /* what c->row holds */
     c->exchange = t->n_exchanges++;
+    c->held = -1;
     memset(c->is_taken, 0, (size_t)r->n * sizeof *c->is_taken);
     for (int k = 0; k < c->n_sends; k++) {
         const passage *p = &c->sends[k];
         bool is_gone = c->is_ahead[p->message];
         c->is_ahead[p->message] = false;
-        if (is_gone) continue;
-        if (p->row != row) CT_TRY(ct_bank_read(bank, p->row, 0, bank->n, c->row));
-        row = p->row;
-        CT_TRY(send(t, c, kind, p, bank->n));
+        if (!is_gone) CT_TRY(send(t, r, kind, bank, p));
     }
     return CT_OK;
 }
@@ -89,22 +106,54 @@ static ct_status send_ahead(ct_transport *t, ct_routes *r, ct_traffic kind, cons
                             int message) {
     ct_channel *c = r->channel;
     c->exchange = t->n_exchanges;
+    c->held = -1;
     for (int k = 0; k < c->n_sends; k++) {
         const passage *p = &c->sends[k];
         if (p->message != message) continue;
         c->is_ahead[message] = true;
-        CT_TRY(ct_bank_read(bank, p->row, 0, bank->n, c->row));
-        return send(t, c, kind, p, bank->n);
+        return send(t, r, kind, bank, p);
     }
     return CT_OK; /* to nobody else */
 }
 
+/* What ct_site_receive knows of the row that it unpacks. */
+typedef struct unpacked {
+    const ct_unpacking *how;
+    int row;
+} unpacked;
+
+static bool unpack(const void *context, const void *packed, float *values) {
+    const unpacked *u = context;
+    return u->how->unpack(u->how->context, u->row, packed, values);
+}
+
+static ct_status take_packed(ct_transport *t, ct_routes *r, const passage *p, bool *has_arrived) {
+    const ct_unpacking *u = r->unpacking;
+    const unpacked context = {u, p->row};
+    ct_site_row row = {.values = u->values,
+                       .n = u->rows->n,
+                       .n_packed = r->n_columns * sizeof(float),
+                       .are_changes = u->are_changes,
+                       .unpack = unpack,
+                       .context = &context};
+    memset(u->values, 0, row.n * sizeof *u->values);
+    if (u->are_changes) CT_TRY(ct_bank_read(u->rows, p->row, 0, row.n, u->values));
+    CT_TRY(ct_site_receive(t->site, p->agent, r->channel->exchange, &row, has_arrived));
+    return *has_arrived ? ct_bank_write(u->rows, p->row, 0, row.n, u->values) : CT_OK;
+}
+
+static ct_status take_plain(ct_transport *t, ct_routes *r, const passage *p, bool *has_arrived) {
+    ct_site_row row = {.values = r->channel->row, .n = r->pending->n};
+    CT_TRY(ct_site_receive(t->site, p->agent, r->channel->exchange, &row, has_arrived));
+    return *has_arrived ? ct_bank_write(r->pending, p->row, 0, row.n, row.values) : CT_OK;
+}
+
 static ct_status take(ct_transport *t, ct_routes *r, const passage *p) {
-    ct_channel *c = r->channel;
     bool has_arrived = false;
-    CT_TRY(ct_site_receive(t->site, p->agent, c->exchange, c->row, r->pending->n, &has_arrived));
-    c->is_lost[p->message] = !has_arrived;
-    return has_arrived ? ct_bank_write(r->pending, p->row, 0, r->pending->n, c->row) : CT_OK;
+    CT_TRY(r->unpacking != NULL ? take_packed(t, r, p, &has_arrived)
+                                : take_plain(t, r, p, &has_arrived));
+    r->channel->is_lost[p->message] = !has_arrived;
+    return CT_OK;
 }
 
 static ct_status finish(ct_transport *t, ct_routes *r) {
@@ -164,10 +213,6 @@ static ct_status vote(ct_transport *t, int mine, int *most) {
     return CT_OK;
 }
 
-static bool is_sent(const ct_transport *t, int from, int to) {
-    return from == t->rank && ct_site_is_with(t->site, to);
-}
-
 const ct_transport_ops ct_site_ops = {.open = open_channel,
                                       .link = link_channel,
                                       .close = close_channel,
@@ -179,4 +224,4 @@ const ct_transport_ops ct_site_ops = {.open = open_channel,
                                       .move_rows = move_rows,
                                       .vote = vote,
                                       .merge = merge,
-                                      .is_sent = is_sent};
+                                      .enters = true};

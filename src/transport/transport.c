@@ -288,17 +288,9 @@ int ct_routes_row(const ct_routes *r, int item) {
 /* ---- exchanges ---- */
 
 static void enter(ct_transport *t, const ct_routes *r, ct_traffic kind) {
-    const uint64_t bytes = r->n_columns * sizeof(float);
-    for (int k = 0; k < r->n; k++) {
-        if (t->ops != NULL && t->ops->is_sent != NULL && !t->ops->is_sent(t, r->from[k], r->to[k]))
-            continue;
-        if (r->edge[k] < 0) {
-            ct_transport_count(t, r->from[k], kind, bytes);
-            continue;
-        }
-        t->edges[r->edge[k]].bytes[kind] += bytes;
-        t->busy_s[r->from[k]] += t->latency_s + (double)bytes * t->seconds_per_byte;
-    }
+    bool enters = t->ops != NULL && t->ops->enters;
+    for (int k = 0; k < r->n && !enters; k++)
+        ct_ledger_enter(t, r, k, kind, r->n_columns * sizeof(float));
 }
 
 /* What travels are the values of now: from here on the halo rows count as fresh. */

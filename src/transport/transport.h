@@ -58,6 +58,17 @@ void ct_transport_set_iteration(ct_transport *transport, long iteration);
 
 /* ---- messages ---- */
 
+/* What rows that travel packed are unpacked into, where the transport does it: between sites, whose
+ * rows are checked before they are used. Elsewhere the receivers do. */
+typedef struct ct_unpacking {
+    ct_bank *rows;    /* own rows: what they are once unpacked; halo rows: those of others */
+    float *values;    /* [rows->n] scratch */
+    bool are_changes; /* added to what was there; who has nothing yet gets the row as it is */
+    /* values += what the packed row of bank row `row` says; false: it is no such row. */
+    bool (*unpack)(const void *context, int row, const void *packed, float *values);
+    const void *context;
+} ct_unpacking;
+
 /* The messages of one exchange: message k goes from agent from[k] to agent to[k] (rows of the whole
  * run). It carries the sender's row of a bank with one row an agent or, `by_edge` and then in the
  * order of the senders, row k of a bank with one row a message. */
@@ -87,6 +98,7 @@ typedef struct ct_routes {
         *before; /* whose mailboxes hold what came before, if not the bank itself */
     ct_status (*arrived)(void *context, struct ct_routes *routes, ct_bank *bank, int message);
     void *context;
+    const ct_unpacking *unpacking; /* NULL: rows travel as they are, or are unpacked elsewhere */
     bool *is_lost;  /* [n] messages of the last exchange that never came; NULL: all come */
     bool *is_taken; /* [n] those of this one that are there already; NULL: they come together */
 } ct_routes;

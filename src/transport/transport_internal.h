@@ -26,6 +26,10 @@ struct ct_transport {
 /* Rank that owns a row. */
 int ct_transport_owner(const ct_transport *t, int row);
 
+/* Enters a message of so many bytes into the ledger. */
+void ct_ledger_enter(ct_transport *t, const ct_routes *routes, int message, ct_traffic kind,
+                     uint64_t bytes);
+
 /* A ct_merge of what ranks say of themselves. all: who they are together ("ranks of a job"). */
 ct_status ct_agreement_merge(void *all, const char *theirs, size_t n, ct_text *mine);
 
@@ -49,8 +53,8 @@ typedef struct ct_transport_ops {
     ct_status (*move_rows)(ct_transport *t, const ct_bank *bank, ct_bank *all, bool to_all);
     ct_status (*vote)(ct_transport *t, int mine, int *most);
     ct_status (*merge)(ct_transport *t, ct_merge *merge, void *context, ct_text *text);
-    /* Whether a message is sent now; NULL: all are. */
-    bool (*is_sent)(const ct_transport *t, int from, int to);
+    /* Not all messages are sent: begin and send_ahead enter those that are. */
+    bool enters;
 } ct_transport_ops;
 
 /* Processes that a launcher started together. */

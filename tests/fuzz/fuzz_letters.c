@@ -11,7 +11,7 @@
 #include "fuzz.h"
 
 #if CT_WITH_ZMQ
-enum { HEAD = 14, STATE = 65535, N_NUMBERS = 4, N_EXCHANGES = 2, N_ITERATIONS = 3, MOST_WAITS = 5 };
+enum { HEAD = 14, STATE = 65535, N_NUMBERS = 4, N_EXCHANGES = 3, N_ITERATIONS = 3, MOST_WAITS = 5 };
 
 /* ---- a mesh whose only peer is the input ---- */
 
@@ -165,18 +165,42 @@ static ct_status read_model(void *context, float *row) {
     return CT_OK;
 }
 
+/* Packed: a number that is added to every value, and how often. */
+static bool unpack(const void *context, const void *packed, float *values) {
+    float by;
+    uint32_t n;
+    memcpy(&by, packed, sizeof by);
+    memcpy(&n, (const char *)packed + sizeof by, sizeof n);
+    if (context == NULL || n > 100) return false;
+    for (int k = 0; k < N_NUMBERS; k++) values[k] += by * (float)n;
+    return true;
+}
+
+/* Of the first exchange of an iteration changes, of the second packed rows, of the third plain ones. */
+static ct_status exchange(ct_site *site, int e) {
+    float values[N_NUMBERS] = {1};
+    bool is_changes = e == 0, is_packed = e < 2, is_sent, has_arrived;
+    bool is_first = is_changes && !ct_site_takes_changes(site, 1);
+    size_t n_packed = 2 * sizeof(float), n_whole = sizeof values;
+    ct_site_parcel parcel = {"rows", values, is_packed && !is_first ? n_packed : n_whole, is_first};
+    ct_site_row row = {.values = values,
+                       .n = N_NUMBERS,
+                       .n_packed = is_packed ? n_packed : 0,
+                       .are_changes = is_changes,
+                       .unpack = unpack,
+                       .context = site};
+    CT_TRY(ct_site_send(site, 1, e, &parcel, &is_sent));
+    CT_TRY(ct_site_receive(site, 1, e, &row, &has_arrived));
+    for (int i = 0; i < N_NUMBERS && has_arrived; i++)
+        if (!(values[i] - values[i] == 0)) abort(); /* not finite */
+    return CT_OK;
+}
+
 static ct_status iterate(ct_site *site, long first) {
     for (long k = first; k < N_ITERATIONS; k++) {
         bool has_changed;
         CT_TRY(ct_site_begin(site, k, &has_changed));
-        for (int e = 0; e < N_EXCHANGES; e++) {
-            float row[N_NUMBERS] = {1};
-            bool has_arrived;
-            CT_TRY(ct_site_send(site, 1, e, "parameters", row, N_NUMBERS));
-            CT_TRY(ct_site_receive(site, 1, e, row, N_NUMBERS, &has_arrived));
-            for (int i = 0; i < N_NUMBERS && has_arrived; i++)
-                if (!(row[i] - row[i] == 0)) abort(); /* not finite */
-        }
+        for (int e = 0; e < N_EXCHANGES; e++) CT_TRY(exchange(site, e));
     }
     return CT_OK;
 }
@@ -188,6 +212,7 @@ static ct_status live(ct_site *site, bool is_new) {
     long first = 0;
     int n_mean = 0, n_sites = 0;
     ct_site_training training = {.n_parameters = N_NUMBERS,
+                                 .n_mean = N_NUMBERS,
                                  .n_largest_row = N_NUMBERS,
                                  .n_iterations = N_ITERATIONS,
                                  .model = read_model};
@@ -198,7 +223,7 @@ static ct_status live(ct_site *site, bool is_new) {
     CT_TRY(iterate(site, first));
     read_model(NULL, mean);
     CT_TRY(ct_fixed_add(mean, N_NUMBERS, sums));
-    CT_TRY(ct_site_mean(site, sums, N_NUMBERS, mean, &n_sites));
+    CT_TRY(ct_site_mean(site, sums, mean, &n_sites));
     if (n_sites < 1 || n_sites > 2) abort();
     ct_site_linger(site);
     ct_site_print_status(site, &status);

@@ -181,10 +181,11 @@ letter() {
     little 2 "$(wc -c <"$4")"
     cat "$4"
 }
-rows() { # rows FIRST LAST: of these iterations
+rows() { # rows FIRST LAST: of these iterations; changes, packed rows and plain ones
     for k in $(seq "$1" "$2"); do
-        letter 6 0 "$k" row
-        letter 6 1 "$k" row
+        if [ "$k" = "$1" ] && [ "$k" != 0 ]; then letter 6 32768 "$k" row; else letter 6 0 "$k" nothing; fi
+        letter 6 1 "$k" nothing
+        letter 6 2 "$k" row
     done
 }
 printf '+theirs' >says
@@ -213,6 +214,12 @@ printf '{"sites": [{"site": 1, "version": 7, "phase": 2, "iteration": 3, "links"
     letter 65535 0 0 state
     letter 7 0 3 sum
 } | corpus letters sum
+# packed rows of 40 values (fuzz_packed.c): the compressor's number, then words; 1065353216 is 1.0
+{ little 1 0 && little 4 1065353216 1065353216 1065353216 1065353216 0 85; } | corpus packed top-k
+{ little 1 1 && little 4 1065353216 1065353216 1065353216 1065353216; } | corpus packed random-k
+{ little 1 3 && little 4 1065353216 1 2 3 4 5; } | corpus packed quantize
+{ little 1 5 && little 4 1065353216 7 9; } | corpus packed sign
+{ little 1 6 && little 4 1065353216 0 1065353216 0 1065353216 0 1065353216 0 1 2 3; } | corpus packed sums
 corpus federation graph <<'FEDERATION'
 # four sites
 federation lungs
