@@ -12,18 +12,23 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-void ct_cli_bench_help(FILE *out) {
-    fputs("usage: crosstalk bench [--warmup N] [--repeat N] [--json] [--option value ...]\n\n"
-          "Times training iterations (options are those of crosstalk train; nothing is written):\n"
-          "ms per iteration (median), samples/s, GFLOP/s, the share of the machine's measured\n"
-          "multiply-add peak, and the share of the time that CCL's cross-features take. Over "
-          "several\n"
-          "ranks (mpirun), also processor time and the share of the time spent waiting for "
-          "messages.\n"
-          "Data sets that need no files: shapes (1x28x28), noise (3x32x32).\n\n",
-          out);
-    ct_own_help("bench", out);
-}
+const ct_help ct_cli_bench_help = {
+    .usage = "bench [--warmup N] [--repeat N] [--json] [--option value ...]",
+    .text = "Times training iterations; nothing is written. It prints milliseconds per "
+            "iteration (median), samples per second, GFLOP/s, the share of this machine's "
+            "measured peak, and the share of the time that CCL's cross-features take. Over "
+            "several ranks (mpirun) also processor time and the share of the time spent "
+            "waiting for messages.\n\n"
+            "Data sets that need no files: shapes (1x28x28) and noise (3x32x32). The default "
+            "split is iid.",
+    .takes = "dataset, model, algorithm, agents, topology, batch-size, device, precision, "
+             "threads",
+    .examples =
+        CT_HELP_PAIRS({"LeNet-5, 16 agents.", "crosstalk bench --dataset shapes"},
+                      {"What CCL costs.", "crosstalk bench --dataset shapes --algorithm ccl"},
+                      {"ResNet-20 on a GPU, for a script.",
+                       "crosstalk bench --dataset noise --model resnet20 --device cuda --json"}),
+    .also = "train, verify, docs/PERFORMANCE.md"};
 
 typedef struct bench {
     int64_t n_warmup, n_repeat;

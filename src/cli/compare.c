@@ -11,21 +11,28 @@
 
 #define METRICS "consensus,mean,worst,mib-iteration,mib,gmac,overhead,seconds"
 
-void ct_cli_compare_help(FILE *out) {
-    fputs(
-        "usage: crosstalk compare --algorithms A,B,C [--option value ...]\n\n"
-        "Trains every method with the same data, graph and seeds (options are those of crosstalk\n"
-        "train) and prints a table; --out gets a run directory for each, compare.md, compare.csv,\n"
-        "compare.tex and report.html. A method is NAME[+ccl][:option=value]..., all stands for\n"
-        "every algorithm:\n"
-        "  crosstalk compare --algorithms dsgdm,ccl,gt+ccl,gt:lr=0.05:momentum=0 --seeds 1,2,3\n"
-        "One that diverges gets a row that says so, and the others are trained. After an\n"
-        "interruption the same command resumes: what is finished is kept. Methods may be added to\n"
-        "a table; leaving out a method that is already in it requires --force. For one process.\n",
-        out);
-    ct_own_help("compare", out);
-    ct_own_help("study", out);
-}
+const ct_help ct_cli_compare_help = {
+    .usage = "compare --algorithms A,B,C [--option value ...]",
+    .text = "Trains several methods with the same data, graph and seeds, and prints one table. "
+            "A method is NAME[+ccl][:option=value]...; all stands for every algorithm.\n\n"
+            "A method that diverges gets a row that says so; the others are trained. After an "
+            "interruption the same command resumes: finished runs are kept. Methods may be "
+            "added to a table later. Leaving out a method that is already in the table "
+            "requires --force. Runs in one process (no mpirun).",
+    .takes = "dataset, data-dir, agents, topology, alpha, epochs, seeds, lr, out, force, quiet",
+    .files = CT_HELP_PAIRS({"compare.md, .csv, .tex", "the table"},
+                           {"report.html", "a page with all curves"},
+                           {"METHOD/", "a run directory for every method"}),
+    .examples = CT_HELP_PAIRS(
+        {"Three methods on drawn shapes, about 25 seconds: 95 to 97 %.",
+         "crosstalk compare --algorithms dsgdm,qg-dsgdm,ccl --dataset shapes --agents 4 "
+         "--epochs 10"},
+        {"The same table as JSON, without training again.",
+         "crosstalk compare --algorithms dsgdm,qg-dsgdm,ccl --dataset shapes --agents 4 "
+         "--epochs 10 --table-only --json"},
+        {"Options of one method alone: gradient tracking with another rate, beside CCL.",
+         "crosstalk compare --algorithms ccl,gt:lr=0.05:momentum=0 --seeds 1,2,3"}),
+    .also = "sweep, show, report, docs/ALGORITHMS.md"};
 
 /* "option=value" of a row. */
 static ct_status add_option(ct_study *study, int row, char *text) {

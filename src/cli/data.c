@@ -15,31 +15,93 @@
 #include "util/memory.h"
 #include "util/sha256.h"
 
-void ct_cli_data_help(FILE *out) {
-    fputs("usage: crosstalk data get NAME [--data-dir DIR] [--url URL] [--checksum HEX] [--force]\n"
-          "       crosstalk data info DIR [--sheet FILE.png] [--option value ...]\n"
-          "       crosstalk data verify DIR [--option value ...]\n"
-          "       crosstalk data import DIR FILE.ctpack [--image-size N] [--option value ...]\n"
-          "       crosstalk data split --ranks R --out DIR [--option value ...]\n\n"
-          "get      downloads the official files of a set into DIR (default: data/NAME), resuming\n"
-          "         what was cut, checks them and unpacks them. What is there already is checked\n"
-          "         too; what is not as published is replaced only with --force. --url names\n"
-          "         another server's folder (https://) or one of this machine (file:///DIR),\n"
-          "         --checksum (SHA-256) another file of the same kind.\n"
-          "info     samples of every class and part, shape, mean and deviation of the channels;\n"
-          "         --sheet draws ten pictures of every class.\n"
-          "verify   reads and decodes everything, lists what cannot be read, and compares\n"
-          "         files with their published checksums. Exit 1 if something is wrong.\n"
-          "import   decodes a folder of pictures into one file, which opens without decoding:\n"
-          "         --data-dir FILE.ctpack. Other formats are read as fast as they are.\n"
-          "split    writes, for a training over R ranks with these options, each rank's part of\n"
-          "         the data to a file of its own in DIR (its agents' samples and the test part),\n"
-          "         and the split to DIR/partition.csv. A rank needs no other data:\n"
-          "           mpirun -n R crosstalk train --data-dir DIR/rank-%r.ctpart \\\n"
-          "               --partition-file DIR/partition.csv ...\n\n"
-          "What DIR holds is recognised; --dataset NAME says it. Options are those of train.\n",
-          out);
-}
+const ct_help ct_cli_data_help = {
+    .usage = "data get NAME [--data-dir DIR]\n"
+             "data info DIR [--sheet FILE.png]\n"
+             "data verify DIR\n"
+             "data import DIR FILE.ctpack [--image-size N]\n"
+             "data split --ranks R --out DIR [--option value ...]",
+    .text = "Gets, checks, imports and splits data sets. What a directory holds is recognised; "
+            "--dataset NAME says it.\n\n"
+            "Own pictures need no import: put them into <class>/ folders, or train/<class>/ "
+            "and val/<class>/, and train with --dataset folder --data-dir DIR.",
+    .takes = "dataset, data-dir, image-size, test-fraction, label, strict, force, quiet",
+    .examples = CT_HELP_PAIRS(
+        {"Download Fashion-MNIST into data/fashion-mnist.", "crosstalk data get fashion-mnist"},
+        {"What a folder of pictures has.", "crosstalk data info my-pictures"}),
+    .also = "train, partition, docs/DATA.md"};
+
+const ct_help ct_cli_data_get_help = {
+    .usage = "data get NAME [--data-dir DIR] [--url URL] [--checksum HEX] [--force]",
+    .text = "Downloads the official files of a data set, resumes what was cut off, checks "
+            "their SHA-256 sums and unpacks them. Known: cifar10, cifar100, imagenette, "
+            "fashion-mnist, mnist. Files that are there already are checked too; one that is "
+            "not as published is replaced only with --force.",
+    .own = "url, checksum",
+    .takes = "data-dir, force, quiet",
+    .files = CT_HELP_PAIRS({"data/NAME/", "the files, unpacked; --data-dir names another place"}),
+    .examples = CT_HELP_PAIRS({"Fashion-MNIST, 30 MB.", "crosstalk data get fashion-mnist"},
+                              {"From a folder of this machine, where there is no network.",
+                               "crosstalk data get cifar10 --url file:///mnt/downloads"}),
+    .also = "data verify, data info, train"};
+
+const ct_help ct_cli_data_info_help = {
+    .usage = "data info DIR [--sheet FILE.png] [--option value ...]",
+    .text = "Shows the samples of every class and part, the shape, and mean and deviation of "
+            "the channels. --sheet draws ten pictures of every class into one PNG file.",
+    .own = "sheet",
+    .takes = "dataset, image-size, test-fraction, label, force",
+    .examples =
+        CT_HELP_PAIRS({"Classes and counts.", "crosstalk data info data/fashion-mnist"},
+                      {"And look at them.", "crosstalk data info my-pictures --sheet sheet.png"}),
+    .also = "data verify, partition"};
+
+const ct_help ct_cli_data_verify_help = {
+    .usage = "data verify DIR [--option value ...]",
+    .text = "Reads and decodes everything, lists what cannot be read, and compares files with "
+            "their published checksums.",
+    .own = "-",
+    .takes = "dataset, image-size, test-fraction, label",
+    .exits = CT_HELP_PAIRS({"0", "nothing is wrong"},
+                           {"1", "something cannot be read, or is not as published"}),
+    .examples = CT_HELP_PAIRS({"A download.", "crosstalk data verify data/fashion-mnist"},
+                              {"Own pictures.", "crosstalk data verify my-pictures"}),
+    .also = "data info, data get"};
+
+const ct_help ct_cli_data_import_help = {
+    .usage = "data import DIR FILE.ctpack [--image-size N] [--option value ...]",
+    .text = "Decodes a folder of pictures into one file, which opens without decoding. "
+            "Training on it gives the same numbers. Other formats need no import: they are "
+            "read as fast as they are.",
+    .own = "-",
+    .takes = "dataset, image-size, test-fraction, strict, workers, force, quiet",
+    .files = CT_HELP_PAIRS({"FILE.ctpack", "all pictures; use it with --data-dir FILE.ctpack"}),
+    .examples =
+        CT_HELP_PAIRS({"Pictures of 32 pixels, in one file, and a training on it.",
+                       "crosstalk data import my-pictures my-pictures.ctpack --image-size 32\n"
+                       "crosstalk train --data-dir my-pictures.ctpack --dataset auto --agents 4"},
+                      {"A fifth of every class for testing, where there is no test part.",
+                       "crosstalk data import my-pictures my-pictures.ctpack --test-fraction 0.2"}),
+    .also = "train, data info"};
+
+const ct_help ct_cli_data_split_help = {
+    .usage = "data split --ranks R --out DIR [--option value ...]",
+    .text = "Writes, for a training over R ranks with these options, each rank's part of the "
+            "data to a file of its own: its agents' samples and the test part. A rank then "
+            "needs no other data. Give train the same options.",
+    .own = "ranks",
+    .takes = "dataset, data-dir, agents, partition, alpha, seed, out, force",
+    .files = CT_HELP_PAIRS({"DIR/rank-N.ctpart", "the data of rank N"},
+                           {"partition.csv in DIR", "the split"}),
+    .examples = CT_HELP_PAIRS(
+        {"Shapes for two ranks, and the training.",
+         "crosstalk data split --dataset shapes --agents 4 --ranks 2 --out parts\n"
+         "mpirun -n 2 crosstalk train --dataset shapes --agents 4 --epochs 5 --partition-file "
+         "parts/partition.csv --data-dir parts/rank-%r.ctpart"},
+        {"Each rank's part on the disk of its own machine: copy rank-N.ctpart there.",
+         "crosstalk data split --data-dir data/fashion-mnist --dataset fashion-mnist --ranks "
+         "4 --out /scratch/parts"}),
+    .also = "train, partition, docs/RANKS.md"};
 
 /* Options of train, and own ones. */
 typedef struct data_args {

@@ -7,19 +7,25 @@
 #include "run/run.h"
 #include "util/memory.h"
 
-void ct_cli_eval_help(FILE *out) {
-    fputs(
-        "usage: crosstalk eval MODEL [--data-dir DIR] [--option value ...]\n"
-        "       crosstalk eval --init FILE.safetensors --dataset NAME --model NAME ...\n\n"
-        "Tests a model on the test part of a data set: that of its run, or another one. MODEL is\n"
-        "a run directory, whose consensus model is tested, or a .safetensors file. Pictures are\n"
-        "resized and normalised as in training, and classes matched by their names. A folder of\n"
-        "pictures needs no train part: val/<class>/, test/<class>/ or <class>/ will do; of the\n"
-        "last, all pictures are tested, or with --test-fraction what training held out.\n"
-        "Options are those of crosstalk train.\n\n",
-        out);
-    ct_own_help("eval", out);
-}
+const ct_help ct_cli_eval_help = {
+    .usage = "eval MODEL [--data-dir DIR] [--option value ...]\n"
+             "eval --init FILE.safetensors --dataset NAME --model NAME ...",
+    .text = "Tests a model on the test part of a data set: that of its run, or another one. "
+            "MODEL is a run directory, whose consensus model is tested, or a .safetensors "
+            "file. Pictures are resized and normalised as in training, and classes are matched "
+            "by name.\n\n"
+            "A folder of pictures needs no train part: val/<class>/, test/<class>/ or <class>/ "
+            "will do. Of the last, all pictures are tested, or with --test-fraction those that "
+            "training held out.",
+    .takes = "dataset, data-dir, test-fraction, test-samples, init, model, device, threads, "
+             "quiet",
+    .examples = CT_HELP_PAIRS(
+        {"The run of the first example of train, once more: 94.45 %.",
+         "crosstalk eval runs/shapes-lenet5-dsgdm-ring4-a0.1-s1"},
+        {"For a script.", "crosstalk eval runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 --json"},
+        {"The same model on new pictures.",
+         "crosstalk eval runs/ccl --dataset folder --data-dir new-pictures"}),
+    .also = "predict, export, docs/MODELS.md"};
 
 /* Options of the run that the model lies in where the command line has none. */
 static ct_status read_run(ct_config *config, const char *path) {

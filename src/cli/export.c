@@ -5,15 +5,20 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-void ct_cli_export_help(FILE *out) {
-    fputs("usage: crosstalk export MODEL FILE.onnx [--option value ...]\n\n"
-          "Writes a trained model as ONNX (opset 13) for other runtimes. MODEL is a run directory\n"
-          "or a .safetensors file. The input is images [n][channels][height][width], normalised;\n"
-          "the output is the probabilities of the classes, [n][classes].\n\n",
-          out);
-    ct_own_help("export", out);
-    ct_own_help("model", out);
-}
+const ct_help ct_cli_export_help = {
+    .usage = "export MODEL FILE.onnx [--option value ...]",
+    .text = "Writes a trained model as ONNX (opset 13) for other runtimes. MODEL is a run "
+            "directory or a .safetensors file. The input is images "
+            "[n][channels][height][width], normalised; the output is the probabilities of the "
+            "classes, [n][classes].",
+    .files =
+        CT_HELP_PAIRS({"FILE.onnx", "the model, with its classes and normalisation as metadata"}),
+    .examples = CT_HELP_PAIRS(
+        {"The consensus model of a run.",
+         "crosstalk export runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 shapes.onnx"},
+        {"A model that takes bytes as a camera gives them.",
+         "crosstalk export runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 bytes.onnx --preprocess"}),
+    .also = "predict, eval, docs/MODELS.md"};
 
 static bool ends_in(const char *text, const char *end) {
     size_t n = strlen(text), n_end = strlen(end);

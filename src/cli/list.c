@@ -44,12 +44,16 @@ void ct_cli_list_values(const char *option,
         if (strcmp(ct_run_options[kinds[k].option].name, option) == 0) kinds[k].each(each, context);
 }
 
-void ct_cli_list_help(FILE *out) {
-    fputs("usage: crosstalk list [algorithms|models|topologies|compressors|datasets|"
-          "partitions|devices] [--json]\n\n",
-          out);
-    ct_own_help("list", out);
-}
+const ct_help ct_cli_list_help = {
+    .usage = "list [KIND] [--json]",
+    .text = "Lists the names that options take, each with one line about it. KIND is one of "
+            "algorithms, models, topologies, compressors, datasets, partitions, devices; the "
+            "default is all of them. crosstalk list models also prints parameters, features "
+            "and arithmetic per sample.",
+    .examples = CT_HELP_PAIRS({"Every method.", "crosstalk list algorithms"},
+                              {"Models for 100 classes.", "crosstalk list models --classes 100"},
+                              {"For a script.", "crosstalk list algorithms --json"}),
+    .also = "train, topology, docs/ALGORITHMS.md"};
 
 static void print(void *context, const char *name, const char *text) {
     ct_show(context, "  %-16s %s\n", name, text);

@@ -9,35 +9,21 @@
 #include "run/signals.h"
 #include "transport/transport.h"
 
-static const struct {
-    const char *name;
-    ct_status (*run)(int n_args, char **args);
-    void (*help)(FILE *out);
-} commands[] = {
-#define COMMAND(id, name, text) {name, ct_cli_##id, ct_cli_##id##_help},
-#include "cli/command_list.h"
-#undef COMMAND
-};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
 static ct_status run(int n_args, char **args) {
     if (n_args == 0) {
-        ct_cli_help_help(stderr);
+        CT_TRY(ct_cli_print_help(NULL, stderr));
         return ct_fail(CT_INVAL, "name a command");
     }
     const char *name = args[0];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) != 0) continue;
-        for (int a = 1; a < n_args; a++) {
-            if (strcmp(args[a], "--help") != 0 && strcmp(args[a], "-h") != 0) continue;
-            commands[i].help(stdout);
-            return CT_OK;
-        }
-        return commands[i].run(n_args - 1, args + 1);
+    const ct_command *command = ct_cli_find(name, NULL);
+    if (command == NULL) return ct_cli_no_command(name);
+    for (int a = 1; a < n_args; a++) {
+        if (strcmp(args[a], "--help") != 0 && strcmp(args[a], "-h") != 0) continue;
+        return ct_cli_print_help(ct_cli_find(name, args[1]), stdout);
     }
-    return ct_cli_no_command(name);
+    return command->run(n_args - 1, args + 1);
 }
 
 static void tell(void *context, int rank) {

@@ -1,175 +1,152 @@
-/* Manual pages: crosstalk.1, and one per command of its help and its options in the schema. */
+/* Manual pages: crosstalk.1, and one per command and part, in roff. */
+#include <ctype.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/pages.h"
 #include "util/file.h"
 #include "util/memory.h"
-#include "util/text.h"
 #include "util/version.h"
-
-#define MAX_HELP 65536 /* bytes of a command's help */
-#define USAGE    "usage: "
-enum { N_USAGE = sizeof USAGE - 1 };
 
 /* Text as roff wants it: dashes that can be copied, no backslash of ours, and no line that looks
  * like a request. */
-static void add_roff(ct_text *out, const char *text, size_t n) {
+static void add_roff(ct_page *page, const char *text, size_t n) {
     bool is_first = true;
     for (size_t k = 0; k < n; k++) {
         char c = text[k];
-        if (is_first && (c == '.' || c == '\'')) ct_text_add(out, "\\&");
+        if (is_first && (c == '.' || c == '\'')) ct_text_add(&page->text, "\\&");
         if (c == '\\')
-            ct_text_add(out, "\\e");
+            ct_text_add(&page->text, "\\e");
         else
-            ct_text_add(out, c == '-' ? "\\-" : "%c", c);
+            ct_text_add(&page->text, c == '-' ? "\\-" : "%c", c);
         is_first = c == '\n';
     }
 }
 
-static void add_line(ct_text *out, const char *before, const char *text, const char *after) {
-    ct_text_add(out, "%s", before);
-    add_roff(out, text, strlen(text));
-    ct_text_add(out, "%s\n", after);
+static void add_line(ct_page *page, const char *before, const char *text, const char *after) {
+    ct_text_add(&page->text, "%s", before);
+    add_roff(page, text, strlen(text));
+    ct_text_add(&page->text, "%s\n", after);
 }
 
-/* ---- options ---- */
-
-static void add_range(ct_text *out, const ct_option *o) {
-    bool is_number = o->kind == CT_KIND_WHOLE || o->kind == CT_KIND_REAL;
-    if (is_number) ct_text_add(out, "From %.9g to %.9g.\n", o->lowest, o->highest);
-    if (o->choices[0] != '\0') add_line(out, "One of: ", o->choices, ".");
-    if (o->kind == CT_KIND_FLAG) ct_text_add(out, "On or off.\n");
-    if (o->aliases[0] != '\0') add_line(out, "Also known as: ", o->aliases, ".");
-    bool has_value = o->value != NULL && o->value[0] != '\0' && o->kind != CT_KIND_SWITCH;
-    if (has_value) add_line(out, "Default: ", o->value, ".");
-}
-
-static void add_option(ct_text *out, const ct_option *o) {
-    static const char *const values[] = {"\\fR \\fItext\\fR", "\\fR \\fIinteger\\fR",
-                                         "\\fR \\fInumber\\fR", "\\fR \\fIon\\fR|\\fIoff\\fR",
-                                         "\\fR"};
-    char help[512];
-    bool is_path = (o->roles & CT_ROLE_PATH) != 0;
-    ct_spell(o->help, "--", help, sizeof help);
-    add_line(out, ".TP\n\\fB\\-\\-", o->name, is_path ? "\\fR \\fIpath\\fR" : values[o->kind]);
-    add_line(out, "", help, ".");
-    add_range(out, o);
-}
-
-/* The options of a run are on the page of train; other pages name it. */
-static void add_set(ct_text *out, const char *command, const char *set) {
-    const char *group = "";
-    if (strcmp(set, "run") == 0 && strcmp(command, "train") != 0) {
-        ct_text_add(out, ".PP\nAll options of a run, which\n.BR crosstalk\\-train (1)\nlists.\n");
-        return;
-    }
-    const ct_option *o;
-    for (int k = 0; (o = ct_set_option(set, k)) != NULL; k++) {
-        if (strcmp(group, o->group) != 0) add_line(out, ".SS ", o->group, "");
-        group = o->group;
-        add_option(out, o);
+/* "site keygen" as "-site-keygen" */
+static void add_dashed(ct_page *page, const char *name, const char *dash) {
+    if (name[0] != '\0') ct_text_add(&page->text, "%s", dash);
+    for (; *name != '\0'; name++) {
+        if (*name == ' ')
+            ct_text_add(&page->text, "%s", dash);
+        else
+            ct_text_add(&page->text, "%c", *name);
     }
 }
 
-static void add_options(ct_text *out, const char *command) {
-    const char *set;
-    bool has_any = ct_command_set(command, 1) != NULL || ct_set_option(command, 0) != NULL;
-    if (has_any) ct_text_add(out, ".SH OPTIONS\n");
-    for (int k = 0; (set = ct_command_set(command, k)) != NULL; k++) add_set(out, command, set);
+static void man_title(ct_page *page, const char *name, const char *text) {
+    ct_text_add(&page->text, ".\\\" Written by crosstalk help --man.\n.TH crosstalk");
+    add_dashed(page, name, "-");
+    ct_text_add(&page->text, " 1 \"\" \"crosstalk %s\" \"User Commands\"\n.SH NAME\ncrosstalk",
+                CT_VERSION);
+    add_dashed(page, name, "\\-");
+    add_line(page, " \\- ", text, "");
 }
 
-/* ---- pages ---- */
-
-static ct_status read_help(const ct_command *command, char *help) {
-    FILE *out = fmemopen(help, MAX_HELP, "w");
-    if (out == NULL) return ct_no_memory("a command's help");
-    command->help(out);
-    bool fits = fflush(out) == 0 && ferror(out) == 0;
-    fclose(out);
-    return fits ? CT_OK : ct_fail(CT_IO, "the help of %s is too long", command->name);
-}
-
-/* Lines of usage, which all begin as far to the right as the first does behind its word. */
-static void add_usage(ct_text *out, const char *usage, size_t n) {
-    for (const char *at = usage; at < usage + n;) {
-        const char *end = memchr(at, '\n', (size_t)(usage + n - at));
-        if (end == NULL) end = usage + n;
-        if (at != usage) ct_text_add(out, "\n");
-        for (int k = 0; at != usage && k < N_USAGE && *at == ' '; k++) at++;
-        add_roff(out, at, (size_t)(end - at));
-        at = end + 1;
+static void man_usage(ct_page *page, const char *lines) {
+    ct_text_add(&page->text, ".SH SYNOPSIS\n");
+    while (*lines != '\0') {
+        size_t n = strcspn(lines, "\n");
+        ct_text_add(&page->text, ".B crosstalk\n");
+        add_roff(page, lines, n);
+        ct_text_add(&page->text, "\n.br\n");
+        lines += n + (lines[n] != '\0');
     }
+    ct_text_add(&page->text, ".SH DESCRIPTION\n");
 }
 
-/* A help text is usage, an empty line, and then what the command does, up to its options. */
-static void add_help(ct_text *out, const char *help) {
-    if (strncmp(help, USAGE, N_USAGE) == 0) help += N_USAGE;
-    const char *end = strstr(help, "\n\n");
-    size_t n_usage = end != NULL ? (size_t)(end - help) : strlen(help);
-    ct_text_add(out, ".SH SYNOPSIS\n.nf\n");
-    add_usage(out, help, n_usage);
-    help += n_usage;
-    help += strspn(help, "\n");
-    end = strncmp(help, "  --", 4) == 0 ? help : strstr(help, "\n  --");
-    size_t n_prose = end != NULL ? (size_t)(end - help) : strlen(help);
-    ct_text_add(out, "\n.fi\n");
-    if (n_prose == 0) return;
-    ct_text_add(out, ".SH DESCRIPTION\n.nf\n");
-    add_roff(out, help, n_prose);
-    ct_text_add(out, "\n.fi\n");
+static void man_heading(ct_page *page, const char *text) {
+    ct_text_add(&page->text, ".SH ");
+    for (; *text != '\0'; text++) ct_text_add(&page->text, "%c", toupper((unsigned char)*text));
+    ct_text_add(&page->text, "\n");
 }
 
-static void add_title(ct_text *out, const char *command, const char *text) {
-    const char *dash = command[0] != '\0' ? "-" : "";
-    ct_text_add(out, ".\\\" Written by crosstalk help --man.\n.TH crosstalk%s%s 1 \"\" ", dash,
-                command);
-    ct_text_add(out, "\"crosstalk %s\" \"User Commands\"\n.SH NAME\ncrosstalk%s%s \\- ", CT_VERSION,
-                dash[0] != '\0' ? "\\-" : "", command);
-    add_line(out, "", text, "");
+static void man_option(ct_page *page, const ct_option *o) {
+    char help[512], value[32], range[64];
+    ct_page_option_help(o, help, sizeof help);
+    ct_page_value(o, value, sizeof value);
+    ct_page_range(o, range, sizeof range);
+    add_line(page, ".TP\n\\fB\\-\\-", o->name, "\\fR\\c");
+    add_line(page, "\\fI", value, "\\fR");
+    add_line(page, "", help, ".");
+    if (range[0] != '\0') add_line(page, "From ", range, ".");
+    if (o->aliases[0] != '\0') add_line(page, "Also known as: ", o->aliases, ".");
+    if (ct_page_has_default(o)) add_line(page, "Default: ", o->value, ".");
 }
 
-static ct_status write_page(const char *dir, const char *command, const ct_text *page) {
-    char name[64];
-    snprintf(name, sizeof name, "crosstalk%s%s.1", command[0] != '\0' ? "-" : "", command);
-    CT_TRY(ct_text_status(page));
-    return ct_file_write(ct_path_in(dir, name).text, page->chars, page->n);
+static void man_paragraph(ct_page *page, const char *text, size_t n) {
+    ct_text_add(&page->text, ".PP\n");
+    add_roff(page, text, n);
+    ct_text_add(&page->text, "\n");
 }
 
-static ct_status write_command(const char *dir, const ct_command *command, char *help) {
-    CT_SCOPED(ct_text) page = {0};
-    CT_TRY(read_help(command, help));
-    add_title(&page, command->name, command->text);
-    add_help(&page, help);
-    add_options(&page, command->name);
-    ct_text_add(&page, ".SH SEE ALSO\n.BR crosstalk (1)\n");
-    return write_page(dir, command->name, &page);
+static void man_verbatim(ct_page *page, const char *text, size_t n) {
+    ct_text_add(&page->text, ".PP\n.nf\n");
+    add_roff(page, text, n);
+    ct_text_add(&page->text, "\n.fi\n");
 }
 
-static ct_status write_overview(const char *dir) {
-    CT_SCOPED(ct_text) page = {0};
-    add_title(&page, "", "decentralized deep learning on heterogeneous data");
-    ct_text_add(&page, ".SH SYNOPSIS\n.B crosstalk\n.I COMMAND\n[\\fB\\-\\-option\\fR \\fIvalue\\fR"
-                       " ...]\n.br\n.B crosstalk \\-\\-version\n.SH DESCRIPTION\n"
-                       "Agents on a graph, each with private data and its own copy of a model, "
-                       "talk to their neighbours alone and end with one good model.\n"
-                       ".SH COMMANDS\n");
-    for (const ct_command *c = ct_commands; c->name != NULL; c++) {
-        ct_text_add(&page, ".TP\n.BR crosstalk\\-%s (1)\n", c->name);
-        add_line(&page, "", c->text, "");
-    }
-    ct_text_add(&page, ".SH EXIT STATUS\n0: done. 1: a file, the memory or the training failed. "
-                       "2: the command line is wrong. 128 and more: stopped by a signal.\n"
-                       ".SH EXAMPLES\n.nf\ncrosstalk train \\-\\-dataset shapes \\-\\-epochs 3\n"
-                       ".fi\n");
-    return write_page(dir, "", &page);
+static void man_item(ct_page *page, const char *name, const char *text) {
+    add_line(page, ".TP\n", name, "");
+    add_line(page, "", text, "");
+}
+
+static void man_command(ct_page *page, const char *name, const char *text) {
+    ct_text_add(&page->text, ".TP\n.BR crosstalk");
+    add_dashed(page, name, "\\-");
+    add_line(page, " (1)\n", text, "");
+}
+
+static void man_example(ct_page *page, const char *text, const char *command) {
+    add_line(page, ".PP\n", text, "");
+    ct_text_add(&page->text, ".PP\n.RS\n.nf\n");
+    add_roff(page, command, strlen(command));
+    ct_text_add(&page->text, "\n.fi\n.RE\n");
+}
+
+static void man_also(ct_page *page, const char *list) {
+    add_line(page, ".SH SEE ALSO\n.BR crosstalk (1),\n", list, "");
+}
+
+static const ct_page_style roff = {.title = man_title,
+                                   .usage = man_usage,
+                                   .heading = man_heading,
+                                   .group = man_heading,
+                                   .option = man_option,
+                                   .paragraph = man_paragraph,
+                                   .verbatim = man_verbatim,
+                                   .item = man_item,
+                                   .command = man_command,
+                                   .example = man_example,
+                                   .also = man_also};
+
+/* ---- files ---- */
+
+/* NULL: the page about all. */
+static ct_status write_page(const char *dir, const ct_command *command) {
+    char name[64] = "", file[96];
+    CT_SCOPED(ct_text) text = {0};
+    ct_page page = {.text = text};
+    if (command != NULL)
+        ct_page_write(&page, &roff, command);
+    else
+        ct_page_write_overview(&page, &roff);
+    text = page.text;
+    CT_TRY(ct_text_status(&text));
+    if (command != NULL) ct_page_name(command, name, sizeof name);
+    snprintf(file, sizeof file, "crosstalk%s%s.1", command != NULL ? "-" : "", name);
+    return ct_file_write(ct_path_in(dir, file).text, text.chars, text.n);
 }
 
 ct_status ct_cli_write_manual(const char *dir) {
-    CT_SCOPED_BLOCK(char) help = NULL;
-    CT_TRY(ct_make(&help, MAX_HELP, "a command's help"));
     CT_TRY(ct_dir_create(dir));
-    CT_TRY(write_overview(dir));
-    for (const ct_command *c = ct_commands; c->name != NULL; c++)
-        CT_TRY(write_command(dir, c, help));
+    CT_TRY(write_page(dir, NULL));
+    for (const ct_command *c = ct_commands; c->name != NULL; c++) CT_TRY(write_page(dir, c));
+    for (const ct_command *c = ct_parts; c->name != NULL; c++) CT_TRY(write_page(dir, c));
     return CT_OK;
 }

@@ -170,32 +170,6 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
     return CT_OK;
 }
 
-/* ---- help ---- */
-
-static void print_help(const ct_option *o, FILE *out) {
-    char help[512];
-    ct_spell(o->help, "--", help, sizeof help);
-    ct_show(out, "  --%-18s %s", o->name, help);
-    if (o->value != NULL && o->value[0] != '\0' && o->kind != CT_KIND_SWITCH)
-        ct_show(out, " [%s]", o->value);
-    ct_show(out, "\n");
-}
-
-void ct_own_help(const char *command, FILE *out) {
-    const ct_option *o;
-    for (int k = 0; (o = ct_own_option(command, k)) != NULL; k++) print_help(o, out);
-}
-
-void ct_cli_options_help(FILE *out) {
-    const char *group = "";
-    for (int id = 0; id < CT_N_OPTIONS; id++) {
-        const ct_option *o = &ct_run_options[id];
-        if (strcmp(group, o->group) != 0) ct_show(out, "\n%s\n", o->group);
-        group = o->group;
-        print_help(o, out);
-    }
-}
-
 /* ---- files ---- */
 
 ct_status ct_cli_may_write(const char *path, bool force) {

@@ -12,15 +12,25 @@
 #include "util/file.h"
 #include "util/memory.h"
 
-void ct_cli_partition_help(FILE *out) {
-    fputs("usage: crosstalk partition [--dataset NAME] [--partition KIND] [--agents N]\n"
-          "                           [--alpha A] [--seed S] [--partition-file FILE] [--out FILE]\n"
-          "                           [--svg FILE] [--png FILE]\n\n"
-          "Shows how many samples of each class every agent holds and how heterogeneous that is;\n"
-          "--out writes the split as a partition file (index,agent).\n\n",
-          out);
-    ct_own_help("partition", out);
-}
+const ct_help ct_cli_partition_help = {
+    .usage = "partition [--dataset NAME] [--partition KIND] [--agents N] [--alpha X] [--seed N]\n"
+             "partition ... [--out FILE] [--svg FILE] [--png FILE]",
+    .text = "Shows how many samples of each class every agent holds and how heterogeneous that "
+            "is. The split depends on the data set, --partition, --agents, --alpha and --seed "
+            "alone, so training with the same options has the same split.",
+    .takes = "dataset, data-dir, partition, alpha, classes-per-agent, partition-file, agents, "
+             "seed, out, force",
+    .files = CT_HELP_PAIRS(
+        {"--out FILE",
+         "the split, as a CSV file with header index,agent; --partition-file reads it back"},
+        {"--svg FILE, --png FILE", "the split as a figure"}),
+    .examples = CT_HELP_PAIRS(
+        {"Strong skew: about three classes per agent.",
+         "crosstalk partition --dataset shapes --agents 8 --alpha 0.01"},
+        {"The same as a figure, and as a file to train with.",
+         "crosstalk partition --dataset shapes --agents 8 --alpha 0.01 --svg split.svg --out "
+         "split.csv"}),
+    .also = "train, data info, topology"};
 
 static void print_table(const uint32_t *table, int n_agents, int n_classes) {
     int shown = n_classes <= 20 ? n_classes : 20;

@@ -9,21 +9,25 @@
 
 enum { SLICE = 16384, N_NAMED = 20 /* pictures that cannot be read, by name */ };
 
-void ct_cli_predict_help(FILE *out) {
-    fputs("usage: crosstalk predict MODEL PICTURE|DIR ... [--option value ...]\n"
-          "       crosstalk predict MODEL TABLE.csv [--option value ...]\n\n"
-          "Classes and probabilities of picture files (JPEG, PNG), or of all files below a\n"
-          "directory. MODEL is a run directory or a .safetensors file. Pictures are resized, cut\n"
-          "and normalised as in training. Files that cannot be read are named and left out.\n"
-          "Pictures that lie in folders named after classes also give an accuracy.\n"
-          "A model that was trained on a table takes another one: its columns go by their names,\n"
-          "in any order, and are encoded as in training. Labels, where there are any, give an\n"
-          "accuracy.\n"
-          "Exit 0: at least one picture was read; 1: none, or with --strict not all.\n\n",
-          out);
-    ct_own_help("predict", out);
-    ct_own_help("model", out);
-}
+const ct_help ct_cli_predict_help = {
+    .usage = "predict MODEL PICTURE|DIR ... [--option value ...]\n"
+             "predict MODEL TABLE.csv [--option value ...]",
+    .text = "Prints the class and probability of picture files (JPEG, PNG), or of all files "
+            "below a directory. MODEL is a run directory or a .safetensors file. Pictures are "
+            "resized, cropped and normalised as in training. Files that cannot be read are "
+            "named and left out. Pictures that lie in folders named after classes also give an "
+            "accuracy.\n\n"
+            "A model that was trained on a table takes another table: columns are matched by "
+            "name, in any order, and encoded as in training. Labels, where there are any, give "
+            "an accuracy.",
+    .exits = CT_HELP_PAIRS({"0", "at least one picture was read"},
+                           {"1", "none was read, or with --strict not all"}),
+    .examples = CT_HELP_PAIRS(
+        {"Every picture below a folder.", "crosstalk predict runs/ccl photos/"},
+        {"The three most probable classes of each, as JSON.",
+         "crosstalk predict runs/ccl photos/ --top 3 --format json --out photos.json"},
+        {"The rows of a table.", "crosstalk predict runs/patients new-patients.csv"}),
+    .also = "eval, export, docs/MODELS.md, docs/DATA.md"};
 
 /* Pictures, each with the folder below DIR that it was found in ("": named itself). */
 typedef struct pictures {

@@ -9,20 +9,29 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-void ct_cli_report_help(FILE *out) {
-    fputs(
-        "usage: crosstalk report RUN... [--out FILE.html] [--title TEXT]\n"
-        "                        [--figures DIR] [--format svg,png] [--bundle FILE] [--force]\n\n"
-        "Writes one HTML page about one run or several: it needs no network, no server and no\n"
-        "JavaScript library. RUN is a run directory, a directory that holds runs (one or two\n"
-        "levels below), a bundle or a metrics file (*.jsonl); runs that are still training are\n"
-        "fine. Runs that differ in nothing but the seed become one curve, their mean, with a band\n"
-        "from the lowest to the highest.\n\n"
-        "--bundle DIR/" CT_BUNDLE_NAME " keeps what pages need of all runs below DIR in one file.\n"
-        "DIR/RUN and DIR can then be read as before, without the runs' directories.\n\n",
-        out);
-    ct_own_help("report", out);
-}
+const ct_help ct_cli_report_help = {
+    .usage = "report [RUN...] [--out FILE.html] [--title TEXT]\n"
+             "report [RUN...] --figures DIR [--format LIST]\n"
+             "report DIR --bundle DIR/" CT_BUNDLE_NAME,
+    .text = "Writes one HTML page about runs: curves, costs, graph, options. The page needs no "
+            "network, no server and no JavaScript library. RUN is a run directory, a folder of "
+            "runs (one or two levels deep), or a bundle of them (crosstalk report --bundle). "
+            "The default is runs. Runs that are still training are fine. Runs that differ in "
+            "nothing but the seed become one curve: their mean, with a band from the lowest to "
+            "the highest.\n\n"
+            "--bundle keeps what pages need of all runs below DIR in one file. DIR/RUN and DIR "
+            "can then be read as before, without the runs' directories.",
+    .files = CT_HELP_PAIRS(
+        {"report.html",
+         "the page (--out names another); a page of crosstalk report is replaced without "
+         "--force"},
+        {"DIR/*", "with --figures: one file per figure and format"}),
+    .examples = CT_HELP_PAIRS(
+        {"One page about all runs below runs.", "crosstalk report"},
+        {"Figures for a paper, from two runs.", "crosstalk report runs/a runs/b --figures figures"},
+        {"Keep the curves of a study in one file.",
+         "crosstalk report results/study --bundle results/study/" CT_BUNDLE_NAME}),
+    .also = "show, serve, docs/REPORTS.md"};
 
 typedef struct formats {
     bool svg, png;

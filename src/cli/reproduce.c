@@ -5,23 +5,24 @@
 #include "cli/studies.h"
 #include "util/memory.h"
 
-void ct_cli_reproduce_help(FILE *out) {
-    fputs(
-        "usage: crosstalk reproduce NAME|FILE.conf [--option value ...]\n"
-        "       crosstalk reproduce list\n\n"
-        "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a cell "
-        "at\n"
-        "once, and prints our mean +- deviation beside the paper's. --out (results/NAME) gets\n"
-        "table.md, table.csv, table.tex, the figure, report.html (all of it as a page, with every\n"
-        "run's curves) and a run directory for every cell. Finished runs are kept, interrupted\n"
-        "ones resumed, ones with other options refused.\n",
-        out);
-    ct_own_help("study", out);
-    fputs(
-        "\nOptions of crosstalk train apply to every run. --data-dir may be the folder that holds\n"
-        "all data sets. docs/REPRODUCE.md tells how to write a .conf. For one process.\n",
-        out);
-}
+const ct_help ct_cli_reproduce_help = {
+    .usage = "reproduce NAME|FILE.conf [--option value ...]\n"
+             "reproduce list",
+    .text = "Runs what is missing of a table or figure (experiments/NAME.conf), the seeds of a "
+            "cell at once, and prints our mean ± deviation beside the paper's. Finished runs "
+            "are kept, interrupted ones resumed, and runs with other options refused. "
+            "--data-dir may be the folder that holds all data sets. Runs in one process (no "
+            "mpirun).",
+    .takes = "data-dir, epochs, seeds, device, out, force, quiet",
+    .files = CT_HELP_PAIRS({"results/NAME/table.md, .csv, .tex", "the table"},
+                           {"results/NAME/report.html", "table, figure and every run's curves"},
+                           {"results/NAME/CELL/", "a run directory for every cell"}),
+    .examples = CT_HELP_PAIRS(
+        {"What there is.", "crosstalk reproduce list"},
+        {"Which runs Table 1 has, and which are done.", "crosstalk reproduce table1 --dry-run"},
+        {"Table 1 of the paper. Needs CIFAR-10 and a GPU.",
+         "crosstalk reproduce table1 --data-dir data"}),
+    .also = "compare, sweep, docs/REPRODUCE.md"};
 
 ct_status ct_cli_reproduce(int n_args, char **args) {
     ct_study_request request = {0};

@@ -7,15 +7,17 @@
 #include "util/log.h"
 #include "util/text.h"
 
-void ct_cli_serve_help(FILE *out) {
-    fputs(
-        "usage: crosstalk serve [DIR] [--port N] [--bind ADDRESS]\n\n"
-        "Shows the reports of all runs below DIR (default: runs) in a browser, and keeps them up\n"
-        "to date while they train. Reads only, and nothing outside DIR: symbolic links below it\n"
-        "are not followed. Ends with Ctrl-C.\n\n",
-        out);
-    ct_own_help("serve", out);
-}
+const ct_help ct_cli_serve_help = {
+    .usage = "serve [RUN] [--port N] [--bind ADDRESS]",
+    .text = "Shows the pages of crosstalk report in a browser and keeps them up to date while "
+            "runs train. RUN is a run directory or a folder of runs; the default is runs. It "
+            "only reads, and nothing outside RUN: symbolic links below it are not followed. "
+            "Ctrl-C ends it.",
+    .examples =
+        CT_HELP_PAIRS({"All runs below runs, at http://127.0.0.1:8642/.", "crosstalk serve"},
+                      {"From another machine: forward the port instead of opening it.",
+                       "ssh -L 8642:127.0.0.1:8642 HOST crosstalk serve runs"}),
+    .also = "report, show, docs/REPORTS.md"};
 
 static void wait_for_the_end(const sigset_t *signals) {
     int which;

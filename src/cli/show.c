@@ -8,17 +8,19 @@
 #include "util/log.h"
 #include "util/memory.h"
 
-void ct_cli_show_help(FILE *out) {
-    fputs(
-        "usage: crosstalk show RUN... [--json]\n\n"
-        "A table of finished runs: accuracy of the consensus model, mean and worst of the\n"
-        "agents' own, consensus distance, what each agent sent, time. Of one that diverged or\n"
-        "failed, when that was. RUN is a run directory, or a directory that holds runs (one or\n"
-        "two levels below), or a bundle of them (crosstalk report --bundle). What is no finished\n"
-        "run is named and left out.\n\n",
-        out);
-    ct_own_help("show", out);
-}
+const ct_help ct_cli_show_help = {
+    .usage = "show [RUN...] [--json]",
+    .text = "Prints a table of finished runs: the accuracy of the consensus model, the mean "
+            "and the worst of the agents' own models, consensus distance, MiB that each agent "
+            "sent, and seconds. A run that diverged or failed says when. RUN is a run "
+            "directory, a folder of runs (one or two levels deep), or a bundle of them "
+            "(crosstalk report --bundle). The default is runs. What is not a finished run is "
+            "named and left out.",
+    .examples =
+        CT_HELP_PAIRS({"All runs below runs.", "crosstalk show"},
+                      {"The best accuracy, by script.",
+                       "crosstalk show runs --json | jq 'max_by(.consensus_accuracy) | .run'"}),
+    .also = "report, serve, compare"};
 
 /* An option's value, of config.txt or of a summary that was kept alone; "?": unknown. */
 static const char *word(const ct_record *run, const char *name) {

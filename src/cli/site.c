@@ -12,36 +12,85 @@
 #include "util/json.h"
 #include "util/memory.h"
 
-void ct_cli_site_help(FILE *out) {
-    fputs(
-        "usage: crosstalk site keygen [--key FILE]\n"
-        "       crosstalk site check FEDERATION [--key FILE] [--data-dir DIR]\n"
-        "       crosstalk site run FEDERATION --data-dir DIR [--key FILE] [--option value ...]\n"
-        "       crosstalk site status FEDERATION|RUN [--key FILE]\n\n"
-        "Trains one model between sites that keep their data. Every site is an agent and talks\n"
-        "to its neighbours alone, encrypted and authenticated; there is no server. FEDERATION is\n"
-        "a text file, the same at all sites (docs/SITES.md has more):\n\n"
-        "  federation lungs\n"
-        "  site north 5f6c...d2 north.example.org:4711   name, public key, where it is reached\n"
-        "  site south 09ab...77                          no address: it dials its neighbours\n"
-        "  edge north south                              or all edges at once: graph ring\n"
-        "  option dataset folder                         of crosstalk train, for all sites\n"
-        "  option algorithm ccl\n\n"
-        "keygen   1. at every site: makes a key pair, prints the public half for the file.\n"
-        "check    2. at every site: what is wrong with the file and, with --key and --data-dir,\n"
-        "         with this site's key and data. Talks to nobody.\n"
-        "run      3. at every site: waits for the others and trains. The same command resumes\n"
-        "         after any interruption. SIGHUP: reads the file again, e.g. with a new site.\n"
-        "         Options of this site alone (--data-dir, --out, --device, --threads, ...) stand\n"
-        "         here, all others in the file. The run goes to runs/<federation>-<site>.\n"
-        "status   how this site stands: its neighbours, how far they are, what was sent.\n"
-        "         crosstalk serve shows the same in a browser.\n\n"
-        "  crosstalk site keygen --key north.key\n"
-        "  crosstalk site check lungs.conf --key north.key --data-dir /data/scans\n"
-        "  crosstalk site run lungs.conf --key north.key --data-dir /data/scans\n\n",
-        out);
-    ct_own_help("site", out);
-}
+const ct_help ct_cli_site_help = {
+    .usage = "site keygen [--key FILE]\n"
+             "site check FEDERATION [--key FILE] [--data-dir DIR]\n"
+             "site run FEDERATION --data-dir DIR [--key FILE] [--option value ...]\n"
+             "site status FEDERATION|RUN [--key FILE]",
+    .text = "Trains one model between sites that keep their data. Every site is an agent and "
+            "talks to its neighbours alone, encrypted and authenticated; there is no server. "
+            "FEDERATION is a text file, the same at all sites:\n\n"
+            "  federation lungs\n"
+            "  site north 5f6c...d2 north.example.org:4711   name, public key, address\n"
+            "  site south 09ab...77                          no address: it dials\n"
+            "  edge north south                              or all edges: graph ring\n"
+            "  option dataset folder                         of train, for all sites\n"
+            "  option algorithm ccl\n\n"
+            "At every site: make a key pair (keygen) and send the public half to the others; "
+            "write the file; check it (check); start (run).",
+    .own = "-",
+    .examples = CT_HELP_PAIRS(
+        {"At the site north.",
+         "crosstalk site keygen --key north.key\n"
+         "crosstalk site check lungs.conf --key north.key --data-dir /data/scans\n"
+         "crosstalk site run lungs.conf --key north.key --data-dir /data/scans"},
+        {"Meanwhile, in another terminal.", "crosstalk site status lungs.conf --key north.key"}),
+    .also = "train, docs/SITES.md"};
+
+const ct_help ct_cli_site_keygen_help = {
+    .usage = "site keygen [--key FILE]",
+    .text = "Makes this site's key pair. The public half is printed on standard output; it is "
+            "for the federation's file. The secret half stays in FILE, which only its owner "
+            "can read. A key that exists is never overwritten.",
+    .own = "key",
+    .files = CT_HELP_PAIRS({"site.key", "the key pair (--key names another file)"}),
+    .examples = CT_HELP_PAIRS(
+        {"A key in site.key.", "crosstalk site keygen"},
+        {"Only the public half, for a script.", "crosstalk site keygen --key north.key --quiet"}),
+    .also = "site check, site run, docs/SITES.md"};
+
+const ct_help ct_cli_site_check_help = {
+    .usage = "site check FEDERATION [--key FILE] [--data-dir DIR]",
+    .text = "Says what is wrong with the federation's file: sites, edges, graph, options. With "
+            "--key also whether this site's key is in it, and with --data-dir whether its data "
+            "fits. Talks to nobody.",
+    .own = "key, site",
+    .takes = "data-dir",
+    .examples =
+        CT_HELP_PAIRS({"The file alone.", "crosstalk site check lungs.conf"},
+                      {"This site's key and data as well.",
+                       "crosstalk site check lungs.conf --key north.key --data-dir /data/scans"}),
+    .also = "site run, docs/SITES.md"};
+
+const ct_help ct_cli_site_run_help = {
+    .usage = "site run FEDERATION --data-dir DIR [--key FILE] [--option value ...]",
+    .text = "Waits for the neighbours and trains with them. The same command resumes after any "
+            "interruption; the others go on meanwhile. SIGHUP reads the federation's file "
+            "again, for example with a new site. Options of this site alone (--data-dir, "
+            "--out, --device, --threads) stand on the command line, all others in the file.",
+    .own = "key, site, listen, patience",
+    .takes = "data-dir, out, device, threads, quiet",
+    .files = CT_HELP_PAIRS({"runs/FEDERATION-SITE/", "the run directory, as train writes it"},
+                           {"site.json, sent.jsonl",
+                            "in it: how this site and its neighbours stand, and what left it"}),
+    .examples = CT_HELP_PAIRS(
+        {"With this site's own data.",
+         "crosstalk site run lungs.conf --key north.key --data-dir /data/scans"},
+        {"Behind a firewall that forwards port 5000.",
+         "crosstalk site run lungs.conf --key north.key --data-dir /data/scans --listen "
+         "0.0.0.0:5000"}),
+    .also = "site status, serve, docs/SITES.md"};
+
+const ct_help ct_cli_site_status_help = {
+    .usage = "site status FEDERATION|RUN [--key FILE]",
+    .text = "Shows how this site stands: its phase and iteration, its neighbours, how far they "
+            "are, and what was sent and received. crosstalk serve shows the same in a browser.",
+    .own = "key, site",
+    .takes = "out",
+    .examples =
+        CT_HELP_PAIRS({"By its file and key.", "crosstalk site status lungs.conf --key north.key"},
+                      {"By its run directory.", "crosstalk site status runs/lungs-north"}),
+    .also = "site run, serve"};
 
 typedef struct site_args {
     ct_own own;

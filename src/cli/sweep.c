@@ -8,26 +8,32 @@
 
 enum { MAX_AXES = CT_STUDY_HEADS, MAX_VALUES = 64 };
 
-void ct_cli_sweep_help(FILE *out) {
-    fputs("usage: crosstalk sweep --option A,B,C [--option A,B ...] [--option value ...]\n\n"
-          "Trains every combination of the options that have a list of values and prints a table,\n"
-          "best first. --out gets table.md, table.csv, table.tex, report.html and a run directory "
-          "for\n"
-          "each:\n"
-          "  crosstalk sweep --algorithm ccl --lambda-m 1,.1,.01,.001 --lambda-d 1,.1,.01,.001\n"
-          "Combinations that differ in the lambdas alone are rows of one run, with the same "
-          "results.\n"
-          "Options whose own value is a list (--seeds, --lr-milestones, --fault, paths) keep it;\n"
-          "--grid sweeps any option, with | between values that have commas.\n"
-          "--pick chooses by samples that are held out of training, and never looks at the test "
-          "set:\n"
-          "  crosstalk sweep --pick --algorithm ccl --lr 0.1,0.05,0.02 --lambda-m 1,.1,.01\n"
-          "Options of crosstalk train apply to every run. Finished runs are kept, interrupted\n"
-          "ones resumed. For one process.\n",
-          out);
-    ct_own_help("sweep", out);
-    ct_own_help("study", out);
-}
+const ct_help ct_cli_sweep_help = {
+    .usage = "sweep --option A,B,C [--option A,B ...] [--option value ...]",
+    .text = "Trains every combination of the options that have a list of values and prints a "
+            "table, best first. Combinations that differ in the lambdas alone train at once, "
+            "with the same results.\n\n"
+            "Options whose value is a list anyway (--seeds, --lr-milestones, --fault, paths) "
+            "keep it; --grid sweeps any option, with | between values that have commas. "
+            "Finished runs are kept, interrupted ones resumed. Runs in one process (no mpirun).\n\n"
+            "--pick chooses by samples that are held out of training and never looks at the test "
+            "set.",
+    .takes = "dataset, data-dir, agents, topology, algorithm, alpha, epochs, seeds, out, "
+             "force, quiet",
+    .files = CT_HELP_PAIRS({"table.md, .csv, .tex", "the table"},
+                           {"report.html", "a page with all curves"},
+                           {"OPTION_VALUE/", "a run directory for every combination"}),
+    .examples = CT_HELP_PAIRS(
+        {"Three learning rates: 0.02 is best here, with 97 %.",
+         "crosstalk sweep --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
+        {"The best rate by held-out training samples, and the command that trains with it.",
+         "crosstalk sweep --pick --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
+        {"A list of lists.",
+         "crosstalk sweep --grid 'lr-milestones=0.5,0.75|none' --dataset shapes --agents 4 "
+         "--epochs 10"},
+        {"Both weights of the CCL loss: 16 combinations in one launch.",
+         "crosstalk sweep --algorithm ccl --lambda-m 1,.1,.01,.001 --lambda-d 1,.1,.01,.001"}),
+    .also = "compare, show, report"};
 
 typedef struct axis {
     char name[64];

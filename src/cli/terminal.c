@@ -1,6 +1,7 @@
 /* What the library says, on stderr: lines, notes, and on a terminal the one passing line that the
  * next replaces. */
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -27,9 +28,9 @@ void ct_cli_clear_line(void) {
 
 /* ---- the width ---- */
 
-static int width_now(void) {
+int ct_cli_width(int fd) {
     struct winsize size;
-    bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    bool is_known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return is_known ? size.ws_col : 80;
 }
 
@@ -59,7 +60,7 @@ static void fit(char *text, int columns) {
 /* Two columns stay free for the ^C that a terminal writes behind the line, and the last one for
  * terminals that go to the next line with it. */
 static void pass(char *text) {
-    fit(text, width_now() - 3);
+    fit(text, ct_cli_width(STDERR_FILENO) - 3);
     ct_cli_clear_line();
     ct_show(stderr, "%s", text);
     has_passing = 1;
@@ -100,6 +101,15 @@ static void leave(int number) {
     if (has_passing && write(STDERR_FILENO, CLEAR, strlen(CLEAR)) < 0) has_passing = 0;
     signal(number, SIG_DFL);
     raise(number);
+}
+
+void ct_cli_next(const char *format, ...) {
+    char command[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    ct_log(CT_LOG_LINE, "next: crosstalk %s", command);
 }
 
 void ct_cli_hear(void) {

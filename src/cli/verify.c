@@ -22,17 +22,22 @@
 
 extern char **environ;
 
-void ct_cli_verify_help(FILE *out) {
-    fputs(
-        "usage: crosstalk verify [--ranks 1,2,3,4] [--try-threads 1,2] [--algorithms A,B:ccl,...]\n"
-        "                        [--option value ...]\n\n"
-        "Trains the same thing in one process and over several ranks (by mpirun), with different\n"
-        "numbers of threads, and stopped half-way and resumed on another number of ranks, and\n"
-        "compares models and metrics byte by byte: they must be the same. Options are those of\n"
-        "crosstalk train; the default is a small network on made-up data.\n\n",
-        out);
-    ct_own_help("verify", out);
-}
+const ct_help ct_cli_verify_help = {
+    .usage = "verify [--ranks LIST] [--try-threads LIST] [--algorithms LIST] [--option value "
+             "...]",
+    .text = "Proves on this machine that a result does not depend on how it was computed. It "
+            "trains the same thing in one process, over several ranks (mpirun), with several "
+            "numbers of threads, and stopped half-way and resumed on another number of ranks. "
+            "Then it compares models and metrics byte by byte. Without options of a run it "
+            "trains a small network on made-up data.",
+    .takes = "dataset, model, algorithm, agents, topology, epochs",
+    .exits =
+        CT_HELP_PAIRS({"0", "everything is the same"},
+                      {"1", "something differs; the files are kept, and the last line says where"}),
+    .examples = CT_HELP_PAIRS(
+        {"One method, in a few seconds.", "crosstalk verify --algorithms ccl --ranks 1,2"},
+        {"Every method, with both losses.", "crosstalk verify"}),
+    .also = "bench, docs/RANKS.md"};
 
 typedef struct counts {
     const char *name; /* of the option */

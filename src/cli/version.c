@@ -4,13 +4,15 @@
 #include "cli/cli.h"
 #include "ct_config.h"
 
-void ct_cli_version_help(FILE *out) {
-    fputs("usage: crosstalk version\n\n"
-          "Also crosstalk --version and crosstalk -V: the version, the commit it was built from, "
-          "and\n"
-          "which optional parts this build has and which it lacks.\n",
-          out);
-}
+const ct_help ct_cli_version_help = {
+    .usage = "version",
+    .text = "Prints the version, the commit that it was built from, and which optional parts "
+            "this build has and lacks. crosstalk --version and crosstalk -V are the same.",
+    .examples =
+        CT_HELP_PAIRS({"Does this build have CUDA and MPI?", "crosstalk version"},
+                      {"The version number alone.",
+                       "crosstalk --version | sed -n 's/^crosstalk \\([0-9.]*\\).*/\\1/p'"}),
+    .also = "help"};
 
 static const struct {
     const char *name;

@@ -7,14 +7,19 @@
 static const struct {
     const char *name;
     unsigned roles;
+    const char *text;
 } files[CT_N_FILES] = {
-#define RECORD_FILE(id, name, roles) [CT_FILE_##id] = {name, roles},
+#define RECORD_FILE(id, name, roles, text) [CT_FILE_##id] = {name, roles, text},
 #include "record/file_list.h"
 #undef RECORD_FILE
 };
 
 const char *ct_record_name(ct_record_file file) {
     return files[file].name;
+}
+
+const char *ct_record_text(ct_record_file file) {
+    return files[file].text;
 }
 
 bool ct_record_is(ct_record_file file, ct_file_role role) {

@@ -19,13 +19,15 @@ typedef enum ct_file_role {
 } ct_file_role;
 
 typedef enum ct_record_file {
-#define RECORD_FILE(id, name, roles) CT_FILE_##id,
+#define RECORD_FILE(id, name, roles, text) CT_FILE_##id,
 #include "record/file_list.h"
 #undef RECORD_FILE
     CT_N_FILES,
 } ct_record_file;
 
 const char *ct_record_name(ct_record_file file);
+/* What it is, for help texts; options as @name. */
+const char *ct_record_text(ct_record_file file);
 bool ct_record_is(ct_record_file file, ct_file_role role);
 
 ct_path ct_record_path(const char *dir, ct_record_file file);
