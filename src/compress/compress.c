@@ -70,8 +70,8 @@ void ct_compress_words(const ct_compress_key *key, uint32_t block, uint32_t out[
 }
 
 /* Philox4x32-10 as in util/rng.c, round by round for all blocks: a processor's vectors take it. */
-CT_TWICE void ct_compress_draw(const ct_compress_key *key, uint32_t first,
-                               uint32_t words[4][CT_DRAW_BLOCKS]) {
+CT_TWICE static void draw(const ct_compress_key *key, uint32_t first,
+                          uint32_t words[4][CT_DRAW_BLOCKS]) {
     uint32_t *x0 = words[0], *x1 = words[1], *x2 = words[2], *x3 = words[3];
     uint32_t k0 = key->key[0], k1 = key->key[1];
     for (uint32_t b = 0; b < CT_DRAW_BLOCKS; b++) {
@@ -89,6 +89,11 @@ CT_TWICE void ct_compress_draw(const ct_compress_key *key, uint32_t first,
             x3[b] = (uint32_t)p0;
         }
     }
+}
+
+void ct_compress_draw(const ct_compress_key *key, uint32_t first,
+                      uint32_t words[4][CT_DRAW_BLOCKS]) {
+    draw(key, first, words);
 }
 
 float ct_lanes_sum(float lanes[CT_COMPRESS_LANES]) {
