@@ -194,27 +194,27 @@ static double payload(const ct_blob *packets) {
 }
 
 /* Rows of a model that is large enough for headers not to matter. */
-static void what_is_written_down_is_what_was_sent(void) {
-    NEEDS_ZMQ();
-    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1};
-    f.options = "option iterations 40\n";
-    char path[] = "bytes/north/summary.json";
+static void check_bytes(const char *out, const char *options, const char *kinds) {
+    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1, .options = options};
+    char path[128], all_kinds[256];
+    snprintf(path, sizeof path, "%s/north/summary.json", out);
+    snprintf(all_kinds, sizeof all_kinds, "%s control agreement sum of a subtree consensus model",
+             kinds);
     put_federation(&f, "f.conf");
     CHECK(system("sed -i s/mlp:8/mlp:4000/ f.conf") == 0);
     capture c;
     CT_SCOPED(ct_blob) packets = {0};
     bool is_seen = capture_begin(&c, "bytes.pcap", site_ports[0], site_ports[1]);
-    start_sites(2, "f.conf", "bytes");
-    REQUIRE(all_end(2, "bytes"));
+    start_sites(2, "f.conf", out);
+    REQUIRE(all_end(2, out));
     if (is_seen) capture_end(&c, &packets);
     CT_SCOPED_HANDLE(ct_json) summary = read_json(path, -1);
-    double rows = sent_bytes("bytes", 0, "parameters class sums");
+    double rows = sent_bytes(out, 0, kinds);
     CHECK_NEAR(rows, number_of(summary, "bytes_sent_per_agent"), 0);
     double all = 0, framed = 0;
     for (int k = 0; k < 2; k++) {
-        all += sent_bytes(
-            "bytes", k, "parameters class sums control agreement sum of a subtree consensus model");
-        framed += traffic("bytes", k, "framed_sent");
+        all += sent_bytes(out, k, all_kinds);
+        framed += traffic(out, k, "framed_sent");
     }
     printf(
         "    rows of a site %.0f bytes, as in its ledger; all letters %.0f, in frames %+.2f %%\n",
@@ -224,6 +224,13 @@ static void what_is_written_down_is_what_was_sent(void) {
     double wire = payload(&packets);
     printf("    encrypted, in the TCP connection, %+.2f %%\n", 100 * (wire / all - 1));
     CHECK(wire >= all && wire < 1.01 * all);
+}
+
+static void what_is_written_down_is_what_was_sent(void) {
+    NEEDS_ZMQ();
+    check_bytes("bytes", "option iterations 40\n", "parameters class sums");
+    check_bytes("packed", "option iterations 40\noption compress quantize:4\n",
+                "packed parameters packed class sums");
 }
 
 /* How many of the model's runs of eight bytes are in the capture, tried at a hundred places. */
