@@ -16,23 +16,25 @@ static void three_sites_have_the_bits_of_one_process(void) {
     CHECK(log_has("plain", 0, "the mean of 3 of 3 sites"));
 }
 
-static void sites_have_the_bits_of_three_ranks(void) {
+static void packed_rows_of_sites_have_the_bits_of_three_ranks(void) {
     NEEDS_ZMQ();
     if (!CT_WITH_MPI || system("command -v mpirun >/dev/null 2>&1") != 0)
         SKIP("no mpirun, or built without MPI");
     federation f = {.n = 3, .edges = TRIANGLE, .dialers = 2, .heartbeat_s = 0.3, .epochs = 4};
+    const char *more = "--compress quantize:4 --local-steps 2";
     char command[4400];
+    f.options = "option compress quantize:4\noption local-steps 2\n";
     put_federation(&f, "f.conf");
     start_sites(3, "f.conf", "ranks");
     REQUIRE(all_end(3, "ranks"));
-    simulate(&f, "ranks/one", "");
+    simulate(&f, "ranks/one", more);
     const char *out = strstr(said.command, "--out ");
     REQUIRE(out != NULL);
     snprintf(command, sizeof command,
              "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n 3 %s %.*s "
-             "--out ranks/three >ranks/said "
+             "%s --out ranks/three >ranks/said "
              "2>&1",
-             CT_PROGRAM, (int)(out - said.command), said.command);
+             CT_PROGRAM, (int)(out - said.command), said.command, more);
     CHECK(system(command) == 0);
     CHECK(as_simulated(3, "ranks", "ranks/three"));
 }
@@ -496,7 +498,7 @@ static void algorithms_that_cannot_lose_agents_are_refused(void) {
 int main(void) {
     if (!enter_folder() || !prepare_sites()) return 1;
     TEST(three_sites_have_the_bits_of_one_process);
-    TEST(sites_have_the_bits_of_three_ranks);
+    TEST(packed_rows_of_sites_have_the_bits_of_three_ranks);
     TEST(sites_with_other_class_folders_have_the_right_labels);
     TEST(nobody_on_the_way_can_read_a_model);
     TEST(what_is_written_down_is_what_was_sent);
