@@ -16,23 +16,25 @@ static void three_sites_have_the_bits_of_one_process(void) {
     CHECK(log_has("plain", 0, "the mean of 3 of 3 sites"));
 }
 
-static void sites_have_the_bits_of_three_ranks(void) {
+static void packed_rows_of_sites_have_the_bits_of_three_ranks(void) {
     NEEDS_ZMQ();
     if (!CT_WITH_MPI || system("command -v mpirun >/dev/null 2>&1") != 0)
         SKIP("no mpirun, or built without MPI");
     federation f = {.n = 3, .edges = TRIANGLE, .dialers = 2, .heartbeat_s = 0.3, .epochs = 4};
+    const char *more = "--compress quantize:4 --local-steps 2";
     char command[4400];
+    f.options = "option compress quantize:4\noption local-steps 2\n";
     put_federation(&f, "f.conf");
     start_sites(3, "f.conf", "ranks");
     REQUIRE(all_end(3, "ranks"));
-    simulate(&f, "ranks/one", "");
+    simulate(&f, "ranks/one", more);
     const char *out = strstr(said.command, "--out ");
     REQUIRE(out != NULL);
     snprintf(command, sizeof command,
              "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n 3 %s %.*s "
-             "--out ranks/three >ranks/said "
+             "%s --out ranks/three >ranks/said "
              "2>&1",
-             CT_PROGRAM, (int)(out - said.command), said.command);
+             CT_PROGRAM, (int)(out - said.command), said.command, more);
     CHECK(system(command) == 0);
     CHECK(as_simulated(3, "ranks", "ranks/three"));
 }
@@ -194,27 +196,27 @@ static double payload(const ct_blob *packets) {
 }
 
 /* Rows of a model that is large enough for headers not to matter. */
-static void what_is_written_down_is_what_was_sent(void) {
-    NEEDS_ZMQ();
-    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1};
-    f.options = "option iterations 40\n";
-    char path[] = "bytes/north/summary.json";
+static void check_bytes(const char *out, const char *options, const char *kinds) {
+    federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1, .options = options};
+    char path[128], all_kinds[256];
+    snprintf(path, sizeof path, "%s/north/summary.json", out);
+    snprintf(all_kinds, sizeof all_kinds, "%s control agreement sum of a subtree consensus model",
+             kinds);
     put_federation(&f, "f.conf");
     CHECK(system("sed -i s/mlp:8/mlp:4000/ f.conf") == 0);
     capture c;
     CT_SCOPED(ct_blob) packets = {0};
     bool is_seen = capture_begin(&c, "bytes.pcap", site_ports[0], site_ports[1]);
-    start_sites(2, "f.conf", "bytes");
-    REQUIRE(all_end(2, "bytes"));
+    start_sites(2, "f.conf", out);
+    REQUIRE(all_end(2, out));
     if (is_seen) capture_end(&c, &packets);
     CT_SCOPED_HANDLE(ct_json) summary = read_json(path, -1);
-    double rows = sent_bytes("bytes", 0, "parameters class sums");
+    double rows = sent_bytes(out, 0, kinds);
     CHECK_NEAR(rows, number_of(summary, "bytes_sent_per_agent"), 0);
     double all = 0, framed = 0;
     for (int k = 0; k < 2; k++) {
-        all += sent_bytes(
-            "bytes", k, "parameters class sums control agreement sum of a subtree consensus model");
-        framed += traffic("bytes", k, "framed_sent");
+        all += sent_bytes(out, k, all_kinds);
+        framed += traffic(out, k, "framed_sent");
     }
     printf(
         "    rows of a site %.0f bytes, as in its ledger; all letters %.0f, in frames %+.2f %%\n",
@@ -224,6 +226,13 @@ static void what_is_written_down_is_what_was_sent(void) {
     double wire = payload(&packets);
     printf("    encrypted, in the TCP connection, %+.2f %%\n", 100 * (wire / all - 1));
     CHECK(wire >= all && wire < 1.01 * all);
+}
+
+static void what_is_written_down_is_what_was_sent(void) {
+    NEEDS_ZMQ();
+    check_bytes("bytes", "option iterations 40\n", "parameters class sums");
+    check_bytes("packed", "option iterations 40\noption compress quantize:4\n",
+                "packed parameters packed class sums");
 }
 
 /* How many of the model's runs of eight bytes are in the capture, tried at a hundred places. */
@@ -489,7 +498,7 @@ static void algorithms_that_cannot_lose_agents_are_refused(void) {
 int main(void) {
     if (!enter_folder() || !prepare_sites()) return 1;
     TEST(three_sites_have_the_bits_of_one_process);
-    TEST(sites_have_the_bits_of_three_ranks);
+    TEST(packed_rows_of_sites_have_the_bits_of_three_ranks);
     TEST(sites_with_other_class_folders_have_the_right_labels);
     TEST(nobody_on_the_way_can_read_a_model);
     TEST(what_is_written_down_is_what_was_sent);

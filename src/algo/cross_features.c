@@ -68,7 +68,7 @@ void ct_cross_features_free(ct_cross_features *c) {
 }
 
 /* Models that are here first: their features are computed while the others' rows travel. */
-static void list_jobs(ct_agents *a, const ct_topology *t) {
+static void list_jobs(ct_agents *a, const ct_topology *t, const ct_topology *linked) {
     ct_cross_features *c = &a->ccl;
     int first_edge = t->begin[a->first], n_jobs = 0;
     for (int i = 0; i <= a->n; i++) c->begin[i] = t->begin[a->first + i] - first_edge;
@@ -76,8 +76,9 @@ static void list_jobs(ct_agents *a, const ct_topology *t) {
         for (int i = 0; i < a->n; i++) {
             for (int e = c->begin[i]; e < c->begin[i + 1]; e++) {
                 int from = t->neighbour[first_edge + e];
-                int model = a->faults != NULL ? a->links.models.mail[first_edge + e]
-                                              : ct_routes_row(&a->links.models, from);
+                int model = a->faults != NULL
+                                ? a->links.models.mail[ct_links_message(linked, from, a->first + i)]
+                                : ct_routes_row(&a->links.models, from);
                 /* a dead neighbour's features are one's own: nothing to contrast with */
                 if (!ct_agents_is_alive(a, from)) model = i;
                 if ((model >= a->n) != (pass == 1)) continue;
@@ -88,9 +89,9 @@ static void list_jobs(ct_agents *a, const ct_topology *t) {
     }
 }
 
-void ct_cross_features_list(ct_agents *a, const ct_topology *sources) {
+void ct_cross_features_list(ct_agents *a, const ct_topology *sources, const ct_topology *linked) {
     ct_links_gather(a, &a->ccl.gather);
-    list_jobs(a, sources);
+    list_jobs(a, sources, linked);
 }
 
 bool ct_cross_features_are_due(const ct_agents *a) {
@@ -210,7 +211,7 @@ static ct_status exchange_some(ct_agents *a, ct_bank *shared) {
     bool was_fresh = shared->fresh;
     choose_neighbours(a);
     CT_TRY(route(a, &a->ccl.contrast, !was_fresh));
-    ct_cross_features_list(a, &a->ccl.contrast);
+    ct_cross_features_list(a, &a->ccl.contrast, was_fresh ? a->links.topology : &a->ccl.contrast);
     CT_TRY(exchange(a, shared));
     CT_TRY(route(a, a->links.topology, !was_fresh));
     shared->fresh = was_fresh;

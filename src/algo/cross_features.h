@@ -46,8 +46,10 @@ ct_status ct_cross_features_create(struct ct_agents *a);
 ct_status ct_cross_features_create_means(struct ct_agents *a);
 void ct_cross_features_free(ct_cross_features *ccl);
 
-/* The jobs and sums of an exchange along these edges (those of links.neighbours now). */
-void ct_cross_features_list(struct ct_agents *a, const ct_topology *sources);
+/* The jobs and sums of an exchange along these edges (those of links.neighbours now); linked: the edges
+ * that links.models has linked, which mailboxes are of. */
+void ct_cross_features_list(struct ct_agents *a, const ct_topology *sources,
+                            const ct_topology *linked);
 
 /* This iteration contrasts: with CCL, in every economy.every-th that gossips. */
 bool ct_cross_features_are_due(const struct ct_agents *a);

@@ -113,7 +113,7 @@ static void fill_mixing(ct_agents *a) {
     a->w = &a->links.mixing;
 }
 
-static int message_from(const ct_topology *t, int from, int to) {
+int ct_links_message(const ct_topology *t, int from, int to) {
     int e = t->begin[to];
     while (t->neighbour[e] != from) e++;
     return e;
@@ -130,7 +130,7 @@ static void fill_faulty_row(ct_agents *a, int i) {
         if (from == row) own = k;
         if (from == row) continue;
         a->links.mixing.column[k] =
-            a->links.models.mail[message_from(a->links.topology, from, row)];
+            a->links.models.mail[ct_links_message(a->links.topology, from, row)];
         if (ct_agents_is_alive(a, from) && ct_agents_is_alive(a, row)) continue;
         lost += a->links.mixing.value[k];
         a->links.mixing.value[k] = 0;
@@ -164,7 +164,7 @@ ct_status ct_agents_connect(ct_agents *a, const ct_topology *sources, const ct_s
     CT_TRY(ct_routes_link(a->transport, &a->links.neighbours));
     fill_mixing(a);
     for (int i = 0; i < a->n && a->faults != NULL; i++) fill_faulty_row(a, i);
-    if (a->loss.ccl) ct_cross_features_list(a, sources);
+    if (a->loss.ccl) ct_cross_features_list(a, sources, sources);
     a->x.fresh = false; /* what had arrived, had arrived elsewhere */
     for (int b = 0; b < a->n_buffers; b++)
         if (a->buffers[b].routes == NULL) a->buffers[b].bank.fresh = false;

@@ -38,6 +38,9 @@ void ct_links_free(ct_links *links);
 /* The messages of a graph, senders and receivers among all rows. */
 void ct_links_route(ct_links *links, const ct_topology *sources);
 
+/* The message between two neighbours of a graph, among all of ct_links_route. */
+int ct_links_message(const ct_topology *sources, int from, int to);
+
 /* Refills `gather` [n x rows of a bank over the neighbours' answers], which has room for
  * most.arrivals entries: row j has a 1 for every e = (i, j), i ascending; it adds up what agents i
  * sent back to j. */
