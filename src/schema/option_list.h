@@ -82,7 +82,7 @@ OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
        "gossip in every so many iterations only: 4; 1:8 = 1 at first, then 2, 4 and 8, each for an equal part of the run")
 
 OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
-       "send less each time: top-k:F, random-k:F, quantize:8|4|2, sign (see: crosstalk list compressors; dsgd, dsgdm, dfedavgm, qg-dsgdm on graphs that stay)")
+       "send less each time: top-k:F, random-k:F, quantize:8|4|2, sign, low-rank:R (see: crosstalk list compressors; dsgd, dsgdm, dfedavgm, qg-dsgdm on graphs that stay)")
 
 OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
        "plain (one averaging rate), adagossip (one for every parameter, least where neighbours' words swing; @gamma: about how far it moves)")
