@@ -10,16 +10,52 @@ static void payloads_and_copies_have_the_bits_of_ref(void) {
     packed_compare_all("cpu");
 }
 
+/* Rows that are models: what compressors make of tensors. */
+static const char *const matrix_kinds[] = {"low-rank:1", "low-rank:2", "low-rank:4", "low-rank:7",
+                                           "low-rank:256"};
+enum { N_MATRIX_KINDS = sizeof matrix_kinds / sizeof *matrix_kinds };
+
+static void open_model(const char *name, ct_graph *graph) {
+    ct_model_spec spec = {.name = name, .input = {1, 28, 28}, .n_classes = 10};
+    REQUIRE_OK(ct_graph_create(&spec, graph));
+}
+
+static void factors_and_copies_have_the_bits_of_ref(void) {
+    static const char *const models[] = {"lenet5", "mlp:7", "resnet20"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        ct_graph graph = {0};
+        ct_compressor how;
+        open_model(models[m], &graph);
+        for (int k = 0; k < N_MATRIX_KINDS; k++) {
+            REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
+            packed_compare("cpu", &how, matrix_kinds[k]);
+        }
+        ct_graph_free(&graph);
+    }
+}
+
 static void rates_of_their_own_have_the_bits_of_ref(void) {
     packed_compare_steps("cpu");
 }
 
 static void the_fixtures_cover_every_compressor_and_form(void) {
-    static const char *const wanted[] = {
-        "quantize:8",         "quantize:4",    "quantize:2",        "sign",       "top-k",
-        "random-k",           "top-k:1",       "--algorithm dsgd ", "dsgdm",      "dfedavgm",
-        "qg-dsgdm",           "--variant atc", "--variant wacv24",  "--loss ccl", "--local-steps 2",
-        "consensus adagossip"};
+    static const char *const wanted[] = {"quantize:8",
+                                         "quantize:4",
+                                         "quantize:2",
+                                         "sign",
+                                         "top-k",
+                                         "random-k",
+                                         "top-k:1",
+                                         "--algorithm dsgd ",
+                                         "dsgdm",
+                                         "dfedavgm",
+                                         "qg-dsgdm",
+                                         "--variant atc",
+                                         "--variant wacv24",
+                                         "--loss ccl",
+                                         "--local-steps 2",
+                                         "consensus adagossip",
+                                         "low-rank"};
     read_fixtures("compress");
     check_cover(wanted, sizeof wanted / sizeof *wanted);
 }
@@ -46,6 +82,23 @@ static void a_packed_row_has_the_size_it_says(void) {
     }
     ct_compressor_sums(10, 85, &how);
     CHECK(how.n_bytes == 10 * (4 + 4 + 84));
+}
+
+/* LeNet-5: conv1 [6 x 25] and conv2 [16 x 150], fc1 [120 x 400], fc2 [84 x 120], fc3 [10 x 84], and
+ * 6 + 16 + 120 + 84 + 10 biases. conv1 of rank 5 would be 155 floats, more than it has. */
+static void factors_have_the_size_of_their_tensors(void) {
+    ct_graph graph = {0};
+    ct_compressor how;
+    open_model("lenet5", &graph);
+    REQUIRE_OK(ct_compressor_parse_model("low-rank:1", &graph, &how));
+    CHECK(how.n_bytes == 4 * (31 + 166 + 520 + 204 + 94 + 236));
+    REQUIRE_OK(ct_compressor_parse_model("low-rank:5", &graph, &how));
+    CHECK(how.n_bytes == 4 * (150 + 5 * (166 + 520 + 204 + 94) + 236));
+    REQUIRE_OK(ct_compressor_parse_model("low-rank:256", &graph, &how));
+    CHECK(how.n_bytes == 4 * graph.n_weights);
+    REQUIRE_OK(ct_compressor_parse("low-rank:4", 1000, &how));
+    CHECK(how.n_bytes == 4000); /* values without a shape */
+    ct_graph_free(&graph);
 }
 
 /* |d - Q(d)|^2 / |d|^2, the largest of all rows. */
@@ -84,6 +137,45 @@ static void what_is_left_out_is_smaller_than_what_there_was(void) {
     }
 }
 
+/* The more of a matrix, the less is left; a matrix of that rank is sent to the last bits. */
+static void a_higher_rank_leaves_less(void) {
+    ct_graph graph = {0};
+    double before = 1;
+    open_model("lenet5", &graph);
+    for (int k = 0; k < N_MATRIX_KINDS; k++) {
+        ct_compressor how;
+        REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
+        double left = left_over(&how, 3);
+        CHECK(left < before || (left == 0 && before == 0));
+        before = left;
+    }
+    CHECK(before == 0);
+    ct_graph_free(&graph);
+}
+
+/* u v^T + 2 v' u'^T, with a rank to spare: what the third column finds is noise, and left out. */
+static void a_matrix_of_low_rank_arrives_whole(void) {
+    ct_graph graph = {0};
+    ct_compressor how;
+    open_model("mlp:20", &graph);
+    REQUIRE_OK(ct_compressor_parse_model("low-rank:3", &graph, &how));
+    size_t n = graph.n_weights, b = graph.params[0].count / 20;
+    float *x = ct_new(float, n), *got = ct_new(float, n);
+    uint32_t *scratch = ct_new(uint32_t, how.n_scratch);
+    uint8_t *packed = ct_new(uint8_t, how.n_bytes);
+    for (size_t i = 0; i < graph.params[0].count; i++)
+        x[i] = (float)(sin(i / b) * cos(i % b) + 2 * cos(3 * (i / b)) * sin(i % b * 0.1));
+    ct_compress_key key = {{1, 2}, 0, 3, 4};
+    how.kind->encode(&how, &key, x, NULL, scratch, packed);
+    CHECK(how.kind->decode(&how, &key, packed, got));
+    for (size_t i = 0; i < n; i++) CHECK_NEAR(got[i], x[i], 1e-5);
+    ct_free(x);
+    ct_free(got);
+    ct_free(scratch);
+    ct_free(packed);
+    ct_graph_free(&graph);
+}
+
 /* E Q(s) = s, and counts as they are. */
 static void class_sums_are_rounded_without_bias(void) {
     enum { WIDTH = 9, N = 3 * WIDTH, N_DRAWS = 4000 };
@@ -106,28 +198,40 @@ static void class_sums_are_rounded_without_bias(void) {
 }
 
 /* Whatever bytes come: no crash, nothing outside the row, and nothing that is not finite. */
-static void a_hostile_payload_does_no_harm(void) {
-    enum { N = 300 };
-    for (int k = 0; k < N_PACKED_KINDS; k++) {
-        ct_compressor how;
-        REQUIRE_OK(ct_compressor_parse(packed_kinds[k], N, &how));
-        uint8_t *packed = ct_new(uint8_t, how.n_bytes);
-        int n_refused = 0;
-        for (uint32_t draw = 0; draw < 2000; draw++) {
-            float known[N + 2] = {0};
-            ct_compress_key key = {{1, 2}, 0, draw, 4};
-            ct_rng rng;
-            ct_rng_init(&rng, 5, CT_RNG_TEST, (uint32_t)k, draw, 0);
-            for (size_t i = 0; i < how.n_bytes; i++)
-                packed[i] = draw % 2 == 0 ? (uint8_t)ct_rng_u32(&rng) : draw % 4 == 1 ? 0xff : 0;
-            n_refused += !how.kind->decode(&how, &key, packed, known + 1);
-            bool is_fine = known[0] == 0 && known[N + 1] == 0;
-            for (int i = 1; i <= N; i++) is_fine = is_fine && isfinite(known[i]);
-            CHECK(is_fine);
-        }
-        CHECK(n_refused >= 500); /* all ones are no numbers */
-        ct_free(packed);
+static void send_nonsense(const ct_compressor *how, uint32_t kind) {
+    float *known = ct_new(float, how->n + 2);
+    uint8_t *packed = ct_new(uint8_t, how->n_bytes);
+    int n_refused = 0;
+    for (uint32_t draw = 0; draw < 2000; draw++) {
+        memset(known, 0, (how->n + 2) * sizeof *known);
+        ct_compress_key key = {{1, 2}, 0, draw, 4};
+        ct_rng rng;
+        ct_rng_init(&rng, 5, CT_RNG_TEST, kind, draw, 0);
+        for (size_t i = 0; i < how->n_bytes; i++)
+            packed[i] = draw % 2 == 0 ? (uint8_t)ct_rng_u32(&rng) : draw % 4 == 1 ? 0xff : 0;
+        n_refused += !how->kind->decode(how, &key, packed, known + 1);
+        bool is_fine = known[0] == 0 && known[how->n + 1] == 0;
+        for (size_t i = 1; i <= how->n; i++) is_fine = is_fine && isfinite(known[i]);
+        CHECK(is_fine);
     }
+    CHECK(n_refused >= 500); /* all ones are no numbers */
+    ct_free(packed);
+    ct_free(known);
+}
+
+static void a_hostile_payload_does_no_harm(void) {
+    ct_graph graph = {0};
+    ct_compressor how;
+    for (int k = 0; k < N_PACKED_KINDS; k++) {
+        REQUIRE_OK(ct_compressor_parse(packed_kinds[k], 300, &how));
+        send_nonsense(&how, (uint32_t)k);
+    }
+    open_model("mlp:2", &graph);
+    for (int k = 0; k < N_MATRIX_KINDS; k++) {
+        REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
+        send_nonsense(&how, (uint32_t)k);
+    }
+    ct_graph_free(&graph);
 }
 
 static void a_wrong_name_or_number_is_refused(void) {
@@ -139,6 +243,9 @@ static void a_wrong_name_or_number_is_refused(void) {
     CHECK_FAILS(ct_compressor_parse("quantize:3", 9, &how), CT_INVAL, "8, 4 or 2");
     CHECK_FAILS(ct_compressor_parse("quantize:x", 9, &how), CT_INVAL, "'x' is no number");
     CHECK_FAILS(ct_compressor_parse("sign:2", 9, &how), CT_INVAL, "no number");
+    CHECK_FAILS(ct_compressor_parse("low-rank", 9, &how), CT_INVAL, "low-rank:4");
+    CHECK_FAILS(ct_compressor_parse("low-rank:0", 9, &how), CT_INVAL, "from 1 to 256");
+    CHECK_FAILS(ct_compressor_parse("low-rank:1.5", 9, &how), CT_INVAL, "a whole number");
 }
 
 static void what_cannot_be_combined_is_refused(void) {
@@ -157,35 +264,38 @@ static void what_cannot_be_combined_is_refused(void) {
 }
 
 /* Without gradients the average of x stays, and agents that start apart meet. */
-static void mixing_keeps_the_average_and_agents_meet(void) {
+static void check_meeting(const char *kind) {
     static ct_run run;
     static double before[RUN_MAX_COLUMNS];
-    for (int k = 0; k < N_PACKED_KINDS; k++) {
-        char options[256];
-        double first = 0, last = 0;
-        snprintf(options, sizeof options,
-                 "--algorithm dsgd --lr 1e-12 --weight-decay 0 --init init-agents.safetensors "
-                 "--agents 5 --compress %s",
-                 packed_kinds[k]);
-        REQUIRE_OK(run_create("cpu", RUN_PLAIN, options, &run));
-        size_t n = run.graph.n_weights;
-        for (size_t i = 0; i < n; i++) before[i] = column_mean(&run.agents.x, i);
-        for (int step = 0; step < 200; step++) {
-            CHECK_OK(ct_run_iterate(&run, step));
-            double distance = 0;
-            for (size_t i = 0; i < n && (step == 0 || step == 199); i++) {
-                float value = 0, mean = (float)column_mean(&run.agents.x, i);
-                CHECK_OK(ct_bank_read(&run.agents.x, 0, i, 1, &value));
-                distance += pow((double)value - (double)mean, 2);
-                CHECK_NEAR(mean, before[i], 3e-6); /* floats of order one, rounded 200 times */
-            }
-            if (step == 0) first = distance;
-            last = distance;
+    char options[256];
+    double first = 0, last = 0;
+    snprintf(options, sizeof options,
+             "--algorithm dsgd --lr 1e-12 --weight-decay 0 --init init-agents.safetensors "
+             "--agents 5 --compress %s",
+             kind);
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, options, &run));
+    size_t n = run.graph.n_weights;
+    for (size_t i = 0; i < n; i++) before[i] = column_mean(&run.agents.x, i);
+    for (int step = 0; step < 200; step++) {
+        CHECK_OK(ct_run_iterate(&run, step));
+        double distance = 0;
+        for (size_t i = 0; i < n && (step == 0 || step == 199); i++) {
+            float value = 0, mean = (float)column_mean(&run.agents.x, i);
+            CHECK_OK(ct_bank_read(&run.agents.x, 0, i, 1, &value));
+            distance += pow((double)value - (double)mean, 2);
+            CHECK_NEAR(mean, before[i], 3e-6); /* floats of order one, rounded 200 times */
         }
-        if (!(last < 0.2 * first)) printf("    %s: %g, then %g\n", packed_kinds[k], first, last);
-        CHECK(last < (strstr(packed_kinds[k], ":0.0") != NULL ? 1 : 0.2) * first);
-        ct_run_clear(&run);
+        if (step == 0) first = distance;
+        last = distance;
     }
+    if (!(last < 0.2 * first)) printf("    %s: %g, then %g\n", kind, first, last);
+    CHECK(last < (strstr(kind, ":0.0") != NULL ? 1 : 0.2) * first);
+    ct_run_clear(&run);
+}
+
+static void mixing_keeps_the_average_and_agents_meet(void) {
+    for (int k = 0; k < N_PACKED_KINDS; k++) check_meeting(packed_kinds[k]);
+    for (int k = 0; k < N_MATRIX_KINDS; k++) check_meeting(matrix_kinds[k]);
 }
 
 /* 332 parameters, 2 neighbours, class sums of 4 classes and 8 features; gossip in 3 of 6. */
@@ -203,6 +313,13 @@ static void every_byte_that_travels_is_counted(void) {
           3 * 2 * (2 * 4 + 332 / 2 + 2));
     CHECK(ct_transport_sent(run.transport, 2, CT_TRAFFIC_CLASS_SUMS) == 3 * 2 * 4 * (4 + 4 + 8));
     ct_run_clear(&run);
+    /* fc1 [8 x 36], fc2 [4 x 8] and 12 biases, to two neighbours in each of three iterations */
+    REQUIRE_OK(run_create("cpu", RUN_ORACLE,
+                          "--batch-size 8 --algorithm dsgdm --compress low-rank:2", &run));
+    run_steps(&run, 0, 3);
+    CHECK(ct_transport_sent(run.transport, 2, CT_TRAFFIC_PARAMETERS) ==
+          3 * 2 * 4 * (2 * (8 + 36) + 2 * (4 + 8) + 12));
+    ct_run_clear(&run);
 }
 
 /* dsgd with CCL shares twice in an iteration; models from a file are sent whole at first. */
@@ -219,29 +336,35 @@ static void what_is_shared_twice_or_first_is_counted_too(void) {
     ct_run_clear(&run);
 }
 
-static void a_step_takes_no_memory(void) {
+static void check_memory(const char *kind) {
     static ct_run run;
-    for (int k = 0; k < N_PACKED_KINDS; k++) {
-        char options[256];
-        snprintf(options, sizeof options, "--algorithm ccl --loss ccl --compress %s",
-                 packed_kinds[k]);
-        REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6", options, &run));
-        run_steps(&run, 0, 2);
-        size_t before = ct_alloc_count();
-        run_steps(&run, 2, 3);
-        CHECK(ct_alloc_count() == before);
-        ct_run_clear(&run);
-    }
+    char options[256];
+    snprintf(options, sizeof options, "--algorithm ccl --loss ccl --compress %s", kind);
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6", options, &run));
+    run_steps(&run, 0, 2);
+    size_t before = ct_alloc_count();
+    run_steps(&run, 2, 3);
+    CHECK(ct_alloc_count() == before);
+    ct_run_clear(&run);
+}
+
+static void a_step_takes_no_memory(void) {
+    for (int k = 0; k < N_PACKED_KINDS; k++) check_memory(packed_kinds[k]);
+    for (int k = 0; k < N_MATRIX_KINDS; k++) check_memory(matrix_kinds[k]);
 }
 
 int main(void) {
     if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
     TEST(payloads_and_copies_have_the_bits_of_ref);
+    TEST(factors_and_copies_have_the_bits_of_ref);
     TEST(rates_of_their_own_have_the_bits_of_ref);
     TEST(the_fixtures_cover_every_compressor_and_form);
     TEST(five_steps_of_every_case_agree_with_the_oracle);
     TEST(a_packed_row_has_the_size_it_says);
+    TEST(factors_have_the_size_of_their_tensors);
     TEST(what_is_left_out_is_smaller_than_what_there_was);
+    TEST(a_higher_rank_leaves_less);
+    TEST(a_matrix_of_low_rank_arrives_whole);
     TEST(class_sums_are_rounded_without_bias);
     TEST(a_hostile_payload_does_no_harm);
     TEST(a_wrong_name_or_number_is_refused);

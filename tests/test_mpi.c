@@ -120,6 +120,7 @@ static void packed_models_are_spread_and_resumed(void) {
     spread_and_resume("ring --algorithm dsgdm --compress sign --consensus adagossip");
     spread_and_resume("star --algorithm ccl --variant wacv24 --compress random-k:0.3 "
                       "--gamma 0.1 --consensus adagossip --local-steps 1:4");
+    spread_and_resume("ring --algorithm ccl --compress low-rank:2 --local-steps 2");
 }
 
 static void other_forms_of_methods_are_spread_and_resumed(void) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/graph.h"
 #include "util/rng.h"
 #include "util/text.h"
 #include "util/vectors.h"
@@ -36,15 +37,23 @@ static ct_status parse_argument(const char *text, double *out) {
     return ct_refuse("compress", "@compress %s: '%s' is no number", text, argument + 1);
 }
 
-ct_status ct_compressor_parse(const char *text, size_t n, ct_compressor *out) {
+static ct_status parse(const char *text, size_t n, const ct_graph *graph, ct_compressor *out) {
     const ct_compressor_kind *kind = find(text);
     double argument;
     if (kind == NULL) return ct_unknown_name("compress", text, "none", ct_compressor_each);
     CT_TRY(parse_argument(text, &argument));
     CT_TRY(kind->check(argument));
-    *out = (ct_compressor){.kind = kind, .argument = argument, .n = n};
+    *out = (ct_compressor){.kind = kind, .argument = argument, .n = n, .graph = graph};
     kind->fit(out);
     return CT_OK;
+}
+
+ct_status ct_compressor_parse(const char *text, size_t n, ct_compressor *out) {
+    return parse(text, n, NULL, out);
+}
+
+ct_status ct_compressor_parse_model(const char *text, const ct_graph *graph, ct_compressor *out) {
+    return parse(text, graph->n_weights, graph, out);
 }
 
 double ct_compressor_gamma(const char *text) {

@@ -15,6 +15,7 @@
 #define CT_COMPRESS_LANES 32  /* partial sums of a bucket */
 
 typedef struct ct_compressor ct_compressor;
+struct ct_graph;
 
 /* The random numbers of one row: word w is philox({w / 4, index, iteration, agent}, key)[w % 4]. */
 typedef struct ct_compress_key {
@@ -23,11 +24,12 @@ typedef struct ct_compress_key {
 
 typedef struct ct_compressor_kind {
     const char *name, *argument, *text; /* "top-k", "F", one line of help */
+    bool is_on_host;                    /* no device packs it */
     /* CT_INVAL: no such argument (NaN: none was given). */
     ct_status (*check)(double argument);
     /* The averaging rate with which it is stable on the usual graphs. */
     double (*gamma)(double argument);
-    /* Everything of c that follows from kind, argument and n. */
+    /* Everything of c that follows from kind, argument, n and graph. */
     void (*fit)(ct_compressor *c);
     /* packed = Q(x - known); known may be NULL: zeros. scratch: [n_scratch]. */
     void (*encode)(const ct_compressor *c, const ct_compress_key *key, const float *x,
@@ -40,12 +42,13 @@ typedef struct ct_compressor_kind {
 struct ct_compressor {
     const ct_compressor_kind *kind;
     double argument;
-    size_t n;         /* values of a row */
-    size_t n_bytes;   /* of a packed row, a multiple of 4 */
-    size_t n_scratch; /* words that encoding needs */
-    size_t k;         /* values that are sent: top-k, random-k */
-    int low_bits;     /* of a place: top-k */
-    int bits;         /* of a value: quantize */
+    size_t n;                     /* values of a row */
+    const struct ct_graph *graph; /* whose parameters they are; NULL: values without a shape */
+    size_t n_bytes;               /* of a packed row, a multiple of 4 */
+    size_t n_scratch;             /* words that encoding needs */
+    size_t k;                     /* values that are sent: top-k, random-k; the rank: low-rank */
+    int low_bits;                 /* of a place: top-k */
+    int bits;                     /* of a value: quantize */
     size_t bucket,
         exact;     /* values of a bucket, and how many of its last ones are sent as they are */
     bool fits;     /* scales are fitted: quantize, see there */
@@ -54,6 +57,9 @@ struct ct_compressor {
 
 /* "top-k:0.1" and so on, for rows of n values. CT_INVAL: there is none such, with the known ones. */
 ct_status ct_compressor_parse(const char *text, size_t n, ct_compressor *out);
+/* The same for rows that are models; the graph must outlive it. */
+ct_status ct_compressor_parse_model(const char *text, const struct ct_graph *graph,
+                                    ct_compressor *out);
 /* Its averaging rate unless one is given; 1: "none", or no compressor. */
 double ct_compressor_gamma(const char *text);
 /* Rows of n_groups * width values, in every group all but the last in 8 bits without bias. */

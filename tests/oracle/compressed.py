@@ -116,10 +116,31 @@ def random_k(part):
     return compress
 
 
-def compressor(text):
+def low_rank(rank, shapes):
+    """Of every matrix D the part in the range of D V, V uniform in (-1, 1); the rest as it is."""
+    def compress(d, stream):
+        out, first = d.copy(), 0
+        parts = 2 * stream.halves(rank * len(d)) + 2.0 ** -16 - 1
+        for _, shape in shapes:
+            count, a = shape.numel(), shape[0]
+            b = count // a
+            if rank * (a + b) < a * b:
+                matrix = d[first:first + count].reshape(a, b)
+                v = parts[rank * first:rank * first + rank * b].reshape(rank, b).T
+                u, s, _ = np.linalg.svd(matrix @ v, full_matrices=False)
+                basis = u[:, s > 1e-12 * s[0]]
+                out[first:first + count] = (basis @ (basis.T @ matrix)).ravel()
+            first += count
+        return out
+    return compress
+
+
+def compressor(text, shapes):
     name, _, argument = text.partition(":")
     if name == "sign":
         return sign
+    if name == "low-rank":
+        return low_rank(int(argument), shapes)
     return {"quantize": lambda: quantize(int(argument)), "top-k": lambda: top_k(float(argument)),
             "random-k": lambda: random_k(float(argument))}[name]()
 
@@ -127,8 +148,8 @@ def compressor(text):
 class Sharing:
     """mix(v): v + gamma (W p - p), where p is v itself or what neighbours know of it."""
 
-    def __init__(self, x, w, options, seed):
-        self.w, self.options, self.seed = w, options, seed
+    def __init__(self, x, w, options, seed, shapes):
+        self.w, self.options, self.seed, self.shapes = w, options, seed, shapes
         self.copy = x.clone() if options.compress != "none" else None
         self.shared, self.gossips = None, True
         self.iteration, self.n_shared, self.round = 0, 0, 0
@@ -142,7 +163,7 @@ class Sharing:
         if self.copy is None:
             return v
         if self.gossips and (self.shared is None or not torch.equal(self.shared, v)):
-            compress = compressor(self.options.compress)
+            compress = compressor(self.options.compress, self.shapes)
             self.copy = self.copy + torch.stack(
                 [torch.tensor(compress((v[i] - self.copy[i]).numpy(), Stream(self, i, self.n_shared)))
                  for i in range(len(v))])
@@ -252,6 +273,11 @@ def case_list():
         "--local-steps 2")
     add("qg-wacv24-ce-adagossip-random-k", "qg-dsgdm --variant wacv24" + beta, CE, DIFFERENT,
         "--compress random-k:0.5", ada)
+    add("dsgd-ce-low-rank", "dsgd", CE, DIFFERENT, "--compress low-rank:1 --gamma 0.3")
+    add("dsgdm-ce-low-rank-star-every-2", "dsgdm" + beta, CE, DIFFERENT, "--topology star "
+        "--compress low-rank:2 --gamma 0.5 --local-steps 2")
+    add("qg-ccl-low-rank-lrdecay", "qg-dsgdm" + beta, CCL, DIFFERENT, DECAY,
+        "--compress low-rank:3 --gamma 0.5")
     return result
 
 
@@ -265,7 +291,7 @@ def option_parser():
 def run(problem, options, seed):
     w = related.steps_of(options.topology, cases.N_AGENTS)[0]
     x = problem.start(options.init)
-    mix = Sharing(x, w, options, seed)
+    mix = Sharing(x, w, options, seed, problem.net.shapes)
     objective = Objective(problem.net, cases.N_CLASSES, options)
     objective.mix = mix
     name = options.algorithm + " " + options.variant

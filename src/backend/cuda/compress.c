@@ -9,6 +9,12 @@ _Static_assert(sizeof(ct_adaptive_steps) == 4 * sizeof(float), "kernels read the
 #include "compress/compressor_list.h"
 #undef COMPRESSOR
 
+/* Refused before anything is packed (ct_copies_choose). */
+ct_status ct_cuda_move_low_rank(const cuda_parcel *parcel) {
+    return ct_refuse("compress", "@compress %s cannot train on cuda; @device cpu can",
+                     parcel->how.kind->name);
+}
+
 static const struct {
     const ct_compressor_kind *kind;
     ct_status (*move)(const cuda_parcel *parcel);

@@ -1,0 +1,211 @@
+/* Low rank: the change of every weight tensor as a product of two thin matrices (Vogels, Karimireddy
+ * and Jaggi: PowerSGD, NeurIPS 2019; between neighbours PowerGossip, NeurIPS 2020). A tensor
+ * [a][...] of a model is a matrix D [a x b], b the product of its other dimensions; r: the rank.
+ *   V    [b x r] drawn anew every time, uniform in (-1, 1)
+ *   P    = D V  [a x r], its columns made orthonormal
+ *   Q    = D^T P  [b x r]
+ *   Q(D) = P Q^T = P P^T D        a projection of D, never farther from it than 0 is
+ * Tensors of one dimension, and those that two factors would not make smaller, are sent as they are.
+ * Deviation: PowerSGD begins with the Q of the time before. With error feedback D has just lost that
+ * part, so that V is drawn; and PowerGossip's two agents compress the difference of their models,
+ * where this is what an agent sends of its own.
+ * Packed, tensor by tensor as in the model: P column by column, Q column by column; or the values. */
+#include <math.h>
+#include <string.h>
+
+#include "compress/compress.h"
+#include "nn/graph.h"
+#include "util/vectors.h"
+
+#define MAX_RANK 256
+#define LOST     1e-5 /* a column of which so little is left beside the others is noise */
+
+typedef struct matrix {
+    size_t first, a, b; /* in the row; a, b: as above */
+    bool is_whole;      /* sent as it is */
+} matrix;
+
+/* Tensor t of the model; without a model the row is one tensor of one dimension. */
+static matrix matrix_at(const ct_compressor *c, int t) {
+    if (c->graph == NULL) return (matrix){0, 1, c->n, true};
+    const ct_param *p = &c->graph->params[t];
+    size_t a = p->dims[0], b = a > 0 ? p->count / a : 0;
+    return (matrix){p->offset, a, b, c->k * (a + b) >= a * b};
+}
+
+static int n_matrices(const ct_compressor *c) {
+    return c->graph == NULL ? 1 : c->graph->n_params;
+}
+
+static size_t n_floats(const ct_compressor *c, const matrix *m) {
+    return m->is_whole ? m->a * m->b : c->k * (m->a + m->b);
+}
+
+/* On a ring of 16 twice the rank over the smaller side of a matrix is best for changes without any
+ * structure, and half as much again is stable; 128: the widest that LeNet-5 and ResNet-20 have. */
+static double gamma_of(double rank) {
+    return rank < 64 ? rank / 64 : 1;
+}
+
+static void fit(ct_compressor *c) {
+    c->k = (size_t)c->argument;
+    c->n_bytes = c->n_scratch = 0;
+    for (int t = 0; t < n_matrices(c); t++) {
+        matrix m = matrix_at(c, t);
+        size_t room = m.is_whole ? 0 : m.a * m.b + c->k * (m.a + m.b);
+        c->n_bytes += n_floats(c, &m) * sizeof(float);
+        if (room > c->n_scratch) c->n_scratch = room;
+    }
+}
+
+static ct_status check(double rank) {
+    if (rank >= 1 && rank <= MAX_RANK && rank == floor(rank)) return CT_OK;
+    return ct_refuse("compress",
+                     "@compress low-rank takes a rank, a whole number from 1 to %d, as in "
+                     "low-rank:4",
+                     MAX_RANK);
+}
+
+/* Uniform in (-1, 1), from 16 bits each: n values, the draws from number `from` on. */
+static void draw(const ct_compress_key *key, size_t from, size_t n, float *v) {
+    uint32_t words[4] = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t at = from + i;
+        if (i == 0 || at % 8 == 0) ct_compress_words(key, (uint32_t)(at / 8), words);
+        uint32_t bits = words[at % 8 / 2] >> 16 * (at % 2) & 0xffff;
+        v[i] = ((float)(int)bits + 0.5f) * 0x1p-15f - 1;
+    }
+}
+
+static inline float dot(const float *x, const float *y, size_t n) {
+    float lanes[CT_COMPRESS_LANES] = {0};
+    size_t from = 0;
+    for (; from + CT_COMPRESS_LANES <= n; from += CT_COMPRESS_LANES)
+        for (size_t j = 0; j < CT_COMPRESS_LANES; j++) lanes[j] += x[from + j] * y[from + j];
+    for (size_t j = 0; from + j < n; j++) lanes[j] += x[from + j] * y[from + j];
+    return ct_lanes_sum(lanes);
+}
+
+/* P = D V, and Q = D^T P; all column by column. */
+CT_TWICE static void times(const matrix *m, size_t rank, const float *d, const float *v, float *p) {
+    for (size_t i = 0; i < m->a; i++)
+        for (size_t r = 0; r < rank; r++) p[r * m->a + i] = dot(d + i * m->b, v + r * m->b, m->b);
+}
+
+CT_TWICE static void times_back(const matrix *m, size_t rank, const float *d, const float *p,
+                                float *q) {
+    memset(q, 0, rank * m->b * sizeof *q);
+    for (size_t i = 0; i < m->a; i++) {
+        const float *row = d + i * m->b;
+        for (size_t r = 0; r < rank; r++) {
+            const float factor = p[r * m->a + i];
+            float *to = q + r * m->b;
+            for (size_t j = 0; j < m->b; j++) to[j] += factor * row[j];
+        }
+    }
+}
+
+static double product(const float *x, const float *y, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* Gram and Schmidt, twice for what rounding left; a column that depends on the others becomes 0. */
+static void orthonormalize(float *p, size_t n, size_t rank) {
+    for (size_t r = 0; r < rank; r++) {
+        float *column = p + r * n;
+        const double before = sqrt(product(column, column, n));
+        for (size_t s = 0; s < 2 * r; s++) {
+            const float *other = p + s % r * n;
+            const double part = product(column, other, n);
+            for (size_t i = 0; i < n; i++) column[i] -= (float)(part * (double)other[i]);
+        }
+        const double left = sqrt(product(column, column, n));
+        const double scale = left > LOST * before ? 1 / left : 0;
+        for (size_t i = 0; i < n; i++) column[i] = (float)(scale * (double)column[i]);
+    }
+}
+
+/* D, P and Q lie one after the other in `room`; P and Q are then what is sent. */
+static const float *factorize(const ct_compressor *c, const ct_compress_key *key, const matrix *m,
+                              const float *x, const float *known, float *room) {
+    float *d = room, *p = d + m->a * m->b, *q = p + c->k * m->a;
+    for (size_t i = 0; i < m->a * m->b; i++) d[i] = ct_difference(x, known, m->first + i);
+    draw(key, c->k * m->first, c->k * m->b, q);
+    times(m, c->k, d, q, p);
+    orthonormalize(p, m->a, c->k);
+    times_back(m, c->k, d, p, q);
+    return p;
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
+                   const float *known, uint32_t *scratch, uint8_t *packed) {
+    for (int t = 0; t < n_matrices(c); t++) {
+        matrix m = matrix_at(c, t);
+        size_t n = n_floats(c, &m);
+        if (m.is_whole)
+            for (size_t i = 0; i < n; i++) {
+                float d = ct_difference(x, known, m.first + i);
+                memcpy(packed + i * sizeof d, &d, sizeof d);
+            }
+        else
+            memcpy(packed, factorize(c, key, &m, x, known, (float *)(void *)scratch),
+                   n * sizeof(float));
+        packed += n * sizeof(float);
+    }
+}
+
+static float float_at(const uint8_t *packed, size_t i) {
+    float value;
+    memcpy(&value, packed + i * sizeof value, sizeof value);
+    return value;
+}
+
+/* Products of all sums that there may be are finite. */
+static bool is_sound(const ct_compressor *c, const matrix *m, const uint8_t *packed) {
+    size_t n_p = m->is_whole ? 0 : c->k * m->a, n = n_floats(c, m);
+    for (size_t i = 0; i < n_p; i++)
+        if (!(fabsf(float_at(packed, i)) < 2)) return false;
+    for (size_t i = n_p; i < n; i++)
+        if (!isfinite(float_at(packed, i) * (4 * MAX_RANK))) return false;
+    return true;
+}
+
+CT_TWICE static void add_product(const matrix *m, size_t rank, const uint8_t *packed,
+                                 float *known) {
+    const uint8_t *q = packed + rank * m->a * sizeof(float);
+    for (size_t i = 0; i < m->a; i++, known += m->b)
+        for (size_t r = 0; r < rank; r++) {
+            const float factor = float_at(packed, r * m->a + i);
+            for (size_t j = 0; j < m->b; j++) known[j] += factor * float_at(q, r * m->b + j);
+        }
+}
+
+static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
+                   float *known) {
+    (void)key;
+    for (int t = 0; t < n_matrices(c); t++) {
+        matrix m = matrix_at(c, t);
+        size_t n = n_floats(c, &m);
+        if (!is_sound(c, &m, packed)) return false;
+        if (m.is_whole)
+            for (size_t i = 0; i < n; i++) known[m.first + i] += float_at(packed, i);
+        else
+            add_product(&m, c->k, packed, known + m.first);
+        packed += n * sizeof(float);
+    }
+    return true;
+}
+
+const ct_compressor_kind ct_compressor_low_rank = {
+    .name = "low-rank",
+    .argument = "R",
+    .text = "low-rank:R: the change of every weight tensor as a matrix of rank R (not on cuda)",
+    .is_on_host = true,
+    .check = check,
+    .gamma = gamma_of,
+    .fit = fit,
+    .encode = encode,
+    .decode = decode,
+};
