@@ -154,6 +154,25 @@ static void check_set(const char *name, const char *value) {
     CHECK(ok);
 }
 
+static void a_word_that_is_nearly_known_is_named(void) {
+    REFUSES(2, "data gte", "data gte", "did you mean get?", "import");
+    REFUSES(2, "data get cifar01", "cifar01", "did you mean cifar10?", "imagenette");
+    REFUSES(2, "site keygn", "site keygn", "did you mean keygen?", "status");
+    REFUSES(2, "reproduce tabel1", "tabel1", "did you mean table1?");
+    REFUSES(2, "list compressor", "did you mean compressors?", "compressors, datasets");
+    REFUSES(2, "sweep --lr 1,2 --sort-by consensu", "consensu", "did you mean consensus?");
+    REFUSES(2, "train -epochs 3", "-epochs", "did you mean --epochs?");
+    REFUSES(2, "train -x 3", "'-x' is no option; options begin with --");
+    REFUSES(2, "eval -init x", "did you mean --init?");
+}
+
+static void lists_spell_options_as_they_are_typed(void) {
+    succeeds("list algorithms");
+    CHECK(strstr(said.out, "--variant") != NULL && strchr(said.out, '@') == NULL);
+    succeeds("list --json");
+    CHECK(strstr(said.out, "--variant") != NULL && strchr(said.out, '@') == NULL);
+}
+
 static void a_bad_number_is_refused_for_every_numeric_option(void) {
     int n_numeric = 0;
     for (size_t k = 0; k < sizeof numerics / sizeof *numerics; k++) {
@@ -256,6 +275,9 @@ static void topology_shows_neighbours_and_spectrum(void) {
 static void partition_shows_and_writes_the_split(void) {
     succeeds("partition" DATA "--agents 5 --partition iid --out split.csv");
     CHECK(strstr(said.out, "30 to 30 samples an agent") != NULL);
+    CHECK(strstr(said.out, " % of its samples") != NULL);
+    CHECK(strstr(said.err, "split: split.csv\nnext: crosstalk train --dataset idx --agents 5 "
+                           "--partition-file split.csv\n") != NULL);
     CHECK(n_lines(said.out) >= 7);
     CHECK(run("partition" DATA "--agents 5 --partition iid --out nowhere/split.csv") == 1);
     CHECK(n_lines(said.err) == 1 && strstr(said.err, "nowhere/split.csv") != NULL);
@@ -293,6 +315,8 @@ int main(void) {
     TEST(what_is_no_command_is_refused);
     TEST(an_unknown_option_is_refused_and_the_nearest_named);
     TEST(an_unknown_name_is_refused_and_the_known_ones_listed);
+    TEST(a_word_that_is_nearly_known_is_named);
+    TEST(lists_spell_options_as_they_are_typed);
     TEST(a_bad_number_is_refused_for_every_numeric_option);
     TEST(options_that_must_not_be_zero_refuse_it);
     TEST(other_values_that_do_not_fit_are_refused);

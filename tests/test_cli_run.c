@@ -265,14 +265,38 @@ static void eval_takes_every_kind_of_run(void) {
 static void show_leaves_out_what_is_no_run(void) {
     succeeds(TINY "--partition shards --seeds 1,2");
     succeeds("show run/seed-1 fixtures run/seed-2");
-    CHECK(n_lines(said.out) == 3 && n_lines(said.err) == 1);
+    CHECK(n_lines(said.out) == 3 && n_lines(said.err) == 2);
     CHECK(strstr(said.err, "fixtures/summary.json") != NULL);
+    CHECK(strstr(said.err, "\nnext: crosstalk report RUN...\n") != NULL);
     CHECK(strstr(said.out, "run/seed-2 ") != NULL && strstr(said.out, " 0.1 ") == NULL);
     REFUSES(1, "show fixtures", "fixtures/summary.json");
     REFUSES(2, "show --all", "--all");
-    REFUSES(2, "show", "run directory");
+    REFUSES(2, "show", "run directory", "crosstalk train");
+    REFUSES(2, "serve", "run directory", "crosstalk train");
+    REFUSES(1, "show nowhere", "nowhere: there is no such run or folder");
     CHECK(run("show fixtures fixtures/data") == 1 && said.out[0] == '\0');
     remove_tree("run");
+}
+
+static void show_has_one_row_for_several_seeds(void) {
+    succeeds(TRAIN DATA "--epochs 2 --lr 0.05 --seeds 1,2");
+    succeeds(TRAIN DATA "--epochs 2 --lr 0.05 --seed 1");
+    succeeds("show"); /* of all in runs */
+    CHECK(n_lines(said.out) == 3 && strstr(said.out, "/seed-1") == NULL);
+    CHECK(strstr(said.out, "runs/idx-mlp_8-dsgdm-ring5-iid-2seeds ") != NULL);
+    CHECK(strstr(said.out, "runs/idx-mlp_8-dsgdm-ring5-iid-s1 ") != NULL);
+    CHECK(strstr(said.out, "±") != NULL && strstr(strstr(said.out, "±") + 1, "±") == NULL);
+    CHECK(strcmp(said.err, "next: crosstalk report runs\n") == 0);
+    succeeds("show runs --json");
+    ct_json *json = NULL;
+    REQUIRE_OK(ct_json_parse(said.out, strlen(said.out), "show", &json));
+    CHECK(!isnan(number_of(json->child, "consensus_accuracy_std")) ||
+          !isnan(number_of(json->child->next, "consensus_accuracy_std")));
+    ct_json_free(&json);
+    succeeds("report");
+    CHECK(ct_file_exists("report.html") && strstr(said.err, "next: open report.html") != NULL);
+    unlink("report.html");
+    remove_tree("runs");
 }
 
 static void batchnorm_models_are_saved_and_tested_with_their_statistics(void) {
@@ -475,6 +499,7 @@ int main(void) {
     TEST(eval_finds_what_the_summary_says);
     TEST(eval_takes_every_kind_of_run);
     TEST(show_leaves_out_what_is_no_run);
+    TEST(show_has_one_row_for_several_seeds);
     TEST(batchnorm_models_are_saved_and_tested_with_their_statistics);
     TEST(iterations_stop_within_an_epoch_and_still_evaluate);
     TEST(epochs_between_evaluations_have_none_and_the_last_always_has);

@@ -138,6 +138,26 @@ static void an_earlier_comparison_is_not_replaced_without_force(void) {
     succeeds(COMPARE "--algorithms gt --out begun");
 }
 
+/* Only who names a folder must clear it. */
+static void another_comparison_without_a_name_gets_a_folder_of_its_own(void) {
+#define UNNAMED                                                                                    \
+    "compare --quiet --model mlp:8 --agents 5 --batch-size 8 --partition iid --threads 1 " DATA
+    remove_tree("runs");
+    succeeds(UNNAMED "--epochs 1 --algorithms dsgd,gt");
+    CHECK(n_files("runs") == 1 && ct_file_exists("runs/compare-idx-ring5/compare.csv"));
+    succeeds(UNNAMED "--epochs 2 --algorithms dsgd,gt");
+    CHECK(n_files("runs") == 2 && ct_file_exists("runs/compare-idx-ring5-2/gt/summary.json"));
+    succeeds(UNNAMED "--epochs 1 --algorithms dsgd");
+    CHECK(n_files("runs") == 3 && ct_file_exists("runs/compare-idx-ring5-3/compare.csv"));
+    /* the same again is there already, and so is what was begun */
+    CHECK(unlink("runs/compare-idx-ring5-2/gt/summary.json") == 0);
+    succeeds(UNNAMED "--epochs 2 --algorithms dsgd,gt");
+    CHECK(ct_file_exists("runs/compare-idx-ring5-2/gt/summary.json"));
+    succeeds(UNNAMED "--epochs 1 --algorithms dsgd,gt,d2");
+    CHECK(n_files("runs") == 3 && ct_file_exists("runs/compare-idx-ring5/d2/summary.json"));
+    remove_tree("runs");
+}
+
 /* ---- graphs that change, as the program shows them ---- */
 
 static void a_graph_that_changes_is_shown_step_by_step(void) {
@@ -177,6 +197,7 @@ int main(void) {
     TEST(what_makes_no_comparison_is_refused_before_anything_is_trained);
     TEST(a_comparison_without_a_name_has_a_flat_one);
     TEST(an_earlier_comparison_is_not_replaced_without_force);
+    TEST(another_comparison_without_a_name_gets_a_folder_of_its_own);
     TEST(a_graph_that_changes_is_shown_step_by_step);
     TEST(a_run_on_a_graph_that_changes_writes_its_files);
     leave_folder();

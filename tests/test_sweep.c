@@ -184,6 +184,16 @@ static void a_sweep_lists_the_best_first(void) {
     CHECK(ct_file_exists("grid/algorithm_qg-dsgdm-momentum_0.9/summary.json"));
 }
 
+static void another_sweep_without_a_name_gets_a_folder_of_its_own(void) {
+    remove_tree("runs");
+    succeeds("sweep " SHAPES "--weight-decay 0,0.1");
+    succeeds("sweep " SHAPES "--weight-decay 0,0.1");
+    CHECK(n_files("runs") == 1 && ct_file_exists("runs/sweep-shapes-weight-decay/table.csv"));
+    succeeds("sweep " SHAPES "--weight-decay 0,0.1 --momentum 0.5");
+    CHECK(n_files("runs") == 2 && ct_file_exists("runs/sweep-shapes-weight-decay-2/table.csv"));
+    remove_tree("runs");
+}
+
 static void a_grid_may_have_values_with_commas(void) {
     succeeds("sweep " SHAPES "--seeds 1,2 --grid lr-milestones=0.5,0.75|none;nesterov=on,off "
              "--out milestones --dry-run");
@@ -315,6 +325,7 @@ int main(void) {
     TEST(a_shared_launch_with_other_options_is_left_alone);
     TEST(a_shared_launch_knows_the_end_of_its_runs);
     TEST(a_sweep_lists_the_best_first);
+    TEST(another_sweep_without_a_name_gets_a_folder_of_its_own);
     TEST(a_grid_may_have_values_with_commas);
     TEST(a_pair_that_diverges_is_alone_in_that);
     TEST(results_of_other_data_are_not_taken);

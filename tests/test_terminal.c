@@ -34,7 +34,9 @@ static void resize(const terminal *t, int columns) {
     CHECK(ioctl(t->fd, TIOCSWINSZ, &size) == 0);
 }
 
-/* Starts the program on a terminal of its own; only its standard output is a file. */
+static bool shows_output; /* standard output is the terminal as well, not a file */
+
+/* Starts the program on a terminal of its own. */
 static void open_terminal(terminal *t, int columns, const char *words) {
     char **args = split_words(words);
     *t = (terminal){.columns = columns > 0 ? columns : 80};
@@ -46,6 +48,7 @@ static void open_terminal(terminal *t, int columns, const char *words) {
     if (t->pid != 0) return;
     setsid();
     int slave = open(name, O_RDWR), out = open(".out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (shows_output) out = slave;
     if (slave < 0 || out < 0 || dup2(slave, 0) < 0 || dup2(slave, 2) < 0 || dup2(out, 1) < 0)
         _exit(99);
     alarm(300);
@@ -207,6 +210,39 @@ static void an_evaluation_is_a_passing_line_too(void) {
     remove_tree("run");
 }
 
+static void run_to_the_end(int columns, const char *words) {
+    int status = 0;
+    open_terminal(&screen, columns, words);
+    while (hear_more(&screen)) continue;
+    CHECK(waitpid(screen.pid, &status, 0) == screen.pid && status == 0);
+    close(screen.fd);
+    draw(&screen);
+}
+
+static void a_line_of_an_epoch_is_broken_between_its_fields(void) {
+    run_to_the_end(60, "train --dataset idx --data-dir fixtures/data --model mlp:8 --agents 5 "
+                       "--batch-size 8 --partition iid --threads 1 --epochs 1 --out run");
+    CHECK(has_line(&screen, "epoch 1/1  iteration"));
+    CHECK(has_line(&screen, "    consensus ") || has_line(&screen, "    local "));
+    CHECK(has_line(&screen, "next: crosstalk report run"));
+}
+
+/* After the one above. */
+static void show_and_help_fit_the_terminal(void) {
+    shows_output = true;
+    run_to_the_end(50, "show run");
+    CHECK(has_line(&screen, "run") && shows(&screen, "consensus%") && !shows(&screen, "method"));
+    CHECK(shows(&screen, "columns are left out"));
+    run_to_the_end(150, "show run");
+    CHECK(shows(&screen, "method") && shows(&screen, "seconds"));
+    CHECK(!shows(&screen, "columns are left out"));
+    run_to_the_end(60, "help show");
+    for (int r = 0; r < ROWS; r++) CHECK(strlen(screen.rows[r]) <= 60);
+    CHECK(has_line(&screen, "usage: crosstalk show"));
+    shows_output = false;
+    remove_tree("run");
+}
+
 int main(void) {
     if (CT_PROGRAM[0] == '\0' || !enter_folder()) return 1;
     TEST(the_passing_line_fits_80_columns);
@@ -216,6 +252,8 @@ int main(void) {
     TEST(ctrl_c_leaves_nothing_of_it);
     TEST(a_new_width_counts_from_the_next_line_on);
     TEST(an_evaluation_is_a_passing_line_too);
+    TEST(a_line_of_an_epoch_is_broken_between_its_fields);
+    TEST(show_and_help_fit_the_terminal);
     leave_folder();
     return test_report();
 }

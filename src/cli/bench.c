@@ -160,12 +160,13 @@ static void print(const ct_run *run, const result *r) {
     if (ct_transport_n_ranks(run->transport) > 1)
         ct_show(
             stdout,
-            "%10.3f ms of processor time on the busiest of %d ranks, %.3f of the time waiting at "
-            "most\n",
-            r->cpu_ms, ct_transport_n_ranks(run->transport), r->wait_share);
+            "%10.3f ms of processor time on the busiest of %d ranks, at most %.1f %% of the time "
+            "waiting\n",
+            r->cpu_ms, ct_transport_n_ranks(run->transport), 100 * r->wait_share);
     if (run->agents.loss.ccl)
-        ct_show(stdout, "%10.3f of the time goes to cross-features (%.3f of the arithmetic)\n",
-                r->overhead, r->overhead_counted);
+        ct_show(stdout,
+                "%10.1f %% of the time goes to cross-features (%.1f %% of the arithmetic)\n",
+                100 * r->overhead, 100 * r->overhead_counted);
 }
 
 static ct_status print_json(const ct_run *run, const result *r) {

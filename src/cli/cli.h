@@ -105,6 +105,9 @@ void ct_cli_next(const char *format, ...) CT_PRINTF(1, 2);
 /* For commands that train: who closes the other end of our output does not end us. */
 void ct_cli_outlive_readers(void);
 
+/* For commands that look at runs: without words, the folder "runs". */
+ct_status ct_cli_default_runs(int *n_args, char ***args);
+
 /* Refuses a file that is there already, without --force. NULL and "" name none. */
 ct_status ct_cli_may_write(const char *path, bool force);
 

@@ -122,8 +122,7 @@ static ct_status build(ct_study *study, const char *list, const ct_config *given
              given->topology, (int)given->agents);
     for (char *at = study->out + strlen("runs/"); *at != '\0'; at++)
         if (*at == '/' || *at == ':') *at = '_';
-    if (given->force) return CT_OK;
-    return check_table(study, given->out[0] != '\0' ? given->out : study->out);
+    return CT_OK;
 }
 
 ct_status ct_cli_compare(int n_args, char **args) {
@@ -144,5 +143,5 @@ ct_status ct_cli_compare(int n_args, char **args) {
         return ct_fail(CT_INVAL, "--lambdas makes several runs of one; crosstalk sweep --lambda-m "
                                  "... compares them");
     CT_TRY(build(&study, list, &given));
-    return ct_cli_study(&study, &given, &request);
+    return ct_cli_study(&study, &given, &request, check_table);
 }

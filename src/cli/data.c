@@ -358,8 +358,8 @@ ct_status ct_cli_data(int n_args, char **args) {
         int n = commands[k].n_words;
         if (strcmp(a.words[0], commands[k].name) != 0) continue;
         if (a.words[n - 1] != NULL && (n == 3 || a.words[n] == NULL)) return commands[k].run(&a);
-        return ct_fail(CT_INVAL, "crosstalk data %s needs %s (crosstalk help data)", a.words[0],
-                       commands[k].needs);
+        return ct_fail(CT_INVAL, "crosstalk data %s needs %s (crosstalk help data %s)", a.words[0],
+                       commands[k].needs, a.words[0]);
     }
-    return ct_fail(CT_INVAL, "no 'data %s'; known: get, info, verify, import, split", a.words[0]);
+    return ct_cli_no_part("data", a.words[0]);
 }

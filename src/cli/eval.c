@@ -122,5 +122,10 @@ ct_status ct_cli_eval(int n_args, char **args) {
     if (ct_own_is_given(&own, "json")) return print_json(file.text, config.dataset, &score);
     ct_show(stdout, "%s: accuracy %.2f %%, loss %.6f, %zu test samples of %s\n", file.text,
             100 * score.accuracy, score.loss, score.n, config.dataset);
+    CT_SCOPED(ct_text) place = {0};
+    ct_shell_add(&place, path);
+    CT_TRY(ct_text_status(&place));
+    ct_cli_next("predict %s %s", place.chars,
+                ct_model_facts_of(model)->columns != NULL ? "TABLE.csv" : "PICTURES");
     return CT_OK;
 }

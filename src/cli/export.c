@@ -38,6 +38,7 @@ static ct_status export_model(const char *from, const char *to, const ct_own *ow
     const ct_model_facts *f = ct_model_facts_of(model);
     ct_log(CT_LOG_LINE, "%s: %s, %d classes, %s images of %dx%dx%d", to, f->network, f->n_classes,
            options.preprocess ? "byte" : "normalised", f->channels, f->height, f->width);
+    ct_log(CT_LOG_LINE, "next: load it with any ONNX runtime (docs/MODELS.md)");
     return CT_OK;
 }
 

@@ -56,7 +56,9 @@ const ct_help ct_cli_list_help = {
     .also = "train, topology, docs/ALGORITHMS.md"};
 
 static void print(void *context, const char *name, const char *text) {
-    ct_show(context, "  %-16s %s\n", name, text);
+    char spelled[512];
+    ct_spell(text, "--", spelled, sizeof spelled);
+    ct_show(context, "  %-20s %s\n", name, spelled);
 }
 
 typedef struct model_table {
@@ -101,8 +103,10 @@ static void add_name(void *context, const char *name, const char *text) {
     ct_text *out = context;
     ct_text_add(out, "%s\n    {\"name\": ", out->chars[out->n - 1] == '[' ? "" : ",");
     ct_json_add_string(out, name);
+    char spelled[512];
+    ct_spell(text, "--", spelled, sizeof spelled);
     ct_text_add(out, ", \"text\": ");
-    ct_json_add_string(out, text);
+    ct_json_add_string(out, spelled);
     ct_text_add(out, "}");
 }
 
@@ -124,16 +128,17 @@ static ct_status print_json(int only) {
 }
 
 static ct_status find_kind(const char *name, int *out) {
+    CT_SCOPED(ct_text) known = {0};
     ct_guess guess = {.word = name};
     for (*out = 0; *out < N_KINDS; *out += 1) {
         if (strcmp(name, kinds[*out].name) == 0) return CT_OK;
         ct_guess_try(&guess, kinds[*out].name);
+        ct_text_add(&known, "%s%s", known.n > 0 ? ", " : "", kinds[*out].name);
     }
+    CT_TRY(ct_text_status(&known));
     bool is_near = guess.nearest[0] != '\0';
-    return ct_fail(CT_INVAL,
-                   "no list '%s'; %s%s%sknown: algorithms, models, topologies, datasets, "
-                   "partitions, devices",
-                   name, is_near ? "did you mean " : "", guess.nearest, is_near ? "? " : "");
+    return ct_fail(CT_INVAL, "no list '%s'; %s%s%sknown: %s", name, is_near ? "did you mean " : "",
+                   guess.nearest, is_near ? "? " : "", known.chars);
 }
 
 ct_status ct_cli_list(int n_args, char **args) {

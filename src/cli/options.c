@@ -147,6 +147,15 @@ static ct_status set_option(ct_config *config, int n_args, char **args, int *at)
     return ct_config_put_id(config, id, value != NULL ? value : "on");
 }
 
+/* Neither an option nor a word that is wanted; -epochs was perhaps meant to be one. */
+static ct_status refuse_word(const char *arg) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg + strspn(arg, "-"));
+    if (arg[0] == '-' && ct_schema_find(name) != NULL)
+        return ct_fail(CT_INVAL, "'%s' is no option; did you mean @%s?", arg, name);
+    return ct_fail(CT_INVAL, "'%s' is no option; options begin with --", arg);
+}
+
 ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char **words,
                          int max_words) {
     ct_own own;
@@ -158,8 +167,8 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
             CT_TRY(set_option(config, n_args, args, &at));
             continue;
         }
-        if (n_words == max_words)
-            return ct_fail(CT_INVAL, "'%s' is no option; options begin with --", args[at]);
+        bool has_dash = args[at][0] == '-' && args[at][1] != '\0';
+        if (has_dash || n_words == max_words) return refuse_word(args[at]);
         words[n_words++] = args[at];
     }
     const char *file = ct_own_text(&own, "config");
@@ -175,6 +184,17 @@ ct_status ct_cli_options(int n_args, char **args, ct_config *config, const char 
 ct_status ct_cli_may_write(const char *path, bool force) {
     if (path == NULL || path[0] == '\0' || force || !ct_file_exists(path)) return CT_OK;
     return ct_fail(CT_IO, "%s is there already; replace it with --force", path);
+}
+
+ct_status ct_cli_default_runs(int *n_args, char ***args) {
+    static char runs[] = "runs", *words[] = {runs, NULL};
+    if (*n_args > 0) return CT_OK;
+    if (!ct_dir_exists(runs))
+        return ct_fail(CT_INVAL, "name a run directory or a folder of runs; there is no folder "
+                                 "runs here (crosstalk train writes one)");
+    *n_args = 1;
+    *args = words;
+    return CT_OK;
 }
 
 ct_status ct_cli_one_seed(const ct_config *config) {

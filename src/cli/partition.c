@@ -10,6 +10,7 @@
 #include "report/charts.h"
 #include "run/run.h"
 #include "util/file.h"
+#include "util/log.h"
 #include "util/memory.h"
 
 const ct_help ct_cli_partition_help = {
@@ -100,10 +101,22 @@ static ct_status report(const ct_config *c, const ct_own *own, const ct_dataset 
     print_table(table, p->n_agents, d->n_classes);
     CT_TRY(draw(ct_own_text(own, "svg"), ct_own_text(own, "png"), c, d, table, p->n_agents));
     ct_show(stdout,
-            "%.2f classes an agent, largest class %.2f of its samples, distance to the global mix "
-            "%.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
-            f.classes_per_agent, f.top_share, f.total_variation, f.min_size, f.max_size, f.hash);
-    return c->out[0] != '\0' ? ct_partition_write(p, c->out) : CT_OK;
+            "%.2f classes an agent, largest class %.0f %% of its samples, distance to the global "
+            "mix %.3f\n%zu to %zu samples an agent, hash %016" PRIx64 "\n",
+            f.classes_per_agent, 100 * f.top_share, f.total_variation, f.min_size, f.max_size,
+            f.hash);
+    const char *const drawings[] = {ct_own_text(own, "svg"), ct_own_text(own, "png")};
+    for (int k = 0; k < 2; k++)
+        if (drawings[k] != NULL) ct_log(CT_LOG_LINE, "figure: %s", drawings[k]);
+    if (c->out[0] == '\0') return CT_OK;
+    CT_TRY(ct_partition_write(p, c->out));
+    CT_SCOPED(ct_text) place = {0};
+    ct_shell_add(&place, c->out);
+    CT_TRY(ct_text_status(&place));
+    ct_log(CT_LOG_LINE, "split: %s", c->out);
+    ct_cli_next("train --dataset %s --agents %d --partition-file %s", c->dataset, p->n_agents,
+                place.chars);
+    return CT_OK;
 }
 
 ct_status ct_cli_partition(int n_args, char **args) {

@@ -95,8 +95,10 @@ ct_status ct_predictions_end(ct_predictions *p, const ct_own *own, const char *w
         ct_show_lines(stdout, p->out.chars);
         return CT_OK;
     }
-    return ct_own_is_given(own, "force") ? ct_file_replace(path, p->out.chars, p->out.n)
-                                         : ct_file_write(path, p->out.chars, p->out.n);
+    CT_TRY(ct_own_is_given(own, "force") ? ct_file_replace(path, p->out.chars, p->out.n)
+                                         : ct_file_write(path, p->out.chars, p->out.n));
+    ct_log(CT_LOG_LINE, "predictions: %s", path);
+    return CT_OK;
 }
 
 void ct_predictions_free(ct_predictions *p) {

@@ -65,6 +65,7 @@ static ct_status write_page(const ct_report *report, const char *title, const ch
     ct_show(stdout, "%s: %d run%s in %d group%s, %zu kB\n", path, report->n_runs,
             report->n_runs == 1 ? "" : "s", report->n_groups, report->n_groups == 1 ? "" : "s",
             (html.n + 999) / 1000);
+    ct_log(CT_LOG_LINE, "next: open %s in a browser", path);
     return CT_OK;
 }
 
@@ -99,7 +100,7 @@ ct_status ct_cli_report(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("report", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
-    if (n_args == 0) return ct_fail(CT_INVAL, "name one run directory or more");
+    CT_TRY(ct_cli_default_runs(&n_args, &args));
     CT_TRY(choose_formats(&own, &wanted));
     const char *page = ct_own_text(&own, "out"), *figures = ct_own_text(&own, "figures");
     const char *bundle = ct_own_text(&own, "bundle");

@@ -38,5 +38,5 @@ ct_status ct_cli_reproduce(int n_args, char **args) {
     CT_TRY(ct_study_open(word, &study));
     snprintf(study.out, sizeof study.out, "results/%s%s", study.name,
              request.is_quick ? "-quick" : "");
-    return ct_cli_study(&study, &given, &request);
+    return ct_cli_study(&study, &given, &request, NULL);
 }

@@ -28,8 +28,10 @@ ct_status ct_cli_serve(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("serve", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
-    if (n_args > 1) return ct_fail(CT_INVAL, "one directory only, not %s as well", args[1]);
-    const char *dir = n_args > 0 ? args[0] : "runs", *address = ct_own_text(&own, "bind");
+    if (n_args > 1)
+        return ct_fail(CT_INVAL, "one run or folder of runs only, not %s as well", args[1]);
+    CT_TRY(ct_cli_default_runs(&n_args, &args));
+    const char *dir = args[0], *address = ct_own_text(&own, "bind");
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -1,5 +1,7 @@
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "record/bundle.h"
@@ -46,40 +48,88 @@ static void name_alpha(const ct_record *run, char *out, size_t size) {
         snprintf(out, size, "-");
 }
 
-static const struct {
-    ct_metric_id metric;
-    const char *title;
-    int width;
-    const char *format;
-} columns[] = {{CT_METRIC_CONSENSUS_ACCURACY, "consensus%", 10, "%.2f"},
-               {CT_METRIC_LOCAL_MEAN, "mean%", 6, "%.2f"},
-               {CT_METRIC_LOCAL_MIN, "worst%", 6, "%.2f"},
-               {CT_METRIC_DISTANCE, "distance", 10, "%.3g"},
-               {CT_METRIC_BYTES, "MiB/agent", 9, "%.1f"},
-               {CT_METRIC_SECONDS, "seconds", 8, "%.1f"}};
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
+/* ---- the table ---- */
 
-static void print_heading(int width) {
-    ct_show(stdout, "%-*s %-16s %-12s %6s %6s", width, "run", "method", "graph", "alpha", "epochs");
-    for (int k = 0; k < N_COLUMNS; k++) ct_show(stdout, " %*s", columns[k].width, columns[k].title);
+/* What a row says, and how soon it is left out where the terminal is too narrow: 1 first, 0 never.
+ * What a run's name says already goes first. */
+static const struct {
+    const char *title;
+    int width, goes;
+    bool is_word;        /* begins at the left */
+    ct_metric_id metric; /* of numbers */
+    const char *format;  /* NULL: no metric */
+} columns[] = {{"method", 16, 1, true, 0, NULL},
+               {"graph", 12, 2, true, 0, NULL},
+               {"alpha", 6, 3, false, 0, NULL},
+               {"epochs", 6, 5, false, 0, NULL},
+               {"consensus%", 10, 0, false, CT_METRIC_CONSENSUS_ACCURACY, "%.2f"},
+               {"mean%", 6, 8, false, CT_METRIC_LOCAL_MEAN, "%.2f"},
+               {"worst%", 6, 7, false, CT_METRIC_LOCAL_MIN, "%.2f"},
+               {"distance", 10, 4, false, CT_METRIC_DISTANCE, "%.3g"},
+               {"MiB/agent", 9, 6, false, CT_METRIC_BYTES, "%.1f"},
+               {"seconds", 8, 7, false, CT_METRIC_SECONDS, "%.1f"}};
+enum { N_COLUMNS = sizeof columns / sizeof *columns, N_WORDS = 4, MAX_GOES = 8 };
+
+typedef struct table {
+    int width; /* of the names */
+    int goes;  /* columns are left out up to this one */
+} table;
+
+static bool has_column(const table *t, int k) {
+    return columns[k].goes == 0 || columns[k].goes > t->goes;
+}
+
+/* As many columns as the terminal has room for; a file has room for all. */
+static void fit(table *t) {
+    int room = isatty(STDOUT_FILENO) == 1 ? ct_cli_width(STDOUT_FILENO) : INT_MAX;
+    for (t->goes = 0; t->goes < MAX_GOES; t->goes++) {
+        int n = t->width;
+        for (int k = 0; k < N_COLUMNS; k++) n += has_column(t, k) ? 1 + columns[k].width : 0;
+        if (n <= room) return;
+    }
+}
+
+static void print_cell(const table *t, int k, const char *text) {
+    int extra = 0; /* bytes of a character that take no column */
+    for (const char *c = text; *c != '\0'; c++) extra += ((unsigned char)*c & 0xC0) == 0x80;
+    int width = columns[k].width;
+    if (!has_column(t, k)) return;
+    if (columns[k].is_word)
+        ct_show(stdout, " %-*.*s", width, width, text);
+    else
+        ct_show(stdout, " %*s", width + extra, text);
+}
+
+static void print_heading(const table *t) {
+    ct_show(stdout, "%-*s", t->width, "run");
+    for (int k = 0; k < N_COLUMNS; k++) print_cell(t, k, columns[k].title);
     ct_show(stdout, "\n");
 }
 
-static void print_row(const char *dir, int width, const ct_record *run) {
-    char method[64], where[64], alpha[32], text[64];
+/* "94.45", of several seeds "94.58±0.51" */
+static void print_metric(const table *t, int k, const ct_json *summary) {
+    char text[64], deviation[64] = "";
+    const ct_metric *metric = &ct_metrics[columns[k].metric];
+    double value = ct_metric_value(metric, summary);
+    double spread = metric->deviation != NULL ? ct_json_number(summary, metric->deviation) : NAN;
+    snprintf(text, sizeof text, isnan(value) ? "-" : columns[k].format, value);
+    if (columns[k].metric == CT_METRIC_CONSENSUS_ACCURACY && !isnan(spread))
+        snprintf(deviation, sizeof deviation, "%.20s±%.2f", text, metric->factor * spread);
+    print_cell(t, k, deviation[0] != '\0' ? deviation : text);
+}
+
+static void print_row(const char *dir, const table *t, const ct_record *run) {
+    char words[N_WORDS][64], text[64];
     const ct_json *s = run->summary;
     double epochs = s != NULL ? ct_json_number(s, "epoch") : ct_record_last(run, CT_METRIC_EPOCH);
-    snprintf(method, sizeof method, "%.30s%s", word(run, "algorithm"),
+    snprintf(words[0], sizeof words[0], "%.30s%s", word(run, "algorithm"),
              strcmp(word(run, "loss"), "ccl") == 0 ? " + ccl" : "");
-    snprintf(where, sizeof where, "%.30s %.0f", word(run, "topology"), number(run, "agents"));
-    name_alpha(run, alpha, sizeof alpha);
-    ct_show(stdout, "%-*s %-16.16s %-12.12s %6s %6.0f", width, dir, method, where, alpha,
-            isnan(epochs) ? 0 : epochs);
-    for (int k = 0; k < N_COLUMNS && s != NULL; k++) {
-        double value = ct_metric_value(&ct_metrics[columns[k].metric], s);
-        snprintf(text, sizeof text, isnan(value) ? "-" : columns[k].format, value);
-        ct_show(stdout, " %*s", columns[k].width, text);
-    }
+    snprintf(words[1], sizeof words[1], "%.30s %.0f", word(run, "topology"), number(run, "agents"));
+    name_alpha(run, words[2], sizeof words[2]);
+    snprintf(words[3], sizeof words[3], "%.0f", isnan(epochs) ? 0 : epochs);
+    ct_show(stdout, "%-*s", t->width, dir);
+    for (int k = 0; k < N_WORDS; k++) print_cell(t, k, words[k]);
+    for (int k = N_WORDS; k < N_COLUMNS && s != NULL; k++) print_metric(t, k, s);
     double averaged = ct_metric_value(&ct_metrics[CT_METRIC_AVERAGED_ACCURACY], s);
     if (!isnan(averaged)) ct_show(stdout, "  averaged %.2f%%", averaged);
     ct_record_print_end(&run->end, text, sizeof text);
@@ -134,43 +184,64 @@ static void add_object(ct_text *out, const char *dir, const ct_record *run) {
 
 /* ---- which ones ---- */
 
+/* Adds what lies in a folder. A run of several seeds is one run there as well: its own directory
+ * has their means. */
+static ct_status add_found(const ct_name_list *found, ct_name_list *out) {
+    for (int i = 0; i < found->n; i++) {
+        char *name = found->name[i], *slash = strrchr(name, '/');
+        if (slash != NULL) *slash = '\0';
+        bool is_seed = slash != NULL && ct_record_has(name, CT_FILE_SUMMARY);
+        bool is_known = is_seed && out->n > 0 && strcmp(out->name[out->n - 1], name) == 0;
+        if (slash != NULL && !is_seed) *slash = '/';
+        if (!is_known) CT_TRY(ct_name_list_add(out, name));
+    }
+    return CT_OK;
+}
+
 /* A run of several seeds is one; any other folder stands for the runs in it. */
 static ct_status find_runs(const char *name, ct_name_list *out) {
+    CT_SCOPED_BY(ct_name_list_free, ct_name_list) found = {0};
     bool is_run = ct_record_has(name, CT_FILE_CONFIG) || ct_record_has(name, CT_FILE_SUMMARY);
     bool is_bundle = ct_dir_has(name, CT_BUNDLE_NAME);
     ct_error error;
     if (ct_file_exists(name)) CT_TRY(ct_bundle_is(name, &is_bundle));
     if (is_bundle) return ct_record_find(name, out);
+    if (!ct_file_exists(name) && !ct_dir_exists(name))
+        return ct_fail(CT_IO, "%s: there is no such run or folder", name);
     if (is_run || !ct_dir_exists(name)) return ct_name_list_add(out, name);
-    ct_status status = CT_CATCH(&error, ct_record_find(name, out));
+    ct_status status = CT_CATCH(&error, ct_record_find(name, &found));
     if (status == CT_NOMEM) return ct_fail_again(&error);
-    return status == CT_OK ? CT_OK
+    return status == CT_OK ? add_found(&found, out)
                            : ct_name_list_add(out, name); /* opening it says what is wrong */
 }
 
 /* A line of several of the above, or what is wrong with it. */
-static ct_status show_run(const char *dir, int width, ct_text *json, int *n_shown) {
+static ct_status show_run(const char *dir, const table *t, ct_text *json, int *n_shown) {
     CT_SCOPED_BY(ct_record_unload, ct_record) run = {0};
     CT_TRY(open_run(dir, &run));
     if (json != NULL)
         add_object(json, dir, &run);
     else if (*n_shown == 0)
-        print_heading(width);
-    if (json == NULL) print_row(dir, width, &run);
+        print_heading(t);
+    if (json == NULL) print_row(dir, t, &run);
     *n_shown += 1;
     return CT_OK;
 }
 
 static ct_status show_all(const ct_name_list *runs, ct_text *json) {
-    int width = (int)strlen("run"), n_shown = 0;
+    table t = {.width = (int)strlen("run")};
+    int n_shown = 0;
     for (int i = 0; i < runs->n; i++)
-        if ((int)strlen(runs->name[i]) > width) width = (int)strlen(runs->name[i]);
+        if ((int)strlen(runs->name[i]) > t.width) t.width = (int)strlen(runs->name[i]);
+    fit(&t);
     for (int i = 0; i < runs->n; i++) {
         ct_error error;
-        if (CT_CATCH(&error, show_run(runs->name[i], width, json, &n_shown)) == CT_OK) continue;
+        if (CT_CATCH(&error, show_run(runs->name[i], &t, json, &n_shown)) == CT_OK) continue;
         if (runs->n == 1 || error.status == CT_NOMEM) return ct_fail_again(&error);
         ct_note("left out: %s", error.text);
     }
+    if (n_shown > 0 && t.goes > 0 && json == NULL)
+        ct_note("columns are left out to fit the terminal; a file and --json have all");
     return n_shown > 0 ? CT_OK : ct_fail(CT_IO, "none of these is a finished run");
 }
 
@@ -180,9 +251,16 @@ ct_status ct_cli_show(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("show", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
-    if (n_args == 0) return ct_fail(CT_INVAL, "name one run directory or more");
+    CT_TRY(ct_cli_default_runs(&n_args, &args));
     for (int i = 0; i < n_args; i++) CT_TRY(find_runs(args[i], &runs));
-    if (!ct_own_is_given(&own, "json")) return show_all(&runs, NULL);
+    if (!ct_own_is_given(&own, "json")) {
+        CT_SCOPED(ct_text) place = {0};
+        ct_shell_add(&place, args[0]);
+        CT_TRY(ct_text_status(&place));
+        CT_TRY(show_all(&runs, NULL));
+        ct_cli_next("report %s", n_args == 1 ? place.chars : "RUN...");
+        return CT_OK;
+    }
     CT_TRY(show_all(&runs, &json));
     CT_TRY(ct_text_status(&json));
     ct_show(stdout, "[\n");

@@ -182,7 +182,20 @@ static ct_status check(site_args *a) {
     CT_TRY(ct_federation_read(a->plan.federation, &f));
     CT_TRY(show_federation(&f));
     bool is_here = a->plan.site != NULL || ct_own_is_given(&a->own, "key");
-    return is_here ? check_site(a, &f) : CT_OK;
+    if (!is_here) return CT_OK;
+    CT_TRY(check_site(a, &f));
+    CT_SCOPED(ct_text) words = {0};
+    const char *const parts[] = {"site run ", a->plan.federation, " --key ", a->plan.key};
+    for (int k = 0; k < 4; k++)
+        if (k % 2 == 0)
+            ct_text_add(&words, "%s", parts[k]);
+        else
+            ct_shell_add(&words, parts[k]);
+    ct_text_add(&words, " --data-dir ");
+    ct_shell_add(&words, a->plan.local.data_dir[0] != '\0' ? a->plan.local.data_dir : "DIR");
+    CT_TRY(ct_text_status(&words));
+    ct_cli_next("%s", words.chars);
+    return CT_OK;
 }
 
 /* ---- status ---- */
@@ -270,13 +283,13 @@ ct_status ct_cli_site(int n_args, char **args) {
     for (size_t k = 0; k < sizeof actions / sizeof *actions && a.words[0] != NULL; k++) {
         if (strcmp(a.words[0], actions[k].name) != 0) continue;
         if (actions[k].has_file && a.words[1] == NULL)
-            return ct_fail(CT_INVAL, "site %s needs the federation's file: crosstalk help site",
-                           a.words[0]);
+            return ct_fail(CT_INVAL, "site %s needs the federation's file (crosstalk help site %s)",
+                           a.words[0], a.words[0]);
         if (!actions[k].has_file && a.words[1] != NULL)
             return ct_fail(CT_INVAL, "site %s takes no word more, not '%s'", a.words[0],
                            a.words[1]);
         return actions[k].act(&a);
     }
-    return ct_fail(CT_INVAL, "site keygen, check, run or status%s%s; crosstalk help site",
-                   a.words[0] != NULL ? ", not " : "", a.words[0] != NULL ? a.words[0] : "");
+    if (a.words[0] != NULL) return ct_cli_no_part("site", a.words[0]);
+    return ct_fail(CT_INVAL, "say what: keygen, check, run or status (crosstalk help site)");
 }

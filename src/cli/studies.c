@@ -98,7 +98,30 @@ static ct_status run(ct_study *study, const wishes *w) {
     return say_left(n_left, w->force);
 }
 
-ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request) {
+/* The first of study->out, study->out-2, ... that is free, or this study's. */
+static ct_status choose_folder(ct_study *study, ct_study_check check) {
+    char base[sizeof study->out - 8], out[sizeof study->out];
+    snprintf(base, sizeof base, "%.*s", (int)sizeof base - 1, study->out);
+    for (int k = 1;; k++) {
+        ct_error error;
+        snprintf(out, sizeof out, k > 1 ? "%s-%d" : "%s", base, k);
+        ct_status status = CT_CATCH(&error, check(study, out));
+        if (status == CT_OK) status = CT_CATCH(&error, ct_study_move(study, out));
+        if (status == CT_OK) return CT_OK;
+        if (status == CT_NOMEM || k == 999) return ct_fail_again(&error);
+    }
+}
+
+/* Whose folder it is, and what lies there. */
+static ct_status look_around(ct_study *study, const ct_config *given, ct_study_check check) {
+    if (check == NULL || given->force) return ct_study_inspect(study);
+    if (given->out[0] == '\0') return choose_folder(study, check);
+    CT_TRY(check(study, study->out));
+    return ct_study_inspect(study);
+}
+
+ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_request *request,
+                       ct_study_check check) {
     if (given->resume[0] != '\0')
         return ct_fail(CT_INVAL,
                        "--resume: interrupted runs are resumed by the same command, without it");
@@ -112,7 +135,7 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     ct_cli_outlive_readers();
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);
     CT_TRY(ct_study_build(study, given, request));
-    CT_TRY(ct_study_inspect(study));
+    CT_TRY(look_around(study, given, check));
     if (request->reuse) CT_TRY(ct_study_find_elsewhere(study));
     if (request->dry_run) return ct_study_print_plan(study, stdout);
     if (request->reuse) CT_TRY(ct_study_reuse(study));

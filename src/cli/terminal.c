@@ -1,5 +1,6 @@
 /* What the library says, on stderr: lines, notes, and on a terminal the one passing line that the
  * next replaces. */
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -66,6 +67,26 @@ static void pass(char *text) {
     has_passing = 1;
 }
 
+/* On a terminal, a line of fields with two blanks between them that is too wide goes on in the next
+ * one, not in the middle of a word. Other lines are left alone: they may be copied. */
+static void show_fields(const char *start, const char *text) {
+    char shown[8192];
+    int n = snprintf(shown, sizeof shown, "%s", start);
+    int width = isatty(STDERR_FILENO) == 1 ? ct_cli_width(STDERR_FILENO) : INT_MAX, column = n;
+    for (bool is_first = true; *text != '\0'; is_first = false) {
+        const char *gap = strstr(text, "  ");
+        int length = gap != NULL ? (int)(gap - text) : (int)strlen(text);
+        bool is_full = !is_first && column + 2 + length > width;
+        const char *before = is_first ? "" : is_full ? "\n    " : "  ";
+        column = is_full ? 4 + length : column + (is_first ? 0 : 2) + length;
+        n += snprintf(shown + n, sizeof shown - (size_t)n, "%s%.*s", before, length, text);
+        if (n >= (int)sizeof shown) n = (int)sizeof shown - 1;
+        text += length + (gap != NULL ? 2 : 0);
+    }
+    snprintf(shown + n, sizeof shown - (size_t)n, "\n");
+    ct_show_lines(stderr, shown);
+}
+
 /* ---- hooks ---- */
 
 /* A study's runs have much in common: what was noted once need not be noted again. */
@@ -93,7 +114,7 @@ static void hear(void *context, ct_level level, const char *text) {
         return;
     }
     ct_cli_clear_line();
-    ct_show(stderr, "%s%s\n", starts[level], line);
+    show_fields(starts[level], line);
 }
 
 /* Ctrl-C of a command that does not catch it: the line goes, and then the process as ever. */

@@ -78,7 +78,7 @@ static ct_status tell_result(const char *dir) {
     CT_TRY(ct_text_status(&place));
     if (scores.n > 0) ct_log(CT_LOG_LINE, "test accuracy: %s", scores.chars);
     ct_log(CT_LOG_LINE, "run directory: %s", dir);
-    ct_log(CT_LOG_LINE, "next: crosstalk %s %s", summary != NULL ? "report" : "show", place.chars);
+    ct_cli_next("%s %s", summary != NULL ? "report" : "show", place.chars);
     return CT_OK;
 }
 

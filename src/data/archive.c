@@ -34,11 +34,16 @@ enum { N_ARCHIVES = sizeof archives / sizeof *archives };
 
 static ct_status unknown(const char *set) {
     CT_SCOPED(ct_text) known = {0};
-    for (int k = 0; k < N_ARCHIVES; k++)
-        if (k == 0 || strcmp(archives[k].set, archives[k - 1].set) != 0)
-            ct_text_add(&known, "%s%s", k == 0 ? "" : ", ", archives[k].set);
+    ct_guess guess = {.word = set};
+    for (int k = 0; k < N_ARCHIVES; k++) {
+        if (k > 0 && strcmp(archives[k].set, archives[k - 1].set) == 0) continue;
+        ct_guess_try(&guess, archives[k].set);
+        ct_text_add(&known, "%s%s", k == 0 ? "" : ", ", archives[k].set);
+    }
     CT_TRY(ct_text_status(&known));
-    return ct_fail(CT_INVAL, "no archive of '%s' is known; known: %s", set, known.chars);
+    bool is_near = guess.nearest[0] != '\0';
+    return ct_fail(CT_INVAL, "no archive of '%s' is known; %s%s%sknown: %s", set,
+                   is_near ? "did you mean " : "", guess.nearest, is_near ? "? " : "", known.chars);
 }
 
 /* ---- what was published ---- */

@@ -17,14 +17,19 @@ const ct_metric ct_metrics[CT_N_METRICS] = {
 
 ct_status ct_metric_find(const char *name, const ct_metric **out) {
     CT_SCOPED(ct_text) known = {0};
+    ct_guess guess = {.word = name};
     for (const ct_metric *m = ct_metrics; m < ct_metrics + CT_N_METRICS; m++) {
         if (m->name == NULL) continue;
+        ct_guess_try(&guess, m->name);
         ct_text_add(&known, "%s%s", m == ct_metrics ? "" : ", ", m->name);
         if (strcmp(m->name, name) != 0) continue;
         *out = m;
         return CT_OK;
     }
-    return ct_fail(CT_INVAL, "no metric '%s'; known: %s", name, known.failed ? "?" : known.chars);
+    bool is_near = guess.nearest[0] != '\0';
+    return ct_fail(CT_INVAL, "no metric '%s'; %s%s%sknown: %s", name,
+                   is_near ? "did you mean " : "", guess.nearest, is_near ? "? " : "",
+                   known.failed ? "?" : known.chars);
 }
 
 bool ct_metric_by_key(const char *key, ct_metric_id *out) {

@@ -21,9 +21,12 @@ void ct_output_dir(const ct_config *c, char *out, size_t size) {
     char skew[32] = "file";
     if (c->partition_file[0] == '\0') snprintf(skew, sizeof skew, "%.30s", c->partition);
     if (strcmp(skew, "dirichlet") == 0) snprintf(skew, sizeof skew, "a%g", c->alpha);
-    long long seed = c->seeds[0] != '\0' ? strtoll(c->seeds, NULL, 10) : (long long)c->seed;
-    snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-s%lld", c->dataset, c->model,
-             c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, seed);
+    char seeds[32];
+    snprintf(seeds, sizeof seeds, "s%lld", (long long)c->seed);
+    if (c->seeds[0] != '\0')
+        snprintf(seeds, sizeof seeds, "%dseeds", ct_count_parts(c->seeds, ','));
+    snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-%s", c->dataset, c->model,
+             c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, seeds);
     for (char *at = out + strlen("runs/"); *at != '\0'; at++)
         if (*at == '/' || *at == ':') *at = '_';
 }

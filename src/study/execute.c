@@ -124,6 +124,23 @@ ct_status ct_study_inspect(ct_study *study) {
     return CT_OK;
 }
 
+ct_status ct_study_move(ct_study *study, const char *out) {
+    snprintf(study->out, sizeof study->out, "%s", out);
+    for (int k = 0; k < study->n_cells; k++) {
+        ct_cell *cell = &study->cells[k];
+        ct_config *const configs[] = {&cell->config, &cell->resolved};
+        for (int c = 0; c < 2; c++) {
+            int n = snprintf(configs[c]->out, sizeof configs[c]->out, "%s/%s", out, cell->name);
+            if (n < 0 || (size_t)n >= sizeof configs[c]->out)
+                return ct_refuse("out", "the name is too long: %s", out);
+        }
+        CT_TRY(inspect(cell));
+        bool has_config = ct_record_has(cell->config.out, CT_FILE_CONFIG);
+        if (cell->state == CT_CELL_BEGUN && has_config) CT_TRY(check_begun(cell));
+    }
+    return CT_OK;
+}
+
 /* ---- one run ---- */
 
 ct_status ct_study_can_resume(const char *dir, const char *name, bool *can) {

@@ -91,6 +91,28 @@ static ct_status open_named(const char *name, ct_study *out, bool *is_there) {
     return *is_there ? read_study(path, out) : CT_OK;
 }
 
+/* All that there are, in order; some perhaps twice. */
+static ct_status list_studies(ct_name_list *names) {
+    char dir[2 * CT_CONFIG_TEXT];
+    for (int k = 0; k < N_PLACES; k++) {
+        place(k, dir, sizeof dir);
+        CT_TRY(ct_study_list_names(dir, "", ".conf", names));
+    }
+    return CT_OK;
+}
+
+static ct_status refuse_name(const char *name) {
+    CT_SCOPED(ct_name_list) names = {0};
+    ct_guess guess = {.word = name};
+    CT_TRY(list_studies(&names));
+    for (int k = 0; k < names.n; k++) ct_guess_try(&guess, names.name[k]);
+    bool is_near = guess.nearest[0] != '\0';
+    return ct_fail(CT_INVAL,
+                   "no experiment '%s'; %s%s%scrosstalk reproduce list names them, or give the "
+                   "path of a .conf file",
+                   name, is_near ? "did you mean " : "", guess.nearest, is_near ? "? " : "");
+}
+
 ct_status ct_study_open(const char *name, ct_study *out) {
     char dashed[128];
     bool is_there;
@@ -103,19 +125,12 @@ ct_status ct_study_open(const char *name, ct_study *out) {
     for (char *c = dashed; (c = strchr(c, '_')) != NULL;) *c = '-';
     CT_TRY(open_named(dashed, out, &is_there));
     if (is_there) return CT_OK;
-    return ct_fail(CT_INVAL,
-                   "no experiment '%s'; crosstalk reproduce list names them, or give the "
-                   "path of a .conf file",
-                   name);
+    return refuse_name(name);
 }
 
 ct_status ct_study_list(FILE *out) {
-    char dir[2 * CT_CONFIG_TEXT];
     CT_SCOPED(ct_name_list) names = {0};
-    for (int k = 0; k < N_PLACES; k++) {
-        place(k, dir, sizeof dir);
-        CT_TRY(ct_study_list_names(dir, "", ".conf", &names));
-    }
+    CT_TRY(list_studies(&names));
     for (int k = 0; k < names.n; k++) {
         CT_SCOPED(ct_study) study = {0};
         if (k > 0 && strcmp(names.name[k], names.name[k - 1]) == 0) continue;

@@ -163,6 +163,9 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
 /* ---- runs (execute.c) ---- */
 /* Looks at what is there. CT_INVAL where a cell was run with other options. */
 ct_status ct_study_inspect(ct_study *study);
+/* Lets its runs lie in another folder, and looks at what is there. CT_INVAL where that is another
+ * study's, also one that was only begun. */
+ct_status ct_study_move(ct_study *study, const char *out);
 /* Finds runs of the studies beside this one that have the options of missing cells (reuse.c). */
 ct_status ct_study_find_elsewhere(ct_study *study);
 /* Copies them to this one. */
