@@ -117,7 +117,8 @@ ct_status ct_agents_share_also(ct_agents *a, ct_bank *bank, ct_bank **p);
 ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *r);
 
 /* g = d objective / dx at `at` + weight_decay * at. With CCL the neighbours' models are the rows of
- * `shared` (exchanged if need be), which is `at` itself unless agents have moved on since. */
+ * `shared` (exchanged if need be), which is `at` itself unless agents have moved on since. With --sam
+ * it is taken uphill of `at` (sam.h). */
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared);
 
 /* An empty update over these agents, and its run. */
