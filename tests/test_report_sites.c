@@ -57,7 +57,7 @@ static void a_site_that_trains_has_a_page_without_gaps(void) {
     REQUIRE(make_page("run"));
     check_page();
     CHECK(!page_has(">nan") && !page_has("nan %"));
-    CHECK(page_has("<h1>north of lungs: qg-dsgdm + CCL on folder</h1>"));
+    CHECK(page_has("<h1>north of lungs: CCL on folder</h1>"));
     CHECK(page_has("Accuracy of the site's own model") || page_has("the site&#39;s own model"));
     CHECK(page_has("id=\"fig-local\"") && page_has("id=\"fig-bytes\"") &&
           page_has("id=\"fig-time\""));
@@ -92,7 +92,7 @@ static void sites_of_one_federation_are_told_apart_by_their_names(void) {
     put_site("runs/b", "south", true);
     REQUIRE(make_page("runs"));
     check_page();
-    CHECK(page_has("qg-dsgdm + CCL (north)") && page_has("qg-dsgdm + CCL (south)"));
+    CHECK(page_has("CCL (north)") && page_has("CCL (south)"));
     CHECK(page_has("north of lungs: training") && page_has("south of lungs: training"));
     CHECK(count_of("<section id=\"neighbours\">") == 1);
     put("runs/a/summary.json", "{\"epoch\": 4, \"consensus_accuracy\": 0.9, "

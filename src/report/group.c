@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/method.h"
 #include "report/report_internal.h"
 #include "schema/schema.h"
 #include "util/hash.h"
@@ -162,7 +163,6 @@ static bool is_telling(const ct_report *r, int group, int k) {
 
 static void add_method(const ct_record *run, ct_text *out) {
     const char *algorithm = ct_record_option_of(run, "algorithm");
-    const char *loss = ct_record_option_of(run, "loss");
     char name[1024];
     if (algorithm == NULL) {
         bare_name(run->path, name, sizeof name);
@@ -170,7 +170,8 @@ static void add_method(const ct_record *run, ct_text *out) {
         ct_text_add(out, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : name);
         return;
     }
-    ct_text_add(out, "%s%s", algorithm, loss != NULL && strcmp(loss, "ccl") == 0 ? " + CCL" : "");
+    ct_method_name(algorithm, ct_record_option_of(run, "loss"), name, sizeof name);
+    ct_text_add(out, "%s", name);
 }
 
 /* Most splits are skewed by alpha, which is told where it differs: what needs a word is every other
