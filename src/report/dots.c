@@ -18,7 +18,7 @@
 #define LEGEND_LINE 20.0
 #define BOTTOM      52.0 /* ticks and the axis's name */
 #define APART       4.5  /* of two marks of a place, from its middle */
-#define MAX_LEFT    192.0
+#define MAX_LEFT    212.0
 #define MAX_SHARED  260.0
 #define ABOVE       19.0 /* a name that stands above its row */
 
@@ -31,11 +31,14 @@ typedef struct frame {
     double top, panel_width, row_height, area_height;
     int n_across, n_blocks; /* panels side by side, and lines of them */
     double width, height;
-    int *order; /* [n_panels][n_rows] rows from the top */
+    int *order;  /* [n_panels][n_rows] rows from the top */
+    int *n_used; /* [n_panels] so many of them: a ranking leaves out what has no place in it */
+    int n_rows;  /* of the longest panel */
 } frame;
 
 static void frame_free(frame *f) {
     ct_free(f->order);
+    ct_free(f->n_used);
 }
 
 /* One panel: its axis and where it lies. */
@@ -44,6 +47,7 @@ typedef struct panel {
     ct_axis axis;
     double left, top;
     const int *order; /* [n_rows] */
+    int n_rows;
 } panel;
 
 static const ct_dot_place *place_of(const ct_dots *d, int row, int column) {
@@ -57,10 +61,17 @@ static bool is_better(const ct_dots *d, int column, int a, int b) {
     return isfinite(x) && (!isfinite(y) || x > y);
 }
 
-/* Rows of a group stay together. */
-static void rank(const ct_dots *d, int column, int *order) {
+static bool is_empty(const ct_dots *d, int row, int column) {
+    const ct_dot_place *p = place_of(d, row, column);
+    return p->word == NULL && !isfinite(p->ours.mean) && !isfinite(p->theirs.mean);
+}
+
+/* Rows of a group stay together. Returns how many there are. */
+static int rank(const ct_dots *d, int column, int *order) {
+    int n = 0;
     for (int k = 0; k < d->n_rows; k++) {
-        int at = k;
+        if (d->is_ranked && is_empty(d, k, column)) continue;
+        int at = n++;
         for (;
              at > 0 && d->is_ranked && strcmp(d->rows[order[at - 1]].group, d->rows[k].group) == 0;
              at--) {
@@ -69,6 +80,7 @@ static void rank(const ct_dots *d, int column, int *order) {
         }
         order[at] = k;
     }
+    return n;
 }
 
 /* The row at the k-th place begins a group. */
@@ -144,12 +156,18 @@ static ct_status lay_out(frame *f) {
     const ct_dots *d = f->dots;
     int n_groups = 0;
     CT_TRY(ct_make(&f->order, (size_t)d->n_panels * (size_t)d->n_rows, "a figure"));
-    for (int k = 0; k < d->n_panels; k++) rank(d, k, f->order + (size_t)k * (size_t)d->n_rows);
+    CT_TRY(ct_make(&f->n_used, (size_t)d->n_panels, "a figure"));
+    for (int k = 0; k < d->n_panels; k++) {
+        int *order = f->order + (size_t)k * (size_t)d->n_rows, n_here = 0;
+        f->n_used[k] = rank(d, k, order);
+        for (int i = 0; i < f->n_used[k]; i++) n_here += begins_group(d, order, i);
+        if (n_here > n_groups) n_groups = n_here;
+        if (f->n_used[k] > f->n_rows) f->n_rows = f->n_used[k];
+    }
     look_at_values(f);
     place_panels(f);
-    for (int k = 0; k < d->n_rows; k++) n_groups += begins_group(d, f->order, k);
     f->row_height = (f->has_theirs ? 27 : 22) + (f->is_above ? ABOVE : 0);
-    f->area_height = f->row_height * d->n_rows + GROUP_LINE * n_groups + 6;
+    f->area_height = f->row_height * f->n_rows + GROUP_LINE * n_groups + 6;
     f->top = 10 + LEGEND_LINE * set_legend(f, NULL);
     f->height = f->top + f->n_blocks * block_height(f);
     int n_lines = ct_svg_paragraph(NULL, 0, 0, f->width - 2 * MARGIN, d->note);
@@ -183,7 +201,11 @@ static ct_status fit_axis(const frame *f, panel *p) {
         widen(&place->theirs, &ranges[row]);
     }
     ct_range values = ct_range_core(ranges, n, false, NULL);
-    ct_axis_fit(values, CT_UNIT_NUMBER, false, f->panel_width > 250 ? 6 : 4, &p->axis);
+    ct_axis_fit(values, CT_UNIT_NUMBER, false,
+                f->panel_width > 250   ? 6
+                : f->panel_width > 170 ? 4
+                                       : 3,
+                &p->axis);
     ct_axis_tighten(&p->axis, values);
     return CT_OK;
 }
@@ -192,7 +214,8 @@ static ct_status make_panel(const frame *f, int column, panel *out) {
     int line = column / f->n_across, across = column % f->n_across;
     panel p = {.column = column,
                .top = f->top + line * block_height(f) + heading_height(f),
-               .order = f->order + (size_t)column * (size_t)f->dots->n_rows};
+               .order = f->order + (size_t)column * (size_t)f->dots->n_rows,
+               .n_rows = f->n_used[column]};
     p.left = f->has_own_names ? across * CELL + MARGIN + f->names
                               : MARGIN + f->names + across * (f->panel_width + GAP);
     CT_TRY(fit_axis(f, &p));
@@ -241,9 +264,9 @@ static void draw_ring(ct_text *out, int style, double x, double y) {
                   ct_style_place(style), x, y, ct_style_colour(style));
 }
 
-/* What lies off the axis: an arrow at its end, and the value. */
+/* What lies off the axis: an arrow at its end, and the value, perhaps further in. */
 static void draw_arrow(const frame *f, const panel *p, int style, double value, double y,
-                       ct_text *out) {
+                       double aside, ct_text *out) {
     bool is_low = value < p->axis.from;
     double x = is_low ? p->left : p->left + f->panel_width;
     char text[32];
@@ -253,8 +276,8 @@ static void draw_arrow(const frame *f, const panel *p, int style, double value, 
                   "d='M%.2f,%.2fh%dM%.2f,%.2fl%d,-3.5m%d,7l%d,-3.5'/>\n",
                   ct_style_place(style), ct_style_colour(style), x, y, is_low ? 18 : -18, x, y,
                   is_low ? 5 : -5, 0, is_low ? -5 : 5);
-    ct_svg_label(out, is_low ? x + 23 : x - 23, y + 4.5, is_low ? "start" : "end", "ink",
-                 CT_FONT_SMALL, text);
+    ct_svg_label(out, is_low ? x + 23 + aside : x - 23 - aside, y + 4.5, is_low ? "start" : "end",
+                 "ink", CT_FONT_SMALL, text);
 }
 
 static void draw_dot(const frame *f, const panel *p, int k, bool is_theirs, ct_text *out) {
@@ -274,7 +297,7 @@ static void draw_dot(const frame *f, const panel *p, int k, bool is_theirs, ct_t
     ct_markup_add(out, has_ring ? " data-best='1'>\n" : ">\n");
     snprintf(title, sizeof title, "%.300s, %s: %.6g", f->dots->rows[row].label, kind, dot->mean);
     if (dot->mean < p->axis.from || dot->mean > p->axis.to) {
-        draw_arrow(f, p, style, dot->mean, y, out);
+        draw_arrow(f, p, style, dot->mean, y, is_theirs ? 44 : 0, out);
     } else {
         if (isfinite(dot->deviation) && dot->deviation > 0)
             draw_whisker(out, style, is_theirs, x_at(f, p, dot->mean - dot->deviation),
@@ -297,16 +320,22 @@ static void draw_axis(const frame *f, const panel *p, ct_text *out) {
         ct_svg_label(out, x, bottom + 17, "middle", "soft", CT_FONT_SIZE, text);
     }
     ct_svg_line(out, "axis", "", p->left, bottom, p->left + f->panel_width, bottom);
-    bool fits = CT_FONT_SIZE * ct_markup_width(f->dots->axis_name) < f->panel_width + GAP - 8;
-    ct_svg_axis_name(out, p->left + f->panel_width / (fits ? 2 : 1), bottom + 38,
-                     fits ? "middle" : "end", f->dots->axis_name, "");
+    /* Panels that share the names of their rows share that of the axis too. */
+    int first = p->column - p->column % f->n_across;
+    int n = f->dots->n_panels - first < f->n_across ? f->dots->n_panels - first : f->n_across;
+    double width = n * f->panel_width + (n - 1) * GAP;
+    if (f->has_own_names) width = f->panel_width;
+    bool fits = CT_FONT_SIZE * ct_markup_width(f->dots->axis_name) < width + GAP - 8;
+    if (f->has_own_names || p->column == first)
+        ct_svg_axis_name(out, p->left + (fits ? width / 2 : width), bottom + 38,
+                         fits ? "middle" : "end", f->dots->axis_name, "");
 }
 
 /* The names of the rows, the best ones' in bold where they are the panel's own, and those of the
  * groups. */
 static void draw_names(const frame *f, const panel *p, ct_text *out) {
     double first = p->left - f->names;
-    for (int k = 0; k < f->dots->n_rows; k++) {
+    for (int k = 0; k < p->n_rows; k++) {
         int row = p->order[k];
         const ct_dot_row *r = &f->dots->rows[row];
         double y = p->top + mark_at(f, p, k),
@@ -335,7 +364,7 @@ static void draw_panel(const frame *f, const panel *p, ct_text *out) {
         ct_svg_text(out, middle, p->top - 8, "middle", false, room, f->dots->panels[p->column]);
     draw_axis(f, p, out);
     if (f->has_own_names || p->column % f->n_across == 0) draw_names(f, p, out);
-    for (int k = 0; k < f->dots->n_rows; k++) {
+    for (int k = 0; k < p->n_rows; k++) {
         const ct_dot_place *place = place_of(f->dots, p->order[k], p->column);
         double y = p->top + mark_at(f, p, k);
         /* leads the eye from the row's name to its marks */

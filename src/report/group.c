@@ -8,6 +8,7 @@
 #include "schema/schema.h"
 #include "util/hash.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* ---- what options are, as the schema says ---- */
 
@@ -183,6 +184,16 @@ static bool is_worth_telling(const ct_record *run, const ct_record_option *o) {
     return is_usual || strcmp(o->name, "alpha") != 0;
 }
 
+/* What nobody has set is not told of a method: it is what the others differ from. */
+static bool is_default(const ct_record_option *o) {
+    const ct_option *option = ct_schema_find(o->name);
+    double own, usual;
+    if (option == NULL || option->value == NULL) return false;
+    if (ct_parse_double(o->value, &own) && ct_parse_double(option->value, &usual))
+        return own == usual;
+    return strcmp(o->value, option->value) == 0;
+}
+
 ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **out) {
     const ct_record *run = ct_report_first(r, group);
     CT_SCOPED(ct_text) name = {0};
@@ -193,6 +204,7 @@ ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **o
         bool is_setting = is_of_setting(o);
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, k) || !is_worth_telling(run, o)) continue;
+        if (!is_setting && is_default(o)) continue;
         ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
                     o->value[0] != '\0' ? o->value : "none");
     }

@@ -156,7 +156,9 @@ static void lay_out(frame *f) {
         widest = fmax(widest, ct_markup_width(text));
     }
     f->left = fmax(34, 14 + CT_FONT_SIZE * widest);
-    f->width = WIDTH - RIGHT - f->left;
+    ct_axis_letter(&f->x, f->x.tick[f->x.n_ticks - 1], text, sizeof text);
+    double right = fmax(RIGHT, CT_FONT_SIZE * ct_markup_width(text) / 2 + 2);
+    f->width = WIDTH - right - f->left;
     f->top = 34 + LEGEND_LINE * set_legend(f, 0, NULL);
     f->height = AREA_HEIGHT;
     f->full_height = f->top + f->height + BOTTOM;

@@ -133,8 +133,9 @@ void ct_study_say_row(const ct_study *study, int row, int first, int end, char *
     for (int k = first; k < end && n < size; k++) {
         char part[CT_STUDY_LABEL];
         ct_parts_get(study->rows[row].label, k, study->n_heads, part, sizeof part);
-        if (part[0] == '\0') continue;
-        const char *head = isdigit((unsigned char)part[0]) ? study->heads[k] : "";
+        double number;
+        if (part[0] == '\0' || strcmp(part, "-") == 0) continue;
+        const char *head = ct_parse_double(part, &number) ? study->heads[k] : "";
         n += (size_t)snprintf(out + n, size - n, "%s%s%s%s", n > 0 ? ", " : "", head,
                               head[0] != '\0' ? " " : "", part);
     }

@@ -326,8 +326,11 @@ static void add_grid(ct_text *out, const grid *g, const form *f) {
         for (int column = 0; column < g->n_columns; column++, e++) {
             int kind = column < g->n_heads ? 0 : line == 0 ? 1 : 2;
             if (column > 0) add_plain(out, f->between);
+            bool needs_head = kind == 0 && line > 0 && strchr("0123456789.", e->text[0]) != NULL;
             if (f->is_labelled && kind == 2)
                 ct_markup_add(out, "<td data-th='%s'>", g->entries[column].text);
+            else if (f->is_labelled && needs_head)
+                ct_markup_add(out, "<th class='word' data-th='%s'>", g->entries[column].text);
             else
                 add_plain(out, f->open[kind]);
             if (f->is_padded)
