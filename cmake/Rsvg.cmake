@@ -1,10 +1,10 @@
-# PNG pictures of charts: librsvg and cairo, found through pkg-config; -DCT_WITH_RSVG=OFF leaves
-# them out. A build without writes SVG only and says so when it is asked for PNG.
-option(CT_WITH_RSVG "use librsvg to write charts as PNG" ON)
+# Charts as PNG and PDF: librsvg and cairo, found through pkg-config; -DCT_WITH_RSVG=OFF leaves
+# them out. A build without writes SVG only and says so when it is asked for those.
+option(CT_WITH_RSVG "use librsvg to write charts as PNG and PDF" ON)
 if(CT_WITH_RSVG)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)
-    pkg_check_modules(CT_RSVG QUIET IMPORTED_TARGET librsvg-2.0>=2.52 cairo)
+    pkg_check_modules(CT_RSVG QUIET IMPORTED_TARGET librsvg-2.0>=2.52 cairo cairo-pdf)
   endif()
   if(CT_RSVG_FOUND)
     ct_use(PkgConfig::CT_RSVG ${CT_RSVG_LINK_LIBRARIES})

@@ -7,6 +7,10 @@
 #include "report/charts.h"
 #include "util/memory.h"
 
+static bool is_lettered(const char *text) {
+    return text[0] != '\0' && strstr(text, "nan") == NULL && strstr(text, "inf") == NULL;
+}
+
 static void ticks_are_round_and_cover_the_values(void) {
     static const struct {
         double low, high;
@@ -37,21 +41,135 @@ static void a_wide_range_gets_a_logarithmic_axis(void) {
     CHECK(!a.is_log);
 }
 
+/* Whatever the span, a reader finds three ticks or more, and not too many. */
+static void a_logarithmic_axis_has_enough_ticks(void) {
+    static const double spans[] = {31, 40, 99, 150, 400, 1500, 1e4, 1e6, 1e9, 1e30};
+    for (size_t k = 0; k < sizeof spans / sizeof *spans; k++)
+        for (double low = 1.1e-7; low < 1e7; low *= 7.3) {
+            ct_axis a;
+            ct_axis_fit((ct_range){low, low * spans[k]}, CT_UNIT_NUMBER, true, 5, &a);
+            CHECK(a.is_log && a.from <= low * 1.001 && a.to >= low * spans[k] * 0.999);
+            ct_axis_tighten(&a, (ct_range){low, low * spans[k]});
+            CHECK(a.n_ticks >= 3 && a.n_ticks <= 9);
+        }
+    ct_axis a;
+    char text[32];
+    ct_axis_fit((ct_range){2e-5, 1e-3}, CT_UNIT_NUMBER, true, 5, &a);
+    ct_axis_letter(&a, 5e-5, text, sizeof text);
+    CHECK(strcmp(text, "5\xC2\xB7"
+                       "10\xE2\x81\xBB\xE2\x81\xB5") == 0);
+}
+
 /* Ends move to the values, ticks beyond them go; where less than two would stay, nothing moves. */
 static void a_tight_axis_ends_at_its_values(void) {
     ct_axis a;
     ct_axis_fit((ct_range){0.0008, 0.05}, CT_UNIT_NUMBER, true, 5, &a);
-    CHECK(a.is_log && a.from <= 1.01e-4);
     ct_axis_tighten(&a, (ct_range){0.0008, 0.05});
-    CHECK(a.n_ticks == 2 && a.from > 0.0006 && a.from < 0.0008 && a.to > 0.05 && a.to < 0.07);
+    CHECK(a.n_ticks >= 3 && a.from > 0.0006 && a.from <= 0.0008 && a.to >= 0.05 && a.to < 0.07);
     CHECK_NEAR(a.tick[0], 1e-3, 1e-12);
     ct_axis_fit((ct_range){71, 88}, CT_UNIT_NUMBER, false, 4, &a);
     ct_axis_tighten(&a, (ct_range){71, 88});
     CHECK(a.n_ticks >= 2 && a.from >= 70 && a.from < 71 && a.to > 88 && a.to <= 90);
-    ct_axis_fit((ct_range){0.002, 0.07}, CT_UNIT_NUMBER, true, 5, &a);
+    ct_axis_fit((ct_range){1.01, 1.09}, CT_UNIT_NUMBER, false, 1, &a);
     double from = a.from;
-    ct_axis_tighten(&a, (ct_range){0.002, 0.07}); /* 0.01 alone would be left */
-    CHECK(a.from == from && a.n_ticks == 3);
+    ct_axis_tighten(&a, (ct_range){1.01, 1.09}); /* no tick would be left */
+    CHECK(a.from == from && a.n_ticks == 2);
+}
+
+/* One of six or so may lie far off; two of four are no exception. */
+static void an_outlier_does_not_squash_the_rest(void) {
+    const ct_range one[] = {{80, 82}, {81, 84}, {30, 33}, {85, 86}, {88, 90}};
+    const ct_range two[] = {{80, 82}, {30, 33}, {31, 34}, {85, 86}};
+    const ct_range even[] = {{10, 20}, {20, 30}, {30, 40}, {40, 50}};
+    const ct_range decades[] = {{1e-3, 1e-2}, {2e-3, 1e-2}, {1e-3, 2e-2}, {1e-3, 1e27}};
+    bool is_off[5];
+    ct_range core = ct_range_core(one, 5, false, is_off);
+    CHECK(core.low == 80 && core.high == 90 && is_off[2] && !is_off[0] && !is_off[4]);
+    core = ct_range_core(two, 4, false, is_off);
+    CHECK(core.low == 30 && core.high == 86 && !is_off[1] && !is_off[2]);
+    core = ct_range_core(even, 4, false, NULL);
+    CHECK(core.low == 10 && core.high == 50);
+    core = ct_range_core(decades, 4, true, is_off);
+    CHECK(core.high == 2e-2 && is_off[3]);
+    core = ct_range_core(one, 3, false, NULL); /* too few to say which of them is odd */
+    CHECK(core.low == 30);
+}
+
+static int count_in(const char *text, const char *words) {
+    int n = 0;
+    for (; (text = strstr(text, words)) != NULL; text += strlen(words)) n++;
+    return n;
+}
+
+/* The best first and with a ring, the one that is far off as an arrow with its number. */
+static void a_ranking_is_ranked(void) {
+    static const char *const panels[] = {"alpha 1", "alpha 2"};
+    ct_dot_row rows[5] = {{"", "first", 3},
+                          {"", "second", 4},
+                          {"", "third", 5},
+                          {"", "fourth", 6},
+                          {"", "a name that is by far too long to stand beside its mark", 7}};
+    ct_dot_place places[10];
+    const double means[10] = {70, 90, 80, 89, 12, 88, 75, 87, NAN, NAN};
+    for (int k = 0; k < 10; k++) places[k] = (ct_dot_place){{means[k], 1}, {NAN, NAN}, NULL};
+    places[8].word = places[9].word = "diverged";
+    ct_dots dots = {.id = "d",
+                    .title = "t",
+                    .axis_name = "accuracy",
+                    .ours = "ours",
+                    .theirs = "the paper",
+                    .note = "",
+                    .panels = panels,
+                    .rows = rows,
+                    .places = places,
+                    .n_panels = 2,
+                    .n_rows = 5,
+                    .marks_best = true,
+                    .is_ranked = true};
+    CT_SCOPED(ct_text) svg = {0};
+    REQUIRE_OK(ct_dots_draw(&dots, &svg));
+    REQUIRE_OK(ct_text_status(&svg));
+    CHECK(find_flaw(svg.chars) == NULL && is_lettered(svg.chars));
+    CHECK(count_in(svg.chars, "data-best=\"1\"") == 2 && count_in(svg.chars, ">diverged<") == 2);
+    const char *second = strstr(svg.chars, "data-row=\"1\" data-panel=\"0\"");
+    const char *first = strstr(svg.chars, "data-row=\"0\" data-panel=\"0\"");
+    CHECK(second != NULL && second < first && strstr(second, "data-best") < first);
+    CHECK(count_in(svg.chars, ">12</text>") == 1); /* the arrow's number */
+    CHECK(count_in(svg.chars, "font-size=\"14\"") + count_in(svg.chars, "font-size=\"12\"") ==
+          count_in(svg.chars, "font-size=")); /* no label is squeezed */
+}
+
+static void a_heat_map_frames_the_best(void) {
+    static const char *const no_panel[] = {""}, *const rows[] = {"0.1", "1"};
+    static const char *const columns[] = {"a", "b", "c"};
+    const ct_heat_cell cells[6] = {{61.5, 1, NULL}, {72.25, NAN, NULL}, {NAN, NAN, "diverged"},
+                                   {50, NAN, NULL}, {60, NAN, NULL},    {NAN, NAN, NULL}};
+    ct_heat heat = {.id = "h",
+                    .title = "t",
+                    .row_name = "lambda-m",
+                    .column_name = "lambda-d",
+                    .value_name = "accuracy (%)",
+                    .note = "",
+                    .panels = no_panel,
+                    .rows = rows,
+                    .columns = columns,
+                    .cells = cells,
+                    .n_panels = 1,
+                    .n_rows = 2,
+                    .n_columns = 3,
+                    .digits = 2};
+    for (int is_low = 0; is_low < 2; is_low++) {
+        CT_SCOPED(ct_text) svg = {0};
+        heat.is_low_best = is_low;
+        REQUIRE_OK(ct_heat_draw(&heat, &svg));
+        REQUIRE_OK(ct_text_status(&svg));
+        CHECK(find_flaw(svg.chars) == NULL && count_in(svg.chars, "class=\"cell\"") == 6);
+        CHECK(count_in(svg.chars, "data-best") == 1 && count_in(svg.chars, ">diverged<") == 1);
+        CHECK(strstr(svg.chars, is_low
+                                    ? "data-column=\"a\" data-value=\"50\" data-best"
+                                    : "data-column=\"b\" data-value=\"72.25\" data-best") != NULL);
+        CHECK(strstr(svg.chars, "lambda-m 0.1, lambda-d a: 61.50 \xC2\xB1 1.00<") != NULL);
+    }
 }
 
 static void one_value_and_none_still_make_an_axis(void) {
@@ -64,10 +182,6 @@ static void one_value_and_none_still_make_an_axis(void) {
         }
     ct_axis_fit((ct_range){INFINITY, -INFINITY}, CT_UNIT_SHARE, false, 5, &a);
     CHECK(a.from < a.to && a.n_ticks >= 2);
-}
-
-static bool is_lettered(const char *text) {
-    return text[0] != '\0' && strstr(text, "nan") == NULL && strstr(text, "inf") == NULL;
 }
 
 /* Ends, ticks, places and letters of an axis are numbers, whatever the values are. */
@@ -164,8 +278,8 @@ static void long_names_in_a_legend_keep_both_ends(void) {
     ct_plot_draw(&plot, &svg);
     REQUIRE(ct_text_status(&svg) == CT_OK);
     CHECK(find_flaw(svg.chars) == NULL);
-    CHECK(strstr(svg.chars, ">qg-dsgdm + CCL, lambda-m 0\xE2\x80\xA6"
-                            " 0.01, \xCE\xB1 0.01, ccl-every 2</text>") != NULL);
+    CHECK(strstr(svg.chars, ">qg-dsgdm + CCL, lambda\xE2\x80\xA6"
+                            "1, \xCE\xB1 0.01, ccl-every 2</text>") != NULL);
     CHECK(strstr(svg.chars, "ccl-every 4</text>") != NULL);
     ct_text_free(&svg);
 }
@@ -191,7 +305,11 @@ static void graphs_are_laid_out_by_their_distances(void) {
 int main(void) {
     TEST(ticks_are_round_and_cover_the_values);
     TEST(a_wide_range_gets_a_logarithmic_axis);
+    TEST(a_logarithmic_axis_has_enough_ticks);
     TEST(a_tight_axis_ends_at_its_values);
+    TEST(an_outlier_does_not_squash_the_rest);
+    TEST(a_ranking_is_ranked);
+    TEST(a_heat_map_frames_the_best);
     TEST(one_value_and_none_still_make_an_axis);
     TEST(the_largest_and_the_smallest_numbers_make_an_axis);
     TEST(a_plot_of_absurd_values_is_drawn);

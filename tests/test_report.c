@@ -314,12 +314,21 @@ static void figures_are_written_as_files(void) {
     REFUSES(1, "report run --figures figs --format svg", "figs/fig-accuracy.svg", "--force");
     if (CT_WITH_RSVG) {
         succeeds("report run --figures figs --force");
-        CHECK(n_files("figs") == 2 * n);
+        CHECK(n_files("figs") == 3 * n);
         REQUIRE_OK(ct_file_read("figs/fig-graph-1.png", PAGE, &svg));
         CHECK(svg.n > 5000 && memcmp(svg.bytes, "\x89PNG", 4) == 0);
         ct_blob_free(&svg);
+        ct_blob again = {0};
+        REQUIRE_OK(ct_file_read("figs/fig-graph-1.pdf", PAGE, &svg));
+        CHECK(svg.n > 1000 && memcmp(svg.bytes, "%PDF-1.", 7) == 0);
+        succeeds("report run --figures figs --format pdf --force");
+        REQUIRE_OK(ct_file_read("figs/fig-graph-1.pdf", PAGE, &again));
+        CHECK(again.n == svg.n && memcmp(again.bytes, svg.bytes, svg.n) == 0);
+        ct_blob_free(&again);
+        ct_blob_free(&svg);
     } else {
         REFUSES(2, "report run --figures figs --format png --force", "librsvg2-dev");
+        REFUSES(2, "report run --figures figs --format pdf --force", "librsvg2-dev");
     }
     remove_dir("figs");
     remove_run("run");

@@ -1,6 +1,10 @@
 /* Reports: which runs belong together, what they are called, and in which charts they stand. */
 #include "reports.h"
 
+#include "algo/algo.h"
+#include "report/method.h"
+#include "report/svg.h"
+
 #include "report/report_internal.h"
 #include "schema/config.h"
 
@@ -39,21 +43,86 @@ static void labels_tell_a_split_or_its_alpha(void) {
     remove_tree("told");
 }
 
-/* Up to six groups stand in every chart's legend; of more there is one legend a section. */
-static void many_groups_share_a_legend(void) {
-    for (int k = 0; k < 7; k++) {
+/* However many groups there are. */
+static void every_chart_has_its_own_legend(void) {
+    for (int k = 0; k < 9; k++) {
         char dir[64], options[64];
         snprintf(dir, sizeof dir, "many/%d", k);
         snprintf(options, sizeof options, "algorithm = a%d\nseed = 1\n", k);
         put_run(dir, options, 3, 0.1 * k);
     }
     CHECK(make_page("many"));
-    CHECK(count_of("<div class=\"legend\">") == 3);
-    CHECK(count_of("<span class=\"entry\"") == 3 * 7 && count_of("<g class=\"entry\"") == 0);
     check_page();
-    CHECK(make_page("many/0 many/1 many/2 many/3 many/4 many/5"));
-    CHECK(count_of("<div class=\"legend\">") == 0);
-    CHECK(count_of("<g class=\"entry\"") >= 3 * 6);
+    int n = 0;
+    for (const char *at = page; (at = strstr(at, "<g class=\"facts\"")) != NULL; n++) {
+        const char *end = strstr(at, "</svg>");
+        REQUIRE(end != NULL);
+        CHECK(count_between(at, end, "<g class=\"entry\"") == 9);
+        at = end;
+    }
+    CHECK(n >= 6);
+    remove_tree("many");
+}
+
+/* ---- one name and one colour per method ---- */
+
+typedef struct looks {
+    int style[64];
+    char name[64][64];
+    int n;
+} looks;
+
+static void add_look(void *context, const char *name, const char *text) {
+    looks *l = context;
+    (void)text;
+    REQUIRE(l->n < 64);
+    l->style[l->n] = ct_method_style(name, NULL);
+    ct_method_name(name, NULL, l->name[l->n++], sizeof l->name[0]);
+}
+
+static void every_method_has_a_name_and_a_colour_of_its_own(void) {
+    looks l = {.n = 0};
+    char name[64];
+    ct_algo_each_name(add_look, &l);
+    CHECK(l.n > 10);
+    for (int i = 0; i < l.n; i++) {
+        CHECK(ct_style_place(l.style[i]) >= CT_COLOUR_METHODS);
+        for (int k = 0; k < i; k++)
+            CHECK(ct_style_place(l.style[i]) != ct_style_place(l.style[k]) &&
+                  strcmp(ct_style_colour(l.style[i]), ct_style_colour(l.style[k])) != 0 &&
+                  strcmp(l.name[i], l.name[k]) != 0);
+        CHECK(strcmp(ct_style_colour(l.style[i]), ct_style_colour(CT_COLOUR_PAPER)) != 0);
+    }
+    CHECK(ct_method_style("ccl", NULL) == ct_method_style("qg-dsgdm", "ccl"));
+    ct_method_name("qg-dsgdm", "ccl", name, sizeof name);
+    CHECK(strcmp(name, "CCL") == 0);
+    ct_method_name("relaysgd", "ccl", name, sizeof name);
+    CHECK(strcmp(name, "RelaySGD + CCL") == 0);
+    int plain = ct_method_style("relaysgd", "ce"), with = ct_method_style("relaysgd", "ccl");
+    CHECK(with != plain && ct_style_place(with) == ct_style_place(plain));
+    CHECK(ct_method_style("nobody", "ce") == CT_COLOUR_OTHER);
+}
+
+/* What comes first, or is there as well, changes no colour. */
+static void colours_do_not_depend_on_the_order(void) {
+    static const char *const names[] = {"many/qg", "many/ccl", "many/gt", "many/fast"};
+    ct_report there, back;
+    put_run("many/qg", "algorithm = qg-dsgdm\nloss = ce\nlr = 0.1\nseed = 1\n", 3, 0.1);
+    put_run("many/ccl", "algorithm = qg-dsgdm\nloss = ccl\nlr = 0.1\nseed = 1\n", 3, 0.1);
+    put_run("many/gt", "algorithm = gt\nloss = ce\nlr = 0.1\nseed = 1\n", 3, 0.1);
+    put_run("many/fast", "algorithm = gt\nloss = ce\nlr = 0.5\nseed = 1\n", 3, 0.1);
+    const char *reversed[] = {names[3], names[2], names[1], names[0]};
+    REQUIRE_OK(ct_report_load(names, 4, &there));
+    REQUIRE_OK(ct_report_load(reversed, 4, &back));
+    for (int k = 0; k < 4; k++) {
+        CHECK(there.groups[k].style == back.groups[3 - k].style);
+        CHECK(strcmp(there.groups[k].label, back.groups[3 - k].label) == 0);
+    }
+    CHECK(there.groups[1].style == ct_method_style("ccl", NULL));
+    CHECK(there.groups[2].style == ct_method_style("gt", NULL)); /* lr 0.1 comes before 0.5 */
+    CHECK(there.groups[3].style == ct_style_variant(ct_method_style("gt", NULL), 1));
+    ct_report_free(&there);
+    ct_report_free(&back);
     remove_tree("many");
 }
 
@@ -142,11 +211,15 @@ static void many_groups_have_a_chart_of_their_ends(void) {
         put_run(dir, options, 3, 0.1 * k);
     }
     REQUIRE_OK(load("many", &r));
-    REQUIRE_OK(ct_figures_draw(&r, (ct_figure_wishes){.all_legends = true}, &figures));
+    REQUIRE_OK(ct_figures_draw(&r, (ct_figure_wishes){0}, &figures));
     REQUIRE(figures.n > 0 && strcmp(figures.figure[0].id, "fig-final") == 0);
     const char *at = strstr(figures.figure[0].svg.chars, "data-row=\"4\"");
     REQUIRE(at != NULL && (at = strstr(at, "data-value=\"")) != NULL);
     CHECK_NEAR(strtod(at + strlen("data-value=\""), NULL), 43, 1e-9);
+    CHECK(strncmp(strstr(at, "data-best") != NULL ? strstr(at, "data-best") : "", "data-best=\"1\"",
+                  13) == 0);
+    const char *others = strstr(figures.figure[0].svg.chars, "data-row=\"3\"");
+    CHECK(others != NULL && at < others); /* the best comes first */
     ct_figures_free(&figures);
     ct_report_free(&r);
     remove_tree("many");
@@ -162,7 +235,7 @@ static void runs_that_differ_in_the_seed_alone_are_one_group(void) {
     CHECK(r.n_runs == 4 && r.n_groups == 3);
     REQUIRE(r.n_groups == 3);
     CHECK(r.groups[0].n_runs == 2 && r.runs[r.groups[0].runs[0]].seed == 1); /* sorted */
-    CHECK(strcmp(r.groups[1].label, "dsgd, lr 0.2") == 0);
+    CHECK(strcmp(r.groups[1].label, "DSGD, lr 0.2") == 0);
     CHECK(strstr(r.groups[2].label, "runs/d") != NULL); /* seed 1 again: a group of its own */
     double deviation,
         mean = ct_report_mean(&r, &r.groups[0], CT_METRIC_CONSENSUS_ACCURACY, &deviation);
@@ -209,7 +282,9 @@ static void all(void) {
     TEST(labels_tell_settings_before_other_options);
     TEST(labels_tell_a_split_or_its_alpha);
     TEST(many_groups_have_a_chart_of_their_ends);
-    TEST(many_groups_share_a_legend);
+    TEST(every_chart_has_its_own_legend);
+    TEST(every_method_has_a_name_and_a_colour_of_its_own);
+    TEST(colours_do_not_depend_on_the_order);
     TEST(local_options_do_not_split_groups);
     TEST(many_settings_have_charts_of_their_own);
     TEST(charts_of_a_setting_hold_its_curves_alone);

@@ -186,24 +186,26 @@ static void a_damaged_run_hides_no_other_from_a_report(void) {
 static void a_page_shows_what_the_files_say_now(void) {
     put_good("runs/a", "a", 0.5);
     REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
-    CHECK(asks("/list") && has("<td>52.00</td>"));
-    CHECK(asks("/list") && has("<td>52.00</td>"));
+    CHECK(asks("/list") && has(">52.00</td>"));
+    CHECK(asks("/list") && has(">52.00</td>"));
     put_good("runs/a", "a", 0.6); /* as long as it was */
-    CHECK(asks("/list") && has("<td>62.00</td>"));
+    CHECK(asks("/list") && has(">62.00</td>"));
     put("runs/a/diverged.json", "{\"message\": \"so\", \"iteration\": 77}");
-    CHECK(asks("/list") && has("diverged at iteration 77"));
+    CHECK(asks("/list") && has("diverged at iteration 77") && has(">so</small>"));
+    CHECK(asks("/report") &&
+          has("<p class=\"alarm\"><b>This run diverged at iteration 77.</b> so</p>"));
     unlink("runs/a/diverged.json");
     put_good("runs/b", "b", 0.7);
-    CHECK(asks("/list") && has("<td>72.00</td>") && !has("diverged"));
+    CHECK(asks("/list") && has(">72.00</td>") && !has("diverged"));
     CHECK(asks("/report") && has(">2 groups of runs<"));
     remove_tree("runs/b");
-    CHECK(asks("/list") && !has("<td>72.00</td>") && has("<td>62.00</td>"));
+    CHECK(asks("/list") && !has(">72.00</td>") && has(">62.00</td>"));
     put("runs/diverged.json", "{\"message\": \"so\", \"iteration\": 78}");
     CHECK(asks("/list") && has("diverged at iteration 78")); /* the folder above says so */
     remove_tree("runs");
-    CHECK(asks("/list") && has("None yet"));
+    CHECK(asks("/list") && has("No runs yet") && has("--out runs/first"));
     put_good("runs/c", "c", 0.8);
-    CHECK(asks("/list") && has("<td>82.00</td>"));
+    CHECK(asks("/list") && has(">82.00</td>"));
     ct_web_close(&site);
     remove_tree("runs");
 }
@@ -237,6 +239,27 @@ static void a_run_is_read_again_when_its_files_change_and_only_then(void) {
     remove_tree("runs");
 }
 
+/* The one that changed last comes first, with its accuracy and state before everything else. */
+static void the_newest_run_is_listed_first(void) {
+    put_good("runs/z", "z", 0.5);
+    put_good("runs/b", "b", 0.5);
+    put_good("runs/a", "a", 0.5);
+    REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
+    sleep(1); /* times are compared in seconds */
+    put_good("runs/b", "b", 0.7);
+    CHECK(asks("/list"));
+    const char *b = strstr(answer, ">runs/b<") != NULL ? NULL : strstr(answer, ">b</td>");
+    const char *a = strstr(answer, ">a</td>"), *z = strstr(answer, ">z</td>");
+    REQUIRE(a != NULL && b != NULL && z != NULL);
+    CHECK(b < a && a < z);
+    const char *accuracy = strstr(answer, ">72.00</td>"),
+               *state = strstr(answer, "state\" data-th");
+    const char *link = strstr(answer, "<a href=\"/report");
+    CHECK(accuracy != NULL && state != NULL && accuracy < state && state < link && link < b);
+    ct_web_close(&site);
+    remove_tree("runs");
+}
+
 static void hundreds_of_groups_are_listed(void) {
     for (int k = 0; k < 600; k++) {
         char dir[64], name[32];
@@ -248,7 +271,9 @@ static void hundreds_of_groups_are_listed(void) {
     for (int again = 0; again < 2; again++) {
         int n = 0;
         CHECK(asks("/list") && has(">method0<") && has(">method599<"));
-        for (const char *at = answer; (at = strstr(at, "<tr><th><input")) != NULL; at++) n++;
+        for (const char *at = answer; (at = strstr(at, "<tr><td class=\"tick\"><input")) != NULL;
+             at++)
+            n++;
         CHECK(n == 600);
     }
     ct_web_close(&site);
@@ -329,6 +354,7 @@ static void run_tests(void) {
     TEST(a_damaged_run_hides_no_other_from_a_report);
     TEST(a_page_shows_what_the_files_say_now);
     TEST(a_run_is_read_again_when_its_files_change_and_only_then);
+    TEST(the_newest_run_is_listed_first);
     TEST(hundreds_of_groups_are_listed);
     TEST(pages_run_nothing_but_what_is_ours);
     TEST(what_is_no_directory_is_refused);

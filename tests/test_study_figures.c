@@ -172,6 +172,58 @@ static void curves_have_a_file_each(void) {
     ct_free(csv);
 }
 
+#define SWEEP                                                                                      \
+    "sweep --quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 "         \
+    "--batch-size 8 --agents 4 --epochs 1 --threads 1 --algorithm ccl "
+
+/* One option: a line over its values, which rise. Two: a cell for each pair. */
+static void a_sweep_is_a_line_or_a_heat_map(void) {
+    succeeds(SWEEP "--lr 0.1,0.001,0.01 --out one");
+    char *svg = read_text("one/figure.svg"), *csv = read_text("one/table.csv");
+    CHECK(is_well_formed(svg) && count(svg, "class=\"curve\"") == 1);
+    CHECK(strstr(svg, "data-x=\"0.001 0.01 0.1\"") != NULL &&
+          strstr(svg, "data-x-log=\"1\"") != NULL);
+    CHECK(near(BEHIND(svg, "data-y=\""), BEHIND(csv, "\n0.001,consensus %,consensus,")));
+    CHECK(ct_file_exists("one/figure.pdf") == CT_WITH_RSVG);
+    ct_free(svg);
+    ct_free(csv);
+    succeeds(SWEEP "--lambda-m 1,.1 --lambda-d 10,.1,1 --out two");
+    svg = read_text("two/figure.svg"), csv = read_text("two/table.csv");
+    CHECK(is_well_formed(svg) && count(svg, "class=\"cell\"") == 6);
+    CHECK(near(BEHIND(svg, "data-row=\".1\" data-column=\"10\" data-value=\""),
+               BEHIND(csv, ".1 | 10,consensus %,consensus,")));
+    const char *low = strstr(svg, "data-column=\".1\""), *high = strstr(svg, "data-column=\"10\"");
+    CHECK(low != NULL && low < high && count(svg, "data-best") >= 1);
+    ct_free(svg);
+    ct_free(csv);
+    char *page = read_text("two/report.html");
+    CHECK(is_well_formed(page) && strstr(page, "<figure id=\"figure-box\">") != NULL);
+    ct_free(page);
+}
+
+/* The best first, one colour per method, and names as on all other pages. */
+static void a_comparison_is_ranked(void) {
+    succeeds(
+        "compare --quiet --dataset shapes --model mlp:4 --train-samples 400 --test-samples 100 "
+        "--batch-size 8 --agents 4 --epochs 2 --threads 1 --out compared "
+        "--algorithms local,dsgdm,gt+ccl,ccl:lr=0.05,dsgdm:lr=1e6");
+    char *svg = read_text("compared/figure.svg"), *page = read_text("compared/report.html");
+    CHECK(is_well_formed(svg) && is_well_formed(page) && count(svg, "class=\"dot\"") == 4);
+    double last = INFINITY;
+    for (const char *at = svg; (at = strstr(at, "data-value=\"")) != NULL; at++) {
+        double value = strtod(at + strlen("data-value=\""), NULL);
+        CHECK(value <= last);
+        last = value;
+    }
+    CHECK(strstr(svg, ">Gradient tracking + CCL<") != NULL &&
+          strstr(svg, ">CCL, lr 0.05<") != NULL);
+    CHECK(strstr(page, "<th class=\"word\">CCL, lr 0.05</th>") != NULL);
+    /* why it ended is on the page */
+    CHECK(strstr(page, "<p class=\"alarm\">") != NULL && strstr(page, "lower --lr") != NULL);
+    ct_free(svg);
+    ct_free(page);
+}
+
 static void nothing_is_drawn_of_nothing(void) {
     put("none.conf", "figure = none\n" OPTIONS "[row a]\n");
     succeeds("reproduce none.conf --quiet --out none");
@@ -343,6 +395,8 @@ int main(void) {
     TEST(dots_of_a_part_show_that_part);
     TEST(lines_go_through_the_table_s_numbers);
     TEST(curves_have_a_file_each);
+    TEST(a_sweep_is_a_line_or_a_heat_map);
+    TEST(a_comparison_is_ranked);
     TEST(nothing_is_drawn_of_nothing);
     TEST(thinned_metrics_keep_evaluations_and_both_ends);
     TEST(a_second_time_changes_nothing);

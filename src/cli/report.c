@@ -33,28 +33,28 @@ const ct_help ct_cli_report_help = {
          "crosstalk report results/study --bundle results/study/" CT_BUNDLE_NAME}),
     .also = "show, serve, docs/REPORTS.md"};
 
-typedef struct formats {
-    bool svg, png;
-} formats;
-
+/* Adds to a set of ct_figure_formats. */
 static ct_status want_format(void *context, const char *field) {
-    formats *f = context;
-    bool is_svg = strcmp(field, "svg") == 0, is_png = strcmp(field, "png") == 0;
-    f->svg = f->svg || is_svg;
-    f->png = f->png || is_png;
-    if (is_svg || is_png) return CT_OK;
-    return ct_fail(CT_INVAL, "--format: '%s' is neither svg nor png", field);
+    static const char *const names[] = {"svg", "png", "pdf"};
+    static const ct_figure_formats formats[] = {CT_FIGURES_SVG, CT_FIGURES_PNG, CT_FIGURES_PDF};
+    unsigned *wanted = context;
+    for (int k = 0; k < 3; k++) {
+        if (strcmp(field, names[k]) != 0) continue;
+        *wanted |= formats[k];
+        return CT_OK;
+    }
+    return ct_fail(CT_INVAL, "--format: '%s' is none of svg, png, pdf", field);
 }
 
-static ct_status choose_formats(const ct_own *own, formats *out) {
+static ct_status choose_formats(const ct_own *own, unsigned *out) {
     const char *list = ct_own_text(own, "format");
     bool has_figures = ct_own_is_given(own, "figures");
     if (list != NULL && !has_figures)
         return ct_fail(CT_INVAL, "--format is of the files of --figures DIR");
     if (list != NULL) return ct_split(list, want_format, out);
-    *out = (formats){.svg = true, .png = CT_WITH_RSVG};
-    if (has_figures && !out->png)
-        ct_note("no PNG files: this build is without librsvg (crosstalk help report)");
+    *out = CT_FIGURES_SVG | (CT_WITH_RSVG ? CT_FIGURES_PNG | CT_FIGURES_PDF : 0);
+    if (has_figures && !CT_WITH_RSVG)
+        ct_note("SVG files only: this build is without librsvg (crosstalk help report)");
     return CT_OK;
 }
 
@@ -69,10 +69,11 @@ static ct_status write_page(const ct_report *report, const char *title, const ch
     return CT_OK;
 }
 
-static ct_status write_figures(const ct_report *report, const char *dir, formats f, bool force) {
+static ct_status write_figures(const ct_report *report, const char *dir, unsigned wanted,
+                               bool force) {
     CT_SCOPED(ct_figures) figures = {0};
-    CT_TRY(ct_figures_draw(report, (ct_figure_wishes){.all_legends = true}, &figures));
-    CT_TRY(ct_figures_write(&figures, dir, f.svg, f.png, force));
+    CT_TRY(ct_figures_draw(report, (ct_figure_wishes){0}, &figures));
+    CT_TRY(ct_figures_write(&figures, dir, wanted, force));
     ct_show(stdout, "%s: %d figures\n", dir, figures.n);
     return CT_OK;
 }
@@ -96,7 +97,7 @@ static bool is_ours(const char *path) {
 
 ct_status ct_cli_report(int n_args, char **args) {
     CT_SCOPED(ct_report) report = {0};
-    formats wanted = {0};
+    unsigned wanted = 0;
     ct_own own;
     CT_TRY(ct_own_take("report", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));

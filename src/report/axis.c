@@ -1,10 +1,13 @@
 #include "report/axis.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LOG_FROM 30.0 /* factor between the ends from which on an axis is logarithmic */
+#define LOG_FROM   30.0 /* factor between the ends from which on an axis is logarithmic */
+#define SQUASHED   2.5  /* what all values take of an axis in terms of what most of them take */
+#define MAX_RANGES 256  /* of more, none is left out */
 
 /* Values that can be subtracted, divided by units and taken apart into digits: what is larger is
  * drawn at the end, what is smaller is nothing. */
@@ -64,19 +67,41 @@ static void fit_linear(ct_axis *a, double lowest, double highest, int n_wanted) 
     if (a->digits > (is_number ? 4 : 9) || far >= (is_number ? 1e5 : 1e12)) a->digits = -2;
 }
 
+/* The largest tick of a logarithmic axis that is not above x, or the smallest that is not below it.
+ * n_each: ticks of a decade (1: 10; 2: 1 and 3; 3: 1, 2 and 5). */
+static double log_tick(double x, int n_each, bool is_above) {
+    static const double parts[][4] = {{1, 10}, {1, 3, 10}, {1, 2, 5, 10}};
+    double power = pow(10, floor(log10(x) + 1e-9));
+    const double *part = parts[n_each - 1];
+    int k = 0;
+    if (is_above)
+        while (power * part[k] < x * (1 - 1e-9)) k++;
+    else
+        while (k < n_each - 1 && power * part[k + 1] <= x * (1 + 1e-9)) k++;
+    return power * part[k];
+}
+
+/* Decades, every second one and so on where there are many; parts of decades where there are few. */
 static void fit_log(ct_axis *a, double lowest, double highest, int n_wanted) {
     int first = (int)floor(log10(lowest) + 1e-9), last = (int)ceil(log10(highest) - 1e-9);
-    if (last == first) last++;
-    int step = (last - first + n_wanted - 1) / n_wanted;
-    if (step < 1) step = 1;
-    last = first + (last - first + step - 1) / step * step;
+    double decades = log10(highest / lowest);
+    int n_each = decades < 2.2 ? 3 : decades < 3.2 ? 2 : 1;
     a->n_ticks = 0;
-    for (int k = first; k <= last && a->n_ticks < CT_MAX_TICKS; k += step)
-        a->tick[a->n_ticks++] = pow(10, k);
-    a->from = a->tick[0];
-    a->to = a->tick[a->n_ticks - 1];
     a->is_log = true;
     a->digits = -1;
+    if (n_each > 1) {
+        double end = log_tick(highest, n_each, true), tick = log_tick(lowest, n_each, false);
+        for (; a->n_ticks < CT_MAX_TICKS && tick <= end * (1 + 1e-9);
+             tick = log_tick(tick * 1.01, n_each, true))
+            a->tick[a->n_ticks++] = tick;
+    } else {
+        int step = (last - first + n_wanted - 1) / n_wanted;
+        last = first + (last - first + step - 1) / step * step;
+        for (int k = first; k <= last && a->n_ticks < CT_MAX_TICKS; k += step)
+            a->tick[a->n_ticks++] = pow(10, k);
+    }
+    a->from = a->tick[0];
+    a->to = a->tick[a->n_ticks - 1];
 }
 
 /* Values that are all the same (or none at all) get some room around them. */
@@ -104,13 +129,72 @@ void ct_range_add(ct_range *range, double value) {
     range->high = fmax(range->high, value);
 }
 
+bool ct_range_is_for_log(ct_range values) {
+    double low = tame(values.low), high = tame(values.high);
+    return low > 0 && high / low > LOG_FROM;
+}
+
+static double span_of(ct_range r, bool is_log) {
+    if (!(r.low < r.high)) return 0;
+    return is_log ? log(r.high / r.low) : r.high - r.low;
+}
+
+/* Of those that are left. */
+static ct_range join(const ct_range *ranges, const bool *is_off, int n) {
+    ct_range all = CT_NO_RANGE;
+    for (int k = 0; k < n; k++) {
+        if (is_off != NULL && is_off[k]) continue;
+        ct_range_add(&all, ranges[k].low);
+        ct_range_add(&all, ranges[k].high);
+    }
+    return all;
+}
+
+/* The one whose going narrows the rest the most; -1: nothing is left. */
+static int farthest(const ct_range *ranges, bool *is_off, int n, bool is_log) {
+    double least = INFINITY;
+    int found = -1;
+    for (int k = 0; k < n; k++) {
+        if (is_off[k] || ranges[k].low > ranges[k].high) continue;
+        is_off[k] = true;
+        double left = span_of(join(ranges, is_off, n), is_log);
+        is_off[k] = false;
+        if (left > 0 && left < least) {
+            least = left;
+            found = k;
+        }
+    }
+    return found;
+}
+
+ct_range ct_range_core(const ct_range *ranges, int n, bool is_log, bool *is_off) {
+    bool off[MAX_RANGES] = {false};
+    ct_range all = join(ranges, NULL, n);
+    int n_known = 0, most;
+    for (int k = 0; k < n; k++) {
+        n_known += ranges[k].low <= ranges[k].high;
+        if (is_off != NULL) is_off[k] = false;
+    }
+    most = n_known < 4 || n > MAX_RANGES ? 0 : n_known < 12 ? 1 : n_known / 6;
+    for (int k = 0; k < most; k++) {
+        int far = farthest(ranges, off, n, is_log);
+        if (far < 0) return all;
+        off[far] = true;
+        ct_range left = join(ranges, off, n);
+        if (SQUASHED * span_of(left, is_log) > span_of(all, is_log)) continue;
+        for (int i = 0; i < n && is_off != NULL; i++) is_off[i] = off[i];
+        return left;
+    }
+    return all;
+}
+
 void ct_axis_fit(ct_range values, ct_unit unit, bool may_be_log, int n_wanted, ct_axis *out) {
     double lowest = tame(values.low), highest = tame(values.high);
     memset(out, 0, sizeof *out);
     make_room(unit, &lowest, &highest);
     *out = (ct_axis){.from = lowest, .to = highest, .unit = unit};
     choose_unit(out);
-    if (may_be_log && lowest > 0 && highest / lowest > LOG_FROM)
+    if (may_be_log && ct_range_is_for_log((ct_range){lowest, highest}))
         fit_log(out, lowest, highest, n_wanted);
     else
         fit_linear(out, lowest, highest, n_wanted);
@@ -136,13 +220,14 @@ double ct_axis_place(const ct_axis *a, double value) {
                      : (value - a->from) / (a->to - a->from);
 }
 
-/* 10 to a whole power, the power raised. */
-static void print_power(int power, char *out, size_t size) {
+/* 10 to a whole power, the power raised, perhaps so many times (1: not said). */
+static void print_power(int times, int power, char *out, size_t size) {
     static const char *const raised[] = {
         "\xE2\x81\xB0", "\xC2\xB9",     "\xC2\xB2",     "\xC2\xB3",     "\xE2\x81\xB4",
         "\xE2\x81\xB5", "\xE2\x81\xB6", "\xE2\x81\xB7", "\xE2\x81\xB8", "\xE2\x81\xB9"};
     char digits[16];
-    int n = snprintf(out, size, "10%s", power < 0 ? "\xE2\x81\xBB" : "");
+    int n = times == 1 ? 0 : snprintf(out, size, "%d\xC2\xB7", times);
+    n += snprintf(out + n, size - (size_t)n, "10%s", power < 0 ? "\xE2\x81\xBB" : "");
     snprintf(digits, sizeof digits, "%d", power < 0 ? -power : power);
     for (const char *d = digits; *d != '\0' && (size_t)n + 4 < size; d++)
         n += snprintf(out + n, size - (size_t)n, "%s", raised[*d - '0']);
@@ -150,9 +235,12 @@ static void print_power(int power, char *out, size_t size) {
 
 void ct_axis_letter(const ct_axis *a, double value, char *out, size_t size) {
     double shown = value / a->divisor;
-    bool has_powers = a->is_log && (a->from / a->divisor < 9e-4 || a->to / a->divisor > 2e4);
-    if (has_powers && shown != 1 && fabs(shown - 10) > 1e-6)
-        print_power((int)lround(log10(shown)), out, size);
+    bool has_powers =
+        a->is_log && a->digits == -1 && (a->from / a->divisor < 9e-4 || a->to / a->divisor > 2e4);
+    int power = has_powers ? (int)floor(log10(shown) + 1e-9) : 0;
+    int times = has_powers ? (int)lround(shown / pow(10, power)) : 1;
+    if (power != 0 && !(times == 1 && power == 1))
+        print_power(times, power, out, size);
     else if (a->digits < 0)
         snprintf(out, size, "%.6g", shown);
     else

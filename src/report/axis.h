@@ -24,7 +24,7 @@ typedef struct ct_axis {
     int n_ticks;
     ct_unit unit;
     double divisor;    /* lettering shows value / divisor */
-    int digits;        /* behind the point; -1: powers of ten */
+    int digits;        /* behind the point; -1: as short as can be */
     const char *label; /* unit of the lettering: "%", "MiB", "min", or "" */
 } ct_axis;
 
@@ -36,7 +36,14 @@ typedef struct ct_range {
 /* NaN and infinite ones do not count. */
 void ct_range_add(ct_range *range, double value);
 
-/* An axis for values of a range, which may be empty. It ends at ticks; at most about n_wanted of them. may_be_log: values
+/* What the larger part of n ranges spans: without the few that lie so far off that the rest would be
+ * squashed (of 4 ranges or more at most one in six, at least one; what is left is at most two fifths
+ * of all). is_log: distances are factors. is_off [n], where it is not NULL, gets which were left out. */
+ct_range ct_range_core(const ct_range *ranges, int n, bool is_log, bool *is_off);
+/* The values would be put on a logarithmic axis. */
+bool ct_range_is_for_log(ct_range values);
+
+/* An axis for values of a range, which may be empty. It ends at ticks; about n_wanted of them. may_be_log: values
  * that are positive and span more than a factor of 30 are put on a logarithmic axis. */
 void ct_axis_fit(ct_range values, ct_unit unit, bool may_be_log, int n_wanted, ct_axis *out);
 

@@ -27,6 +27,7 @@ typedef struct ct_strand {
 
 typedef struct ct_curve {
     const char *label;
+    int group; /* what a legend switches off together */
     int style; /* see ct_style_colour */
     ct_points mean;
     double *low, *high; /* [mean.n] the band; NULL: none */
@@ -42,8 +43,8 @@ typedef struct ct_plot {
     bool is_tight;            /* a logarithmic y axis ends at the values, not at powers of ten */
     bool starts_at_0;         /* the x axis */
     bool has_ticks_at_points; /* the x axis, where there are few: sizes that were tried */
-    bool has_no_legend;       /* the page has one for several charts */
-    const char *note;         /* small lettering below; sentences end in '\n'. NULL, "": none */
+    bool x_may_be_log;
+    const char *note; /* small lettering below; sentences end in '\n'. NULL, "": none */
     const ct_curve *curves;
     int n_curves;
 } ct_plot;
@@ -53,11 +54,13 @@ void ct_plot_draw(const ct_plot *plot, ct_text *out);
 /* ---- dots.c ---- */
 
 /* A chart of dots with whiskers: a line for every row of a table, a panel for every column, and in
- * each place up to two marks: ours (a filled circle) and, below it, the one that ours is compared
- * with (a hollow diamond, its whisker dashed).
+ * each place up to two marks: ours (in the row's style) and, below it, the published one that ours
+ * is compared with (a hollow diamond in the paper's colour, its whisker dashed). A row that lies so
+ * far off that the others would be squashed has an arrow at the panel's end, with its value.
  *
  * For programs: every mark is a <g class="dot" data-row data-panel data-kind="ours|theirs"
- * data-value data-deviation> with exact values, the deviation only where there is one. */
+ * data-value data-deviation> with exact values, the deviation only where there is one; data-best is
+ * there in the best of a panel, or of a group of rows in it. */
 
 /* NaN: unknown. */
 typedef struct ct_dot {
@@ -72,6 +75,7 @@ typedef struct ct_dot_place {
 typedef struct ct_dot_row {
     char group[160]; /* rows of the same one stand below its name; "": none */
     char label[400];
+    int style; /* of its marks, see ct_style_colour */
 } ct_dot_row;
 
 typedef struct ct_dots {
@@ -83,9 +87,11 @@ typedef struct ct_dots {
     const ct_dot_row *rows;     /* [n_rows] */
     const ct_dot_place *places; /* [n_rows][n_panels] */
     int n_panels, n_rows;
+    bool marks_best; /* the highest */
+    bool is_ranked;  /* the highest first, in each panel and within each group */
 } ct_dots;
 
-void ct_dots_draw(const ct_dots *dots, ct_text *out);
+ct_status ct_dots_draw(const ct_dots *dots, ct_text *out);
 
 /* What an agent is called where there is room: its number, or its name (names may be NULL). */
 void ct_agent_label(char *const *names, int agent, char *out, size_t size);
@@ -112,6 +118,32 @@ typedef struct ct_confusion {
     char *const *names;
 } ct_confusion;
 void ct_confusion_draw(const ct_confusion *confusion, ct_text *out);
+
+/* ---- heat.c ---- */
+
+/* A number for every pair of two options' values, as a shade and in figures; the best has a frame.
+ * Further options have a panel for each of their values.
+ *
+ * For programs: every cell is a <g class="cell" data-panel data-row data-column data-value>, the
+ * best with data-best. */
+typedef struct ct_heat_cell {
+    double value, deviation; /* NaN: unknown */
+    const char *word;        /* in the place of a number: "diverged"; NULL: none */
+} ct_heat_cell;
+
+typedef struct ct_heat {
+    const char *id, *title;
+    const char *row_name, *column_name, *value_name;
+    const char *note;           /* small lettering below; "": none */
+    const char *const *panels;  /* [n_panels] headings; "": none */
+    const char *const *rows;    /* [n_rows] */
+    const char *const *columns; /* [n_columns] */
+    const ct_heat_cell *cells;  /* [n_panels][n_rows][n_columns] */
+    int n_panels, n_rows, n_columns;
+    int digits;
+    bool is_low_best;
+} ct_heat;
+ct_status ct_heat_draw(const ct_heat *heat, ct_text *out);
 
 /* ---- network.c, network_place.c: the graph of the agents, each shaded by a value ---- */
 

@@ -93,8 +93,11 @@ static int count_rows(const ct_report *r, const ct_report_group *g) {
 static void build_curve(builder *b, int group, ct_strand *strands, ct_curve *c) {
     const ct_report_group *g = &b->report->groups[group];
     int n_rows = count_rows(b->report, g);
-    *c =
-        (ct_curve){.label = g->name, .style = g->style, .strands = strands, .n_strands = g->n_runs};
+    *c = (ct_curve){.label = g->name,
+                    .group = g->key,
+                    .style = g->style,
+                    .strands = strands,
+                    .n_strands = g->n_runs};
     c->mean = (ct_points){.x = take(b, n_rows), .y = take(b, n_rows)};
     c->low = take(b, n_rows);
     c->high = take(b, n_rows);

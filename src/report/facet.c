@@ -1,8 +1,12 @@
 /* Which groups stand in the same charts: all of them, or, where there are too many for one legend,
  * those with the same setting. Settings that one group alone has share charts, the last ones. */
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "report/method.h"
 #include "report/report_internal.h"
+#include "report/svg.h"
 #include "util/memory.h"
 
 #define OTHERS "other settings"
@@ -24,7 +28,7 @@ static ct_status name_settings(ct_report *r) {
         CT_TRY(ct_report_name(r, g, CT_NAME_SETTING, &r->groups[g].setting));
     for (int g = 0; g < r->n_groups; g++) n_alone += (n_alike[g] = count_alike(r, g)) == 1;
     bool is_parted =
-        r->n_groups > CT_MAX_IN_LEGEND && n_alone < r->n_groups && n_alike[0] < r->n_groups;
+        r->n_groups > CT_MAX_IN_CHART && n_alone < r->n_groups && n_alike[0] < r->n_groups;
     for (int g = 0; g < r->n_groups; g++) {
         if (is_parted && (n_alike[g] > 1 || n_alone == 1)) continue;
         ct_free(r->groups[g].setting);
@@ -89,14 +93,41 @@ static ct_status name_groups(ct_report *r) {
     return CT_OK;
 }
 
-/* The same name has the same style in every chart. */
-static void choose_styles(ct_report *r) {
+/* Numbers inside names by their size: "lr 0.5" comes before "lr 10". */
+static int compare_names(const char *a, const char *b) {
+    for (; *a != '\0' && *b != '\0'; a++, b++) {
+        bool has_numbers = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
+        char *a_end = NULL, *b_end = NULL;
+        double x = has_numbers ? strtod(a, &a_end) : 0, y = has_numbers ? strtod(b, &b_end) : 0;
+        if (x != y) return x < y ? -1 : 1;
+        if (!has_numbers && *a != *b) break;
+        if (has_numbers) a = a_end - 1, b = b_end - 1;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* How many other names of this method come before the group's. */
+static int variant_of(const ct_report *r, int group) {
+    const ct_report_group *own = &r->groups[group];
     int n = 0;
+    for (int k = 0; k < r->n_groups; k++) {
+        const ct_report_group *g = &r->groups[k];
+        n += g->key == k && g->method == own->method && compare_names(g->name, own->name) < 0;
+    }
+    return n;
+}
+
+/* The same name has the same style in every chart: the method's, and of further names of the same
+ * method a variant of it, by their order. */
+static void choose_styles(ct_report *r) {
     for (int g = 0; g < r->n_groups; g++) {
         int k = 0;
         while (strcmp(r->groups[k].name, r->groups[g].name) != 0) k++;
-        r->groups[g].style = k < g ? r->groups[k].style : n++;
+        r->groups[g].key = k;
+        r->groups[g].method = ct_method_style_of(ct_report_first(r, g));
     }
+    for (int g = 0; g < r->n_groups; g++)
+        r->groups[g].style = ct_style_variant(r->groups[g].method, variant_of(r, g));
 }
 
 ct_status ct_report_part(ct_report *r) {

@@ -9,7 +9,7 @@
 #include "util/file.h"
 #include "util/memory.h"
 
-#define PNG_SCALE 3.0 /* 460 units are 1380 pixels: a paper's column at 400 dots an inch */
+#define PNG_SCALE 3.5 /* 400 units are 1400 pixels: a paper's column at 400 dots an inch */
 
 /* One more, without caption and drawing; with a number where it is one of several (number > 0). */
 static ct_status add_figure(ct_figures *all, const char *id, int number, const char *title,
@@ -143,7 +143,7 @@ static bool has_band(const ct_curve_set *set) {
 
 /* With a facet's number and label where there are several. */
 static ct_status add_curves(const ct_report *r, int facet, const struct curve_figure *c,
-                            bool has_legend, ct_figures *all) {
+                            ct_figures *all) {
     const ct_report_facet *f = &r->facets[facet];
     bool is_one_of_several = r->n_facets > 1;
     char title[160];
@@ -157,7 +157,6 @@ static ct_status add_curves(const ct_report *r, int facet, const struct curve_fi
     ct_plot plot = {.id = figure->id,
                     .title = title,
                     .starts_at_0 = true,
-                    .has_no_legend = !has_legend && f->n_groups > CT_MAX_IN_LEGEND,
                     .curves = set.curves,
                     .n_curves = set.n_curves};
     name_axis(c->spec.x, &plot.x_name, &plot.x_unit);
@@ -173,42 +172,53 @@ static ct_status add_curves(const ct_report *r, int facet, const struct curve_fi
 
 #define MANY_GROUPS 4 /* from so many on, their last accuracies are worth a chart */
 
-static ct_status add_final(const ct_report *r, ct_figures *all) {
+/* What stands in the place of a number. */
+static const char *word_of(const ct_report *r, const ct_report_group *g) {
+    ct_record_state state = ct_report_end(r, g)->state;
+    return state == CT_RECORD_DIVERGED ? "diverged" : state == CT_RECORD_FAILED ? "failed" : NULL;
+}
+
+/* The ranking of a facet's groups. */
+static ct_status add_final(const ct_report *r, int facet, ct_figures *all) {
     static const char *const no_heading[] = {""};
+    const ct_report_facet *f = &r->facets[facet];
+    size_t n = (size_t)f->n_groups;
     CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
     CT_SCOPED_BLOCK(ct_dot_place) places = NULL;
     ct_figure *figure = NULL;
-    bool is_any = false;
-    int n_rows = 0;
-    if (r->n_groups < MANY_GROUPS) return CT_OK;
-    CT_TRY(ct_make(&rows, (size_t)r->n_groups, "a figure"));
-    CT_TRY(ct_make(&places, (size_t)r->n_groups, "a figure"));
-    for (int k = 0; k < r->n_facets; k++)
-        for (int i = 0; i < r->facets[k].n_groups; i++, n_rows++) {
-            const ct_report_group *g = &r->groups[r->facets[k].groups[i]];
-            double deviation, mean = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
-            is_any = is_any || isfinite(mean);
-            snprintf(rows[n_rows].group, sizeof rows->group, "%s", r->facets[k].label);
-            snprintf(rows[n_rows].label, sizeof rows->label, "%s", g->name);
-            places[n_rows] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, NULL};
-        }
+    bool is_any = false, has_deviation = false;
+    if (r->n_groups < MANY_GROUPS || n < 2) return CT_OK;
+    CT_TRY(ct_make(&rows, n, "a figure"));
+    CT_TRY(ct_make(&places, n, "a figure"));
+    for (size_t i = 0; i < n; i++) {
+        const ct_report_group *g = &r->groups[f->groups[i]];
+        double deviation, mean = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
+        is_any = is_any || isfinite(mean);
+        has_deviation = has_deviation || isfinite(deviation);
+        snprintf(rows[i].label, sizeof rows->label, "%s", g->name);
+        rows[i].style = g->method;
+        const char *word = isfinite(mean) ? NULL : word_of(r, g);
+        places[i] = (ct_dot_place){{100 * mean, 100 * deviation}, {NAN, NAN}, word};
+    }
     if (!is_any) return CT_OK;
-    CT_TRY(add_figure(all, "fig-final", 0, "Accuracy at the end", &figure));
-    figure->is_wide = true;
-    ct_text_add(&figure->caption, "The consensus model's, at the last evaluation.");
+    CT_TRY(add_figure(all, "fig-final", r->n_facets > 1 ? facet + 1 : 0, "Accuracy at the end",
+                      &figure));
+    figure->facet = r->n_facets > 1 ? facet : -1;
+    ct_text_add(&figure->caption, "The consensus model's, at the last evaluation; the best first.");
     ct_dots dots = {.id = figure->id,
                     .title = figure->title,
                     .axis_name = "test accuracy (%)",
-                    .ours = "mean \xC2\xB1 deviation over seeds",
+                    .ours = has_deviation ? "mean \xC2\xB1 deviation over seeds" : "one seed",
                     .theirs = "",
                     .note = "",
                     .panels = no_heading,
                     .rows = rows,
                     .places = places,
                     .n_panels = 1,
-                    .n_rows = n_rows};
-    ct_dots_draw(&dots, &figure->svg);
-    return CT_OK;
+                    .n_rows = (int)n,
+                    .marks_best = true,
+                    .is_ranked = true};
+    return ct_dots_draw(&dots, &figure->svg);
 }
 
 /* ---- one figure a group ---- */
@@ -244,7 +254,6 @@ static ct_status add_split(const ct_report *r, int group, ct_figures *all) {
     }
     CT_TRY(add_group_figure(all, "fig-classes", group, "Who holds which classes",
                             n_same < r->n_groups ? label_of(r, group) : "", &figure));
-    figure->is_wide = run->n_agents > 20;
     ct_text_add(&figure->caption,
                 "A bubble's area is the number of samples of a class at an agent%s",
                 run->site.name != NULL ? "; a site knows its own alone" : "");
@@ -326,7 +335,6 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
     if (sum == NULL) return CT_OK;
     CT_TRY(add_group_figure(all, "fig-confusion", group, "What the consensus model mistakes",
                             label_of(r, group), &figure));
-    figure->is_wide = run->n_classes > 40;
     ct_text_add(&figure->caption,
                 "Percent of a true class (row) taken for each class (column), epoch %ld",
                 run->evaluated_epoch);
@@ -344,11 +352,11 @@ static ct_status add_confusion(const ct_report *r, int group, ct_figures *all) {
 /* ---- all ---- */
 
 static ct_status draw_all(const ct_report *r, ct_figure_wishes wishes, ct_figures *all) {
-    if (!wishes.no_ends) CT_TRY(add_final(r, all));
+    for (int f = 0; f < r->n_facets && !wishes.no_ends; f++) CT_TRY(add_final(r, f, all));
     whose not_here = ct_report_is_of_sites(r) ? NOT_OF_SITES : OF_SITES;
     for (size_t k = 0; k < sizeof curve_figures / sizeof *curve_figures; k++)
         for (int f = 0; f < r->n_facets && curve_figures[k].whose != not_here; f++)
-            CT_TRY(add_curves(r, f, &curve_figures[k], wishes.all_legends, all));
+            CT_TRY(add_curves(r, f, &curve_figures[k], all));
     int n_detailed = wishes.no_details ? 0 : r->n_groups;
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_split(r, g, all));
     for (int g = 0; g < n_detailed; g++) CT_TRY(add_network(r, g, all));
@@ -369,37 +377,45 @@ ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_f
 
 typedef enum pass { LOOK, WRITE, TAKE_BACK } pass;
 
+static const struct format {
+    ct_figure_formats format;
+    const char *suffix;
+} formats[] = {{CT_FIGURES_SVG, "svg"}, {CT_FIGURES_PNG, "png"}, {CT_FIGURES_PDF, "pdf"}};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
 /* For DIR/<id>.<suffix>: refuses to replace what is there, writes it, or removes it. */
-static ct_status handle_one(const ct_figure *figure, const char *dir, const char *suffix, pass p) {
+static ct_status handle_one(const ct_figure *figure, const char *dir, const struct format *f,
+                            pass p) {
     char name[80];
-    snprintf(name, sizeof name, "%s.%s", figure->id, suffix);
+    snprintf(name, sizeof name, "%s.%s", figure->id, f->suffix);
     ct_path path = ct_path_in(dir, name);
     if (p == LOOK && ct_file_exists(path.text))
         return ct_fail(CT_IO, "%s is there already; replace it with @force", path.text);
     if (p == TAKE_BACK) remove(path.text);
     if (p != WRITE) return CT_OK;
-    if (strcmp(suffix, "svg") == 0)
-        return ct_file_write(path.text, figure->svg.chars, figure->svg.n);
-    return ct_raster_write(path.text, &figure->svg, PNG_SCALE);
+    switch (f->format) {
+    case CT_FIGURES_PNG: return ct_raster_write(path.text, &figure->svg, PNG_SCALE);
+    case CT_FIGURES_PDF: return ct_raster_write_pdf(path.text, &figure->svg);
+    default: return ct_file_write(path.text, figure->svg.chars, figure->svg.n);
+    }
 }
 
-static ct_status handle_all(const ct_figures *figures, const char *dir, bool svg, bool png,
-                            pass p) {
-    for (int k = 0; k < figures->n; k++) {
-        if (svg) CT_TRY(handle_one(&figures->figure[k], dir, "svg", p));
-        if (png) CT_TRY(handle_one(&figures->figure[k], dir, "png", p));
-    }
+static ct_status handle_all(const ct_figures *figures, const char *dir, unsigned wanted, pass p) {
+    for (int k = 0; k < figures->n; k++)
+        for (int i = 0; i < N_FORMATS; i++)
+            if (wanted & formats[i].format)
+                CT_TRY(handle_one(&figures->figure[k], dir, &formats[i], p));
     return CT_OK;
 }
 
 /* All of them or, unless they replace others, none: what is left would keep the same command from
  * writing the rest. */
-ct_status ct_figures_write(const ct_figures *figures, const char *dir, bool svg, bool png,
+ct_status ct_figures_write(const ct_figures *figures, const char *dir, unsigned wanted,
                            bool force) {
-    if (png) CT_TRY(ct_raster_check());
+    if (wanted & (CT_FIGURES_PNG | CT_FIGURES_PDF)) CT_TRY(ct_raster_check());
     CT_TRY(ct_dir_create(dir));
-    if (!force) CT_TRY(handle_all(figures, dir, svg, png, LOOK));
-    ct_status status = handle_all(figures, dir, svg, png, WRITE);
-    if (status != CT_OK && !force) (void)handle_all(figures, dir, svg, png, TAKE_BACK);
+    if (!force) CT_TRY(handle_all(figures, dir, wanted, LOOK));
+    ct_status status = handle_all(figures, dir, wanted, WRITE);
+    if (status != CT_OK && !force) (void)handle_all(figures, dir, wanted, TAKE_BACK);
     return status;
 }

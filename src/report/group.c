@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/method.h"
 #include "report/report_internal.h"
 #include "schema/schema.h"
 #include "util/hash.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* ---- what options are, as the schema says ---- */
 
@@ -162,7 +164,6 @@ static bool is_telling(const ct_report *r, int group, int k) {
 
 static void add_method(const ct_record *run, ct_text *out) {
     const char *algorithm = ct_record_option_of(run, "algorithm");
-    const char *loss = ct_record_option_of(run, "loss");
     char name[1024];
     if (algorithm == NULL) {
         bare_name(run->path, name, sizeof name);
@@ -170,7 +171,8 @@ static void add_method(const ct_record *run, ct_text *out) {
         ct_text_add(out, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : name);
         return;
     }
-    ct_text_add(out, "%s%s", algorithm, loss != NULL && strcmp(loss, "ccl") == 0 ? " + CCL" : "");
+    ct_method_name(algorithm, ct_record_option_of(run, "loss"), name, sizeof name);
+    ct_text_add(out, "%s", name);
 }
 
 /* Most splits are skewed by alpha, which is told where it differs: what needs a word is every other
@@ -180,6 +182,16 @@ static bool is_worth_telling(const ct_record *run, const ct_record_option *o) {
     bool is_usual = split == NULL || strcmp(split, "dirichlet") == 0;
     if (strcmp(o->name, "partition") == 0) return !is_usual;
     return is_usual || strcmp(o->name, "alpha") != 0;
+}
+
+/* What nobody has set is not told of a method: it is what the others differ from. */
+static bool is_default(const ct_record_option *o) {
+    const ct_option *option = ct_schema_find(o->name);
+    double own, usual;
+    if (option == NULL || option->value == NULL) return false;
+    if (ct_parse_double(o->value, &own) && ct_parse_double(option->value, &usual))
+        return own == usual;
+    return strcmp(o->value, option->value) == 0;
 }
 
 ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **out) {
@@ -192,6 +204,7 @@ ct_status ct_report_name(const ct_report *r, int group, ct_naming what, char **o
         bool is_setting = is_of_setting(o);
         if (!(what & (is_setting ? CT_NAME_SETTING : CT_NAME_METHOD))) continue;
         if (!is_telling(r, group, k) || !is_worth_telling(run, o)) continue;
+        if (!is_setting && is_default(o)) continue;
         ct_text_add(&name, "%s%s %s", name.n > 0 ? ", " : "", o->name,
                     o->value[0] != '\0' ? o->value : "none");
     }

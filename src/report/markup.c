@@ -96,9 +96,10 @@ double ct_markup_width(const char *text) {
     double width = 0;
     for (; *text != '\0'; text++) {
         if (((unsigned char)*text & 0xC0) == 0x80) continue; /* inside a character */
-        bool is_narrow = strchr("iljtfrI.,:;|!'()[] ", *text) != NULL;
-        bool is_wide = strchr("mwMWGOQ@%", *text) != NULL;
-        width += is_narrow ? 0.33 : is_wide ? 0.88 : 0.58;
+        bool is_narrow = strchr("iljtfrI.,:;|!'()[] -", *text) != NULL;
+        bool is_wide = strchr("mwMWGOQ@%+=", *text) != NULL;
+        bool is_capital = *text >= 'A' && *text <= 'Z';
+        width += is_narrow ? 0.36 : is_wide ? 0.9 : is_capital ? 0.7 : 0.62;
     }
     return width;
 }

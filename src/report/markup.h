@@ -15,7 +15,8 @@ void ct_markup_text(ct_text *out, const char *text);
  * PRIu64, %f, %g and %e. Coordinates are %.2f: two digits are enough for any printer. */
 void ct_markup_add(ct_text *out, const char *format, ...) CT_PRINTF(2, 3);
 
-/* Width of a text in a sans-serif font, in units of its size; near enough to place things by. */
+/* Width of a text in a sans-serif font, in units of its size: of a wide one (DejaVu Sans), as nobody
+ * knows which the reader has. */
 double ct_markup_width(const char *text);
 
 #endif

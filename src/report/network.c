@@ -7,8 +7,8 @@
 #include "report/svg.h"
 #include "util/memory.h"
 
-#define SIDE   400.0 /* of the square that agents' centres lie in */
-#define MARGIN 40.0
+#define SIDE   336.0 /* of the square that agents' centres lie in */
+#define MARGIN 32.0
 #define MIDDLE (MARGIN + SIDE / 2)
 #define BOW    0.2  /* how far an edge bends, as a part of its length */
 #define SPREAD 0.02 /* least difference between the ends of the scale: noise is not blown up */
@@ -89,8 +89,8 @@ static void letter_agent(const frame *f, int i, double value, ct_text *out) {
     ct_markup_add(out,
                   "<text class='%s' x='%.1f' y='%.1f' font-size='%.1f' text-anchor='middle' "
                   "fill='%s'",
-                  class, f->x[i], f->y[i] + (has_value ? -2 : 0.36 * size), has_value ? 10 : size,
-                  ink);
+                  class, f->x[i], f->y[i] + (has_value ? -2 : 0.36 * size),
+                  has_value ? CT_FONT_SMALL : size, ink);
     ct_markup_add(out, has_value ? " fill-opacity='0.8'>%d</text>\n" : ">%d</text>\n", i);
     if (!has_value) return;
     ct_markup_add(out,
@@ -145,7 +145,7 @@ ct_status ct_network_draw(const ct_network *network, ct_text *out) {
     CT_TRY(ct_network_place(network, f.x, f.y));
     for (size_t i = 0; i < n; i++) {
         f.x[i] = MARGIN + SIDE * f.x[i];
-        f.y[i] = MARGIN - 10 + SIDE * f.y[i];
+        f.y[i] = MARGIN - 6 + SIDE * f.y[i];
     }
     f.radius = fitting_radius(&f);
     fit_scale(&f);

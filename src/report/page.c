@@ -10,9 +10,11 @@
 #include "util/memory.h"
 #include "util/version.h"
 
-#define MAX_OPEN  7  /* figures of a section; more of them are folded away */
-#define MAX_CARDS 12 /* of groups */
-#define DASH      "\xE2\x80\x93"
+#define MAX_OPEN   7  /* figures of a section; more of them are folded away */
+#define MAX_CARDS  12 /* of groups */
+#define MAX_CURVES 8  /* of a study's chart; of more the section is folded away */
+#define MAX_ROWS   24 /* of the table of runs; a longer one is folded away */
+#define DASH       "\xE2\x80\x93"
 
 /* The option's value if all groups have the same; NULL otherwise. */
 static const char *shared_option(const ct_report *r, const char *name) {
@@ -128,14 +130,15 @@ static bool is_known(const ct_report *r, ct_metric_id metric) {
     return false;
 }
 
-/* NULL: not told of these runs. */
-static const char *fact_name(const ct_report *r, int k) {
+/* Of a card, or of the table. NULL: not told of these runs. */
+static const char *fact_name(const ct_report *r, int k, bool is_column) {
     bool is_averaged = facts[k].metric == CT_METRIC_AVERAGED_ACCURACY;
     if (is_averaged && !is_known(r, facts[k].metric)) return NULL;
-    return ct_report_is_of_sites(r) ? facts[k].site_name : facts[k].name;
+    if (ct_report_is_of_sites(r)) return is_column ? facts[k].site_column : facts[k].site_name;
+    return is_column ? facts[k].column : facts[k].name;
 }
 
-static void add_swatch(ct_text *out, int style) {
+void ct_report_add_swatch(ct_text *out, int style) {
     ct_markup_add(out, "<svg class='swatch' width='28' height='16' viewBox='0 0 28 16' "
                        "aria-hidden='true'>");
     ct_style_sample(out, style, 0, 8);
@@ -147,7 +150,7 @@ static void add_main_value(const ct_report *r, const ct_report_group *g, ct_text
     const ct_record_end *end = ct_report_end(r, g);
     double deviation;
     bool is_known = isfinite(ct_report_mean(r, g, facts[0].metric, &deviation));
-    bool has_ended_early = end->state == CT_RECORD_DIVERGED || end->state == CT_RECORD_FAILED;
+    bool has_ended_early = ct_report_has_alarm(end);
     char words[64];
     if (is_known || !has_ended_early) add_value(r, g, facts[0].metric, facts[0].unit, out);
     if (!has_ended_early) return;
@@ -167,7 +170,7 @@ static void add_fact(const ct_report *r, const ct_report_group *g, int k, ct_tex
 static void add_fact_cards(const ct_report *r, ct_text *out) {
     ct_markup_add(out, "<div class='cards' id='cards'>\n");
     for (int k = 0; k < N_FACTS; k++) {
-        const char *name = fact_name(r, k);
+        const char *name = fact_name(r, k, false);
         if (name == NULL) continue;
         ct_markup_add(out, "<div class='card'><div class='name'>%s</div><div class='value'>", name);
         add_fact(r, &r->groups[0], k, out);
@@ -178,13 +181,13 @@ static void add_fact_cards(const ct_report *r, ct_text *out) {
 
 static void add_group_card(const ct_report *r, int group, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
-    ct_markup_add(out, "<div class='card entry' data-group='%d'><div class='name'>", g->style);
-    add_swatch(out, g->style);
+    ct_markup_add(out, "<div class='card entry' data-group='%d'><div class='name'>", g->key);
+    ct_report_add_swatch(out, g->style);
     ct_markup_add(out, "%s</div>\n<div class='value'>", g->label);
     add_fact(r, g, 0, out);
     ct_text_add(out, "</div>\n<dl>");
     for (int k = 1; k < N_FACTS; k++) {
-        const char *name = fact_name(r, k);
+        const char *name = fact_name(r, k, false);
         if (name == NULL) continue;
         ct_markup_add(out, "<dt>%s</dt><dd>", name);
         add_fact(r, g, k, out);
@@ -206,6 +209,47 @@ static void add_cards(const ct_report *r, ct_text *out) {
                   r->n_runs > r->n_groups ? ", mean \xC2\xB1 standard deviation over seeds" : "");
 }
 
+/* ---- what went wrong ---- */
+
+bool ct_report_has_alarm(const ct_record_end *end) {
+    return end->state == CT_RECORD_DIVERGED || end->state == CT_RECORD_FAILED;
+}
+
+void ct_report_add_reason(const ct_record_end *end, ct_text *out) {
+    char reason[sizeof end->reason + 64];
+    ct_spell(end->reason, "--", reason, sizeof reason);
+    ct_markup_add(out, "%s", reason);
+}
+
+/* How many of the group's first n runs ended as the run did. */
+static int count_alike(const ct_report *r, const ct_report_group *g, int n, const ct_record *run) {
+    int n_alike = 0;
+    for (int k = 0; k < n; k++) {
+        const ct_record_end *end = &r->runs[g->runs[k]].end;
+        n_alike += end->state == run->end.state && strcmp(end->reason, run->end.reason) == 0;
+    }
+    return n_alike;
+}
+
+/* Of runs that diverged or failed, each with its message; seeds that were trained at once share one. */
+static void add_alarm(const ct_report *r, const ct_report_group *g, int k, ct_text *out) {
+    const ct_record *run = &r->runs[g->runs[k]];
+    char words[64];
+    if (!ct_report_has_alarm(&run->end) || count_alike(r, g, k, run) > 0) return;
+    ct_record_print_end(&run->end, words, sizeof words);
+    ct_markup_add(out, "<p class='alarm'><b>%s", r->n_groups > 1 ? g->label : "This run");
+    if (count_alike(r, g, g->n_runs, run) < g->n_runs)
+        ct_markup_add(out, ", seed %" PRIu64 ",", run->seed);
+    ct_markup_add(out, " %s.</b> ", words);
+    ct_report_add_reason(&run->end, out);
+    ct_text_add(out, "</p>\n");
+}
+
+static void add_alarms(const ct_report *r, ct_text *out) {
+    for (const ct_report_group *g = r->groups; g < r->groups + r->n_groups; g++)
+        for (int k = 0; k < g->n_runs; k++) add_alarm(r, g, k, out);
+}
+
 /* ---- table ---- */
 
 /* "3 of 8", or "8" of a run that is done. */
@@ -221,43 +265,48 @@ static void add_state(const ct_record *run, ct_text *out) {
     char words[64] = DASH;
     if (run->summary != NULL || run->n_options > 0)
         ct_record_print_end(&run->end, words, sizeof words);
-    ct_markup_add(out, "<td class='word'>%s</td></tr>\n", words);
+    ct_markup_add(out, "<td class='word' data-th='state'>%s</td></tr>\n", words);
 }
 
 static void add_run_row(const ct_report *r, int group, const ct_record *run, ct_text *out) {
     const ct_report_group *g = &r->groups[group];
-    ct_markup_add(out, "<tr data-group='%d'><th>", g->style);
-    if (r->n_groups > 1) add_swatch(out, g->style);
-    ct_markup_add(out, "%s</th><td data-name='seed'>%" PRIu64 "</td><td data-name='epoch'>",
+    ct_markup_add(out, "<tr data-group='%d'><th>", g->key);
+    if (r->n_groups > 1) ct_report_add_swatch(out, g->style);
+    ct_markup_add(out,
+                  "%s</th><td data-name='seed' data-th='seed'>%" PRIu64
+                  "</td><td data-name='epoch' data-th='epochs'>",
                   g->label, run->seed);
     add_progress(run, out);
     ct_text_add(out, "</td>");
     for (int k = 0; k < N_FACTS; k++) {
+        const char *name = fact_name(r, k, true);
         char text[48];
-        if (fact_name(r, k) == NULL) continue;
+        if (name == NULL) continue;
         double value = ct_record_last(run, facts[k].metric);
         ct_unit_print(facts[k].unit, value, text, sizeof text);
         if (facts[k].unit == CT_UNIT_SHARE && isfinite(value))
             snprintf(text, sizeof text, "%.2f", 100 * value);
-        ct_markup_add(out, "<td data-value='%e'>%s</td>", value, text);
+        ct_markup_add(out, "<td data-th='%s' data-value='%e'>%s</td>", name, value, text);
     }
     add_state(run, out);
 }
 
 static void add_table(const ct_report *r, ct_text *out) {
-    ct_text_add(out,
-                "<h2 id=\"runs\">Runs</h2>\n<div class=\"wide-table\"><table id=\"run-table\">\n"
-                "<thead><tr><th>method</th><th>seed</th><th>epochs</th>");
-    bool is_of_sites = ct_report_is_of_sites(r);
+    bool is_folded = r->n_runs > MAX_ROWS;
+    ct_text_add(out, "<h2 id=\"runs\">Runs</h2>\n");
+    if (is_folded)
+        ct_markup_add(out, "<details id='all-runs'><summary>%d runs</summary>\n", r->n_runs);
+    ct_text_add(out, "<div class=\"wide-table\"><table id=\"run-table\" class=\"rows\">\n"
+                     "<thead><tr><th>method</th><th>seed</th><th>epochs</th>");
     for (int k = 0; k < N_FACTS; k++) {
-        const char *column = is_of_sites ? facts[k].site_column : facts[k].column;
-        if (column != NULL) ct_text_add(out, "<th>%s</th>", column);
+        const char *column = fact_name(r, k, true);
+        if (column != NULL) ct_markup_add(out, "<th>%s</th>", column);
     }
     ct_text_add(out, "<th class=\"word\">state</th></tr></thead>\n<tbody>\n");
     for (int g = 0; g < r->n_groups; g++)
         for (int k = 0; k < r->groups[g].n_runs; k++)
             add_run_row(r, g, &r->runs[r->groups[g].runs[k]], out);
-    ct_text_add(out, "</tbody></table></div>\n");
+    ct_text_add(out, "</tbody></table></div>%s\n", is_folded ? "</details>" : "");
 }
 
 /* ---- figures ---- */
@@ -304,45 +353,26 @@ static bool is_listed(const char *id, const char *list) {
 
 /* `facet`: what to add to the title, "" for nothing. */
 static void add_figure(const ct_figure *f, const char *facet, ct_text *out) {
-    ct_markup_add(out, f->is_wide ? "<figure id='%s-box' class='wide'>" : "<figure id='%s-box'>",
-                  f->id);
+    ct_markup_add(out, "<figure id='%s-box'>", f->id);
     ct_markup_add(out, "<h3>%s%s%s</h3>\n", f->title, facet[0] != '\0' ? ": " : "", facet);
     ct_text_add(out, "<div class=\"drawing\">%s</div>\n", f->svg.chars);
     ct_markup_add(out, "<figcaption>%s</figcaption></figure>\n", f->caption.chars);
 }
 
-/* Some facet before the k-th that has no legends either has this style. */
-static bool is_in_legend(const ct_report_group *groups, const ct_report_facet *facets, int k,
-                         int style) {
-    for (const ct_report_facet *f = facets; f < facets + k; f++)
-        for (int i = 0; i < f->n_groups && f->n_groups > CT_MAX_IN_LEGEND; i++)
-            if (groups[f->groups[i]].style == style) return true;
+/* Charts of many curves: those of a study, whose figures stand above, are folded away. */
+static bool is_crowded(const ct_report *r, const ct_report_options *o) {
+    for (int k = 0; k < r->n_facets && o->intro != NULL; k++)
+        if (r->facets[k].n_groups > MAX_CURVES) return true;
     return false;
 }
 
-/* Of the charts that have none: those of facets with many curves. Every name once. */
-static void add_legend(const ct_report_group *groups, const ct_report_facet *facets, int n_facets,
-                       ct_text *out) {
-    int n_shown = 0;
-    for (int k = 0; k < n_facets; k++)
-        for (int i = 0; i < facets[k].n_groups && facets[k].n_groups > CT_MAX_IN_LEGEND; i++) {
-            const ct_report_group *g = &groups[facets[k].groups[i]];
-            if (is_in_legend(groups, facets, k, g->style)) continue;
-            if (n_shown++ == 0) ct_markup_add(out, "<div class='legend'>\n");
-            ct_markup_add(out, "<span class='entry' data-group='%d'>", g->style);
-            add_swatch(out, g->style);
-            ct_markup_add(out, "%s</span>\n", g->name);
-        }
-    if (n_shown > 0) ct_text_add(out, "</div>\n");
-}
-
-static void add_section(const ct_report *r, const ct_figures *all, const section *s, ct_text *out) {
+static void add_section(const ct_report *r, const ct_report_options *o, const ct_figures *all,
+                        const section *s, ct_text *out) {
     int n = 0;
     for (int k = 0; k < all->n; k++) n += is_listed(all->figure[k].id, s->figures);
     if (n == 0) return;
-    bool is_folded = n > MAX_OPEN && !s->is_open;
+    bool is_folded = (n > MAX_OPEN && !s->is_open) || (s->has_curves && is_crowded(r, o));
     ct_markup_add(out, "<section id='%s'><h2>%s</h2>\n", s->id, s->title);
-    if (s->has_curves) add_legend(r->groups, r->facets, r->n_facets, out);
     if (is_folded)
         ct_markup_add(out, "<details id='all-%s'><summary>%d figures</summary>\n", s->id, n);
     ct_markup_add(out, "<div class='figures'>\n");
@@ -358,7 +388,6 @@ static void add_section(const ct_report *r, const ct_figures *all, const section
 static void add_facet(const ct_report *r, const ct_figures *all, int facet, ct_text *out) {
     const ct_report_facet *f = &r->facets[facet];
     ct_markup_add(out, "<details id='setting-%d'><summary>%s</summary>\n", facet + 1, f->label);
-    add_legend(r->groups, f, 1, out);
     ct_markup_add(out, "<div class='figures'>\n");
     for (int k = 0; k < all->n; k++)
         if (all->figure[k].facet == facet && is_listed(all->figure[k].id, rest_of_a_facet))
@@ -366,21 +395,23 @@ static void add_facet(const ct_report *r, const ct_figures *all, int facet, ct_t
     ct_text_add(out, "</div></details>\n");
 }
 
-static void add_facets(const ct_report *r, const ct_figures *all, ct_text *out) {
-    add_section(r, all, &ends_of_facets, out);
+static void add_facets(const ct_report *r, const ct_report_options *o, const ct_figures *all,
+                       ct_text *out) {
+    add_section(r, o, all, &ends_of_facets, out);
     ct_text_add(out, "<section id=\"settings\"><h2>The agents' own models, loss terms, agreement "
                      "and cost</h2>\n");
     for (int k = 0; k < r->n_facets; k++) add_facet(r, all, k, out);
     ct_text_add(out, "</section>\n");
 }
 
-static void add_sections(const ct_report *r, const ct_figures *all, ct_text *out) {
+static void add_sections(const ct_report *r, const ct_report_options *o, const ct_figures *all,
+                         ct_text *out) {
     const section *s = r->n_groups > 1 ? sections : sections_of_one;
     if (r->n_facets > 1) {
-        add_facets(r, all, out);
+        add_facets(r, o, all, out);
         while (s->has_curves) s++;
     }
-    for (; s->id != NULL; s++) add_section(r, all, s, out);
+    for (; s->id != NULL; s++) add_section(r, o, all, s, out);
 }
 
 /* ---- all ---- */
@@ -404,13 +435,14 @@ static void add_main(const ct_report *r, const ct_report_options *o, const ct_fi
                   "<main id='report'>\n<header><h1>%s</h1>\n<p class='setting'>%s</p></header>\n",
                   title.chars, setting.chars);
     ct_text_add(out, "%s", o->notes != NULL ? o->notes : "");
+    add_alarms(r, out);
     if (o->intro != NULL)
         ct_text_add(out, "%s", o->intro);
     else
         add_cards(r, out);
     if (figures->n == 0) ct_text_add(out, "<p>No epoch is finished yet.</p>\n");
     ct_report_add_sites(r, out);
-    add_sections(r, figures, out);
+    add_sections(r, o, figures, out);
     add_table(r, out);
     ct_report_add_options(r, out);
     ct_report_add_commands(r, out);

@@ -14,24 +14,32 @@ static bool is_own(const char *name) {
     return strcmp(name, "seed") == 0 || strcmp(name, "seeds") == 0 || strcmp(name, "out") == 0;
 }
 
-static void add_cell(const char *value, ct_text *out) {
+static void add_cell(const char *name, const char *value, ct_text *out) {
     if (value == NULL) value = "\xE2\x80\x93";
-    ct_markup_add(out, "<td class='word long'>%s</td>", value[0] != '\0' ? value : "(none)");
+    ct_markup_add(out, "<td class='word long' data-th='%s'>%s</td>", name,
+                  value[0] != '\0' ? value : "(none)");
 }
 
+static bool is_told(const ct_report *r, const char *name) {
+    return !ct_report_is_shared(r, name) && !is_own(name);
+}
+
+/* A line for every group, with the options in which they differ. */
 static void add_differing(const ct_report *r, ct_text *out) {
-    const ct_record *first = ct_report_first(r, 0);
-    ct_markup_add(out, "<div class='wide-table'><table id='options-differing'>\n<thead><tr>"
-                       "<th>differs in</th>");
-    for (int g = 0; g < r->n_groups; g++)
-        ct_markup_add(out, "<th class='word'>%s</th>", r->groups[g].label);
+    ct_markup_add(out,
+                  "<div class='wide-table'><table id='options-differing' class='rows'>\n<thead>"
+                  "<tr><th>differ in</th>");
+    for (int k = 0; k < r->differing.n; k++)
+        if (is_told(r, r->differing.name[k]))
+            ct_markup_add(out, "<th class='word'>%s</th>", r->differing.name[k]);
     ct_text_add(out, "</tr></thead>\n<tbody>\n");
-    for (int k = 0; k < first->n_options; k++) {
-        const char *name = first->options[k].name;
-        if (ct_report_is_shared(r, name) || is_own(name)) continue;
-        ct_markup_add(out, "<tr><th>%s</th>", name);
-        for (int g = 0; g < r->n_groups; g++)
-            add_cell(ct_record_option_of(ct_report_first(r, g), name), out);
+    for (int g = 0; g < r->n_groups; g++) {
+        ct_markup_add(out, "<tr><th>%s</th>", r->groups[g].label);
+        for (int k = 0; k < r->differing.n; k++) {
+            const char *name = r->differing.name[k];
+            if (is_told(r, name))
+                add_cell(name, ct_record_option_of(ct_report_first(r, g), name), out);
+        }
         ct_text_add(out, "</tr>\n");
     }
     ct_text_add(out, "</tbody></table></div>\n");
@@ -50,7 +58,7 @@ void ct_report_add_options(const ct_report *r, ct_text *out) {
         const ct_record_option *o = &first->options[k];
         if (!ct_report_is_shared(r, o->name) || is_own(o->name)) continue;
         ct_markup_add(out, "<tr><th>%s</th>", o->name);
-        add_cell(o->value, out);
+        add_cell("value", o->value, out);
         ct_text_add(out, "</tr>\n");
     }
     ct_text_add(out, "</tbody></table></div></details></section>\n");
@@ -142,4 +150,15 @@ void ct_report_add_commands(const ct_report *r, ct_text *out) {
         out->failed = out->failed || command.failed;
     }
     if (is_open) ct_text_add(out, "</section>\n");
+}
+
+void ct_report_add_first_command(const char *dir, ct_text *out) {
+    CT_SCOPED(ct_text) place = {0};
+    ct_shell_add(&place, dir);
+    if (place.failed) out->failed = true;
+    if (out->failed) return;
+    ct_markup_add(out,
+                  "<pre>crosstalk train --dataset shapes --algorithm ccl --epochs 20 --out "
+                  "%s/first</pre>\n",
+                  place.chars);
 }

@@ -24,7 +24,9 @@ typedef struct ct_report_group {
     char *label;   /* the method, and what sets it apart from the other groups */
     char *setting; /* what is learnt and where: the label of its facet */
     char *name;    /* the label inside its facet, which tells the setting */
+    int method;    /* the style of its method (method.h) */
     int style;     /* of its curve; the same name has the same one in every facet */
+    int key;       /* the first group of this name: what a legend switches off */
     int *runs;     /* [n_runs] places in ct_report.runs, seeds ascending */
     int n_runs;
     int kin; /* the first group with the same method and setting */
@@ -64,10 +66,18 @@ double ct_report_mean(const ct_report *report, const ct_report_group *group, ct_
 /* How the group's runs ended: done if all are, else the worst that happened to one. */
 const ct_record_end *ct_report_end(const ct_report *report, const ct_report_group *group);
 
+/* A piece of line with its marker, for a legend in the text. */
+void ct_report_add_swatch(ct_text *out, int style);
+/* A command that begins a first run below the directory. */
+void ct_report_add_first_command(const char *dir, ct_text *out);
+/* It diverged or failed. */
+bool ct_report_has_alarm(const ct_record_end *end);
+/* The message that it ended with, as text of a page. */
+void ct_report_add_reason(const ct_record_end *end, ct_text *out);
+
 /* Which figures are drawn, and how. */
 typedef struct ct_figure_wishes {
-    bool all_legends; /* also of charts with many curves: a page has one in front of those */
-    bool no_ends;     /* no chart of the groups' last accuracies */
+    bool no_ends;    /* no chart of the groups' last accuracies */
     bool no_details; /* none of the figures that every group has one of: splits, graphs, mistakes */
 } ct_figure_wishes;
 
@@ -95,7 +105,6 @@ typedef struct ct_figure {
     char id[64];
     char title[160];
     ct_text caption; /* a sentence or two; plain text */
-    bool is_wide;    /* wants the width of the page */
     int facet;       /* place in ct_report.facets; -1: a figure of no facet, or of the only one */
     ct_text svg;
 } ct_figure;
@@ -107,9 +116,13 @@ typedef struct ct_figures {
 
 ct_status ct_figures_draw(const ct_report *report, ct_figure_wishes wishes, ct_figures *out);
 void ct_figures_free(ct_figures *figures);
-/* Every figure as DIR/<id>.svg and DIR/<id>.png, or one of the two; an existing file is refused
- * unless `force`. */
-ct_status ct_figures_write(const ct_figures *figures, const char *dir, bool svg, bool png,
-                           bool force);
+typedef enum ct_figure_formats {
+    CT_FIGURES_SVG = 1,
+    CT_FIGURES_PNG = 2, /* these two need librsvg */
+    CT_FIGURES_PDF = 4,
+} ct_figure_formats;
+/* Every figure as DIR/<id>.svg, .png and .pdf, as far as they are `wanted`; an existing file is
+ * refused unless `force`. */
+ct_status ct_figures_write(const ct_figures *figures, const char *dir, unsigned wanted, bool force);
 
 #endif

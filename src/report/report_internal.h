@@ -5,7 +5,7 @@
 #include "report/charts.h"
 #include "report/report.h"
 
-#define CT_MAX_IN_LEGEND 6 /* curves; of more a page has one legend for several charts */
+#define CT_MAX_IN_CHART 6 /* groups; more of them are parted by their settings */
 
 static inline const ct_record *ct_report_first(const ct_report *report, int group) {
     return &report->runs[report->groups[group].runs[0]];

@@ -28,10 +28,11 @@ static void print_time(double seconds, char *out, size_t size) {
         snprintf(out, size, DASH);
 }
 
-static void add_number(ct_unit unit, double value, ct_text *out) {
+/* `column` is what a phone calls it, which shows no headings. */
+static void add_number(const char *column, ct_unit unit, double value, ct_text *out) {
     char text[48];
     ct_unit_print(unit, value, text, sizeof text);
-    ct_markup_add(out, "<td>%s</td>", text);
+    ct_markup_add(out, "<td data-th='%s'>%s</td>", column, text);
 }
 
 /* ---- neighbours ---- */
@@ -58,18 +59,19 @@ static void add_neighbour(const ct_record_site *s, const ct_record_neighbour *n,
     char since[32], round_trip[48] = DASH;
     print_time(s->time_s - n->for_s, since, sizeof since);
     if (n->rtt_ms > 0) snprintf(round_trip, sizeof round_trip, "%.4g ms", n->rtt_ms);
-    ct_markup_add(out, "<tr><th>%s</th><td class='word'>%s</td>", n->name, n->phase);
-    add_number(CT_UNIT_WHOLE, n->iteration, out);
-    ct_markup_add(out, "<td>%s</td>", since);
-    add_number(CT_UNIT_BYTES, n->bytes_sent, out);
-    add_number(CT_UNIT_BYTES, n->bytes_received, out);
-    ct_markup_add(out, "<td>%s</td>", round_trip);
-    add_number(CT_UNIT_WHOLE, n->n_lost, out);
-    ct_markup_add(out, "<td class='word long'>%s</td></tr>\n", n->note);
+    ct_markup_add(out, "<tr><th>%s</th><td class='word' data-th='state'>%s</td>", n->name,
+                  n->phase);
+    add_number("iteration", CT_UNIT_WHOLE, n->iteration, out);
+    ct_markup_add(out, "<td data-th='since (UTC)'>%s</td>", since);
+    add_number("sent", CT_UNIT_BYTES, n->bytes_sent, out);
+    add_number("received", CT_UNIT_BYTES, n->bytes_received, out);
+    ct_markup_add(out, "<td data-th='round trip'>%s</td>", round_trip);
+    add_number("times lost", CT_UNIT_WHOLE, n->n_lost, out);
+    ct_markup_add(out, "<td class='word long' data-th='last note'>%s</td></tr>\n", n->note);
 }
 
 static void add_neighbours(const ct_record_site *s, ct_text *out) {
-    ct_markup_add(out, "<div class='wide-table'><table class='neighbours'>\n<thead><tr>"
+    ct_markup_add(out, "<div class='wide-table'><table class='neighbours rows'>\n<thead><tr>"
                        "<th>neighbour</th><th class='word'>state</th><th>iteration</th>"
                        "<th>connected or gone since (UTC)</th><th>sent</th><th>received</th>"
                        "<th>round trip</th><th>times lost</th><th class='word'>last note</th>"
@@ -107,9 +109,9 @@ static void add_sent_row(const ct_record_site *s, const char *to, const char *co
     ct_markup_add(out, "<tr><th>%s</th>", to != NULL ? to : "all");
     for (int i = 0; i < n_kinds; i++) {
         double sum = sum_sent(s, to, kinds[i]);
-        add_number(CT_UNIT_BYTES, sum > 0 ? sum : NAN, out);
+        add_number(kinds[i], CT_UNIT_BYTES, sum > 0 ? sum : NAN, out);
     }
-    add_number(CT_UNIT_BYTES, sum_sent(s, to, NULL), out);
+    add_number("all", CT_UNIT_BYTES, sum_sent(s, to, NULL), out);
     ct_text_add(out, "</tr>\n");
 }
 
@@ -124,7 +126,7 @@ static void add_sent(const ct_record_site *s, ct_text *out) {
     int n_kinds = list_kinds(s, kinds);
     if (s->n_sent == 0) return;
     ct_markup_add(out, "<h3 class='sent'>What left this site</h3>\n<div class='wide-table'>"
-                       "<table class='sent'>\n<thead><tr><th>to</th>");
+                       "<table class='sent rows'>\n<thead><tr><th>to</th>");
     for (int i = 0; i < n_kinds; i++) ct_markup_add(out, "<th>%s</th>", kinds[i]);
     ct_text_add(out, "<th>all</th></tr></thead>\n<tbody>\n");
     for (int k = 0; k < s->n_sent; k++)

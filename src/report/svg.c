@@ -5,14 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Okabe and Ito's colours, which the colour-blind can tell apart, the dark ones first. */
-static const char *const colours[CT_N_COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#aa3f86",
-                                                  "#7a5c00", "#3a3a3a", "#2aa7d8", "#e69f00"};
-static const char *const dashes[CT_N_COLOURS] = {"none", "7 3",     "2 3", "9 3 2 3",
-                                                 "12 4", "4 2 1 2", "5 5", "9 2 2 2 2 2"};
+/* Published numbers and what is no method; methods in the order of method.c, the first of them in
+ * Okabe and Ito's colours, which the colour-blind can tell apart; colours for those to come. A dark
+ * page has its own of each (page.css). */
+static const char *const colours[CT_N_COLOURS] = {
+    "#3a3a3a", "#6b7a87", "#d55e00", "#0072b2", "#009e73", "#7a5c00", "#aa3f86",
+    "#5b4bb5", "#1f93c4", "#c08a00", "#8c1d40", "#4f7d1e", "#e0457b", "#00757f",
+    "#1c2f6e", "#9c6b4a", "#b06fd0", "#3a9140", "#a33b20", "#3f6fd0", "#8a8a00",
+    "#d0408f", "#006d4a", "#7f6a9c", "#b35c6f"};
+enum { N_SHAPES = 8, N_SHADES = 4 };
+static const char *const dashes[N_SHAPES] = {"none", "7 3",     "2 3", "9 3 2 3",
+                                             "12 4", "4 2 1 2", "5 5", "9 2 2 2 2 2"};
+static const double shades[N_SHADES] = {1, 0.78, 0.6, 0.48};
 
 /* Eight shapes of about the same weight, as paths around (0, 0). */
-static const char *const shapes[CT_N_COLOURS] = {
+static const char *const shapes[N_SHAPES] = {
     "M-3.4,0a3.4,3.4 0 1,0 6.8,0a3.4,3.4 0 1,0 -6.8,0z",
     "M-3,-3h6v6h-6z",
     "M0,-4L3.8,3H-3.8z",
@@ -62,6 +69,44 @@ void ct_svg_label(ct_text *out, double x, double y, const char *anchor, const ch
     ct_markup_add(out, ">%s</text>\n", text);
 }
 
+static bool begins_character(char c) {
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+const char *ct_svg_shorten(const char *text, int n_most, char *out, size_t size) {
+    int n_characters = 0, head = 0, tail = (int)strlen(text);
+    for (const char *c = text; *c != '\0'; c++) n_characters += begins_character(*c);
+    if (n_characters <= n_most) {
+        snprintf(out, size, "%s", text);
+        return out;
+    }
+    for (int k = 0; k < n_most / 2; k++) {
+        do head++;
+        while (!begins_character(text[head]));
+        do tail--;
+        while (!begins_character(text[tail]));
+    }
+    snprintf(out, size, "%.*s\xE2\x80\xA6%s", head, text, text + tail);
+    return out;
+}
+
+void ct_svg_text(ct_text *out, double x, double y, const char *anchor, bool is_bold, double room,
+                 const char *text) {
+    char shown[512];
+    double size = CT_FONT_SIZE * (is_bold ? CT_BOLD : 1);
+    int n_most = (int)strlen(text);
+    ct_svg_shorten(text, n_most, shown, sizeof shown);
+    while (n_most > 4 && size * ct_markup_width(shown) > room)
+        ct_svg_shorten(text, n_most -= 2, shown, sizeof shown);
+    ct_markup_add(out, "<text class='ink' x='%.2f' y='%.2f' font-size='%g' fill='#1b242c'", x, y,
+                  CT_FONT_SIZE);
+    if (is_bold) ct_markup_add(out, " font-weight='bold'");
+    if (anchor[0] != 's') ct_markup_add(out, " text-anchor='%s'", anchor);
+    ct_markup_add(out, ">%s", shown);
+    if (strcmp(shown, text) != 0) ct_markup_add(out, "<title>%s</title>", text);
+    ct_text_add(out, "</text>\n");
+}
+
 void ct_svg_axis_name(ct_text *out, double x, double y, const char *anchor, const char *name,
                       const char *unit) {
     char stem[128];
@@ -106,31 +151,50 @@ int ct_svg_paragraph(ct_text *out, double x, double y, double width, const char 
     return line;
 }
 
-const char *ct_style_colour(int k) {
-    return colours[k % CT_N_COLOURS];
+static int variant_of(int style) {
+    return style / CT_N_COLOURS / 2;
 }
 
-/* Beyond eight, the same colour comes with the next dash. */
-const char *ct_style_dash(int k) {
-    return dashes[(k + k / CT_N_COLOURS) % CT_N_COLOURS];
+static bool is_hollow(int style) {
+    return style / CT_N_COLOURS % 2 == 1;
 }
 
-void ct_style_marker(ct_text *out, int k, double x, double y, const char *title) {
+const char *ct_style_colour(int style) {
+    return colours[ct_style_place(style)];
+}
+
+const char *ct_style_dash(int style) {
+    int k = ct_style_place(style) / N_SHAPES + 3 * variant_of(style) + is_hollow(style);
+    return dashes[k % N_SHAPES];
+}
+
+double ct_style_shade(int style) {
+    return shades[variant_of(style) % N_SHADES];
+}
+
+void ct_style_marker(ct_text *out, int style, double x, double y, const char *title) {
+    int place = ct_style_place(style);
+    ct_markup_add(out, "<path class='marker ");
     ct_markup_add(out,
-                  "<path class='marker fill-%d' transform='translate(%.2f,%.2f)' d='%s' fill='%s'",
-                  k % CT_N_COLOURS, x, y, shapes[k % CT_N_COLOURS], ct_style_colour(k));
+                  is_hollow(style) ? "paper stroke-%d' fill='#fff' stroke-width='1.6' stroke='%s'"
+                                   : "fill-%d' fill='%s'",
+                  place, colours[place]);
+    if (ct_style_shade(style) < 1) ct_markup_add(out, " opacity='%g'", ct_style_shade(style));
+    ct_markup_add(out, " transform='translate(%.2f,%.2f)' d='%s'", x, y,
+                  shapes[(place + variant_of(style)) % N_SHAPES]);
     if (title != NULL)
         ct_markup_add(out, "><title>%s</title></path>\n", title);
     else
         ct_text_add(out, "/>\n");
 }
 
-void ct_style_sample(ct_text *out, int k, double x, double y) {
+void ct_style_sample(ct_text *out, int style, double x, double y) {
     ct_markup_add(out,
                   "<line class='stroke-%d' x1='%.2f' y1='%.2f' x2='%.2f' y2='%.2f' stroke='%s' "
-                  "stroke-width='2' stroke-dasharray='%s'/>\n",
-                  k % CT_N_COLOURS, x, y, x + 28, y, ct_style_colour(k), ct_style_dash(k));
-    ct_style_marker(out, k, x + 14, y, NULL);
+                  "stroke-width='2' stroke-opacity='%g' stroke-dasharray='%s'/>\n",
+                  ct_style_place(style), x, y, x + 28, y, ct_style_colour(style),
+                  ct_style_shade(style), ct_style_dash(style));
+    ct_style_marker(out, style, x + 14, y, NULL);
 }
 
 void ct_svg_scale(ct_text *out, const char *id, double x, double y, double width, const char *low,

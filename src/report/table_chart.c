@@ -61,9 +61,14 @@ static void draw_upright(ct_text *out, double x, double y, const char *anchor, c
 
 /* ---- bubbles ---- */
 
+#define DRAWING     400.0 /* wide; more agents than fit stand in several lines */
+#define LEAST_CELL  5.0
+#define AGENTS_LINE 26.0 /* their numbers, below each line */
+
 typedef struct bubble_frame {
     const ct_bubbles *b;
-    double cell, left, top, width, height;
+    double cell, left, top, width, height; /* of the first line's area */
+    int n_across, n_lines;                 /* agents of a line, and lines */
     uint32_t largest;
 } bubble_frame;
 
@@ -82,11 +87,15 @@ static double radius_of(const bubble_frame *f, uint32_t count) {
 }
 
 static double agent_x(const bubble_frame *f, int agent) {
-    return f->left + (agent + 0.5) * f->cell;
+    return f->left + (agent % f->n_across + 0.5) * f->cell;
 }
 
-static double class_y(const bubble_frame *f, int class) {
-    return f->top + (f->b->n_classes - 1 - class + 0.5) * f->cell;
+static double line_top(const bubble_frame *f, int line) {
+    return f->top + line * (f->height + AGENTS_LINE);
+}
+
+static double class_y(const bubble_frame *f, int line, int class) {
+    return line_top(f, line) + (f->b->n_classes - 1 - class + 0.5) * f->cell;
 }
 
 static void letter_bubbles(const bubble_frame *f, ct_text *out) {
@@ -95,16 +104,19 @@ static void letter_bubbles(const bubble_frame *f, ct_text *out) {
     int step_x = letter_step(f->cell, 26), step_y = letter_step(f->cell, 17);
     for (int a = 0; a < b->n_agents; a += step_x) {
         snprintf(text, sizeof text, "%d", a);
-        ct_svg_label(out, agent_x(f, a), f->top + f->height + 16, "middle", "soft", CT_FONT_SIZE,
-                     text);
+        ct_svg_label(out, agent_x(f, a), line_top(f, a / f->n_across) + f->height + 16, "middle",
+                     "soft", CT_FONT_SIZE, text);
     }
-    for (int c = 0; c < b->n_classes; c += step_y) {
-        class_label(b->names, c, text, sizeof text);
-        ct_svg_label(out, f->left - 7, class_y(f, c) + 4.5, "end", "soft", CT_FONT_SIZE, text);
+    for (int line = 0; line < f->n_lines; line++) {
+        for (int c = 0; c < b->n_classes; c += step_y) {
+            class_label(b->names, c, text, sizeof text);
+            ct_svg_label(out, f->left - 7, class_y(f, line, c) + 4.5, "end", "soft", CT_FONT_SIZE,
+                         text);
+        }
+        draw_upright(out, 15, line_top(f, line) + f->height / 2, "middle", "ink", "class");
     }
-    ct_svg_label(out, f->left + f->width / 2, f->top + f->height + 35, "middle", "ink",
+    ct_svg_label(out, f->left + f->width / 2, line_top(f, f->n_lines) + 9, "middle", "ink",
                  CT_FONT_SIZE, "agent");
-    draw_upright(out, 15, f->top + f->height / 2, "middle", "ink", "class");
 }
 
 /* Bubbles of known size under the chart, to compare with. */
@@ -116,8 +128,9 @@ static void draw_key(const bubble_frame *f, double y, ct_text *out) {
         uint32_t count = k == 0 ? few : f->largest;
         double r = radius_of(f, count);
         snprintf(text, sizeof text, "%u samples", count);
-        ct_markup_add(out, "<circle class='fill-0' cx='%.2f' cy='%.2f' r='%.2f' fill='%s'/>\n",
-                      x + r, y, r, ct_style_colour(0));
+        ct_markup_add(
+            out, "<circle class='heat' cx='%.2f' cy='%.2f' r='%.2f' fill='" CT_HEAT_BLUE "'/>\n",
+            x + r, y, r);
         ct_svg_label(out, x + 2 * r + 6, y + 4, "start", "soft", CT_FONT_SMALL, text);
         x += 2 * r + 24 + CT_FONT_SMALL * ct_markup_width(text);
     }
@@ -131,7 +144,7 @@ void ct_agent_label(char *const *names, int agent, char *out, size_t size) {
 static void draw_bubbles(const bubble_frame *f, ct_text *out) {
     const ct_bubbles *b = f->b;
     char who[96];
-    ct_markup_add(out, "<g class='fill-0' fill='%s'>\n", ct_style_colour(0));
+    ct_markup_add(out, "<g class='heat' fill='" CT_HEAT_BLUE "'>\n");
     for (int a = 0; a < b->n_agents; a++)
         for (int c = 0; c < b->n_classes; c++) {
             uint32_t count = b->table[(size_t)a * (size_t)b->n_classes + (size_t)c];
@@ -140,30 +153,35 @@ static void draw_bubbles(const bubble_frame *f, ct_text *out) {
             ct_markup_add(out,
                           "<circle cx='%.1f' cy='%.1f' r='%.2f' data-agent='%d' data-class='%d' "
                           "data-count='%u'><title>%s, class %d: %u</title></circle>\n",
-                          agent_x(f, a), class_y(f, c), radius_of(f, count), a, c, count, who, c,
-                          count);
+                          agent_x(f, a), class_y(f, a / f->n_across, c), radius_of(f, count), a, c,
+                          count, who, c, count);
         }
     ct_text_add(out, "</g>\n");
 }
 
 void ct_bubbles_draw(const ct_bubbles *b, ct_text *out) {
     size_t n = (size_t)b->n_agents * (size_t)b->n_classes;
-    bubble_frame f = {
-        .b = b,
-        .cell = cell_size(b->n_agents > b->n_classes ? b->n_agents : b->n_classes, 880, 5, 26),
-        .largest = largest_of(b->table, n)};
+    bubble_frame f = {.b = b, .largest = largest_of(b->table, n)};
     f.left = 32 + CT_FONT_SIZE * widest_label(b->names, b->n_classes);
     f.top = b->heading[0] != '\0' ? 34 : 10;
-    f.width = b->n_agents * f.cell;
+    double room = DRAWING - f.left - 12;
+    f.cell = cell_size(b->n_agents, room, LEAST_CELL, 26);
+    f.n_across = (int)fmin(b->n_agents, floor(room / f.cell + 1e-9));
+    f.n_lines = (b->n_agents + f.n_across - 1) / f.n_across;
+    f.width = f.n_across * f.cell;
     f.height = b->n_classes * f.cell;
-    double key_y = f.top + f.height + 62;
+    double key_y = line_top(&f, f.n_lines) + 36;
     double width = fmax(f.left + f.width + 12, f.left + 250);
     if (b->heading[0] != '\0')
         width = fmax(width, f.left + CT_FONT_SIZE * ct_markup_width(b->heading));
     ct_svg_open(out, b->id, b->title, width, key_y + 18);
     if (b->heading[0] != '\0')
         ct_svg_label(out, f.left, 20, "start", "ink", CT_FONT_SIZE, b->heading);
-    draw_box(out, f.left, f.top, f.width, f.height);
+    for (int line = 0; line < f.n_lines; line++) {
+        int n_here = b->n_agents - line * f.n_across;
+        if (n_here > f.n_across) n_here = f.n_across;
+        draw_box(out, f.left, line_top(&f, line), n_here * f.cell, f.height);
+    }
     letter_bubbles(&f, out);
     draw_bubbles(&f, out);
     draw_key(&f, key_y, out);
@@ -189,7 +207,7 @@ static void draw_cell(const heat_frame *f, int row, int column, double share, ui
                   x, y, f->cell, f->cell, share, row, column, count, row, column, count,
                   100 * share);
     snprintf(text, sizeof text, "%.0f", 100 * share);
-    if (f->cell < 24 || strcmp(text, "0") == 0) return;
+    if (f->cell < 22 || strcmp(text, "0") == 0) return;
     ct_markup_add(out,
                   "<text class='%s' x='%.2f' y='%.2f' font-size='%g' text-anchor='middle' "
                   "fill='%s'>%s</text>\n",
@@ -223,10 +241,11 @@ static void letter_heat(const heat_frame *f, ct_text *out) {
 }
 
 void ct_confusion_draw(const ct_confusion *c, ct_text *out) {
-    heat_frame f = {.c = c, .cell = cell_size(c->n_classes, 360, 6, 34), .top = 10};
+    heat_frame f = {.c = c, .cell = cell_size(c->n_classes, 300, 3, 34), .top = 10};
     double label = CT_FONT_SIZE * widest_label(c->names, c->n_classes);
     double below = c->names != NULL ? label + 12 : 20;
     f.left = 32 + label;
+    f.cell = fmin(f.cell, fmax(2.6, (DRAWING - f.left - 14) / c->n_classes));
     f.size = f.cell * c->n_classes;
     double width = fmax(f.left + f.size + 14, 330), key_y = f.top + f.size + below + 34;
     ct_svg_open(out, c->id, c->title, width, key_y + 32);

@@ -1,12 +1,12 @@
 #include "serve/web.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/markup.h"
 #include "report/report.h"
 #include "serve/http.h"
+#include "serve/list.h"
 #include "serve/shelf.h"
 #include "util/hash.h"
 #include "util/memory.h"
@@ -108,21 +108,12 @@ static ct_status select_runs(ct_web *site, const ct_http_request *request, selec
 
 /* ---- pages ---- */
 
-static void add_encoded(ct_text *out, const char *value) {
-    for (; *value != '\0'; value++) {
-        unsigned char c = (unsigned char)*value;
-        bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-                        (c >= 'a' && c <= 'z') || strchr("-_.~/", c) != NULL;
-        ct_text_add(out, is_plain ? "%c" : "%%%02X", c);
-    }
-}
-
 static void add_query(const ct_http_request *request, ct_text *out) {
     const char *before = "?";
     for (int k = 0; k < request->n_fields; k++) {
         if (strcmp(request->fields[k].name, "run") != 0) continue;
         ct_text_add(out, "%srun=", before);
-        add_encoded(out, request->fields[k].value);
+        ct_list_add_encoded(out, request->fields[k].value);
         before = "&amp;";
     }
 }
@@ -159,63 +150,13 @@ static ct_status show_report(const ct_web *site, const ct_http_request *request,
 
 /* ---- the list ---- */
 
-/* A box to tick and a link, both for all runs of the group. */
-static void add_link(const char *names, const char *label, ct_text *out) {
-    ct_markup_add(out,
-                  "<th><input type='checkbox' name='run' aria-label='compare' value='%s'/> "
-                  "<a href='/report?run=",
-                  names);
-    add_encoded(out, names);
-    ct_markup_add(out, "'>%s</a></th>", label);
-}
-
-static void add_group(const ct_web *site, const ct_report *r, const ct_report_group *g,
-                      ct_text *out) {
-    const ct_record *first = &r->runs[g->runs[0]];
-    double deviation, accuracy = ct_report_mean(r, g, CT_METRIC_CONSENSUS_ACCURACY, &deviation);
-    CT_SCOPED(ct_text) names = {0};
-    char state[64];
-    ct_record_print_end(ct_report_end(r, g), state, sizeof state);
-    for (int k = 0; k < g->n_runs; k++)
-        ct_text_add(&names, k == 0 ? "%s" : "\n%s", name_of(site, r->runs[g->runs[k]].path));
-    if (names.failed) out->failed = true;
-    if (out->failed) return;
-    ct_text_add(out, "<tr>");
-    add_link(names.chars, g->label, out);
-    ct_markup_add(out, "<td class='word'>%s</td><td>%d</td><td>%.0f</td><td>",
-                  name_of(site, first->path), g->n_runs,
-                  fmax(0, ct_record_last(first, CT_METRIC_EPOCH)));
-    if (isfinite(accuracy)) ct_text_add(out, "%.2f", 100 * accuracy);
-    if (isfinite(deviation)) ct_text_add(out, " \xC2\xB1 %.2f", 100 * deviation);
-    ct_markup_add(out, "</td><td class='word'>%s</td></tr>\n", state);
-}
-
-static void add_list(const ct_web *site, const ct_report *r, const ct_text *complaints,
-                     ct_text *out) {
-    ct_markup_add(out,
-                  "<main id='list'>\n<header><h1>Runs</h1>\n<p class='setting'>%s</p></header>\n",
-                  site->shelf.dir);
-    if (r->n_groups == 0) {
-        ct_text_add(out, "<p>None yet: crosstalk train --out here/name begins one.</p>\n");
-    } else {
-        ct_markup_add(out,
-                      "<form action='/report'><div class='wide-table'><table>\n<thead><tr>"
-                      "<th>method</th><th class='word'>run</th><th>seeds</th><th>epochs</th>"
-                      "<th>consensus %%</th><th class='word'>state</th></tr></thead>\n<tbody>\n");
-        for (int g = 0; g < r->n_groups; g++) add_group(site, r, &r->groups[g], out);
-        ct_markup_add(out, "</tbody></table></div>\n<p><button>Compare</button> "
-                           "<span class='note'>those ticked, or all</span></p></form>\n");
-    }
-    ct_text_add(out, "%s</main>\n", complaints->chars != NULL ? complaints->chars : "");
-}
-
 /* A directory without a run is not wrong: one may begin any time. */
 static ct_status show_list(const ct_web *site, const ct_http_request *request,
                            const selection *runs, bool is_whole, ct_text *out) {
     CT_SCOPED(ct_report) report = {0};
     CT_SCOPED(ct_text) list = {0};
     if (runs->n > 0) CT_TRY(ct_report_lend(runs->runs, runs->n, &report));
-    add_list(site, &report, &runs->complaints, is_whole ? &list : out);
+    ct_list_add(site->shelf.dir, &report, &runs->complaints, is_whole ? &list : out);
     if (!is_whole) return CT_OK;
     CT_TRY(ct_text_status(&list));
     ct_text_add(out,

@@ -1,4 +1,4 @@
-/* A study's figures: dots beside the paper's, lines over an option, curves over the epochs. */
+/* A study's figures: which there are, and lines over an option and curves over the epochs. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,9 @@
 
 #include "record/folder.h"
 #include "report/charts.h"
+#include "report/method.h"
 #include "report/raster.h"
+#include "report/svg.h"
 #include "study/study_internal.h"
 #include "util/file.h"
 
@@ -82,124 +84,61 @@ ct_status ct_figure_place_cells(ct_study *study) {
 
 /* ---- files ---- */
 
-/* --out/<name>.svg and, where this build can, .png */
-static ct_status write_drawing(const ct_study *study, const char *name, const ct_text *svg) {
+ct_status ct_study_write_drawing(const ct_study *study, const char *name, const ct_text *svg) {
     char file[CT_STUDY_LABEL];
     snprintf(file, sizeof file, "%s.svg", name);
     CT_TRY(ct_study_write_file(study, file, svg));
     if (CT_CATCH(NULL, ct_raster_check()) != CT_OK) return CT_OK;
     snprintf(file, sizeof file, "%s.png", name);
-    return ct_raster_write(ct_path_in(study->out, file).text, svg, PNG_SCALE);
+    CT_TRY(ct_raster_write(ct_path_in(study->out, file).text, svg, PNG_SCALE));
+    snprintf(file, sizeof file, "%s.pdf", name);
+    return ct_raster_write_pdf(ct_path_in(study->out, file).text, svg);
 }
 
-/* "16 | CCL" as it is said: numbers with their heading, "agents 16, CCL". Parts from `first` on. */
-static void say_label(const ct_study *study, int row, int first, int end, char *out, size_t size) {
+/* A cell of the row; NULL: it has none. */
+static const ct_cell *first_cell(const ct_study *study, int row) {
+    for (int k = 0; k < study->n_cells; k++)
+        if (study->cells[k].row == row) return &study->cells[k];
+    return NULL;
+}
+
+int ct_study_row_style(const ct_study *study, int row) {
+    const ct_cell *cell = first_cell(study, row);
+    return cell != NULL ? ct_method_style_to_be(&cell->resolved) : CT_COLOUR_OTHER;
+}
+
+/* "gt+ccl:lr=0.05" as a method and its options: "Gradient tracking + CCL, lr 0.05". */
+static void say_method(const ct_study *study, int row, char *out, size_t size) {
+    const ct_cell *cell = first_cell(study, row);
+    const char *options = strchr(study->rows[row].label, ':');
+    if (cell == NULL) {
+        snprintf(out, size, "%s", study->rows[row].label);
+        return;
+    }
+    ct_method_name(ct_config_word(&cell->resolved, "algorithm"),
+                   ct_config_word(&cell->resolved, "loss"), out, size);
+    size_t n = strlen(out);
+    for (; options != NULL && *options != '\0' && n + 3 < size; options++)
+        n += (size_t)snprintf(out + n, size - n, "%s%.*s", *options == ':' ? ", " : "",
+                              *options != ':', *options == '=' ? " " : options);
+}
+
+void ct_study_say_row(const ct_study *study, int row, int first, int end, char *out, size_t size) {
     size_t n = 0;
     out[0] = '\0';
+    if (study->is_comparison) {
+        say_method(study, row, out, size);
+        return;
+    }
     for (int k = first; k < end && n < size; k++) {
         char part[CT_STUDY_LABEL];
         ct_parts_get(study->rows[row].label, k, study->n_heads, part, sizeof part);
-        if (part[0] == '\0') continue;
-        const char *head = isdigit((unsigned char)part[0]) ? study->heads[k] : "";
+        double number;
+        if (part[0] == '\0' || strcmp(part, "-") == 0) continue;
+        const char *head = ct_parse_double(part, &number) ? study->heads[k] : "";
         n += (size_t)snprintf(out + n, size - n, "%s%s%s%s", n > 0 ? ", " : "", head,
                               head[0] != '\0' ? " " : "", part);
     }
-}
-
-/* ---- dots ---- */
-
-static void fill_place(const ct_study *study, const ct_cell *cell, ct_dot_place *out) {
-    *out = (ct_dot_place){{NAN, NAN}, {NAN, NAN}, NULL};
-    if (cell == NULL) return;
-    const ct_metric *metric = study->shown[0];
-    out->ours.mean = ct_metric_value(metric, cell->summary);
-    out->ours.deviation = ct_metric_deviation(metric, cell->summary);
-    out->theirs = (ct_dot){cell->paper.mean, cell->paper.deviation};
-    if (cell->state == CT_CELL_DIVERGED) out->word = "diverged";
-}
-
-/* Rows stand below the first part of their labels if some of them share it. */
-static bool has_groups(const ct_study *study) {
-    char before[CT_STUDY_LABEL] = "", part[CT_STUDY_LABEL];
-    int n_shared = 0;
-    for (int k = 0; k < study->n_rows && study->n_heads > 1; k++) {
-        ct_parts_get(study->rows[study->order[k]].label, 0, study->n_heads, part, sizeof part);
-        n_shared += k > 0 && strcmp(part, before) == 0;
-        memcpy(before, part, sizeof before);
-    }
-    return n_shared > 0;
-}
-
-/* Whether a run is there in a row and column. It is of the column where it is named, not of one
- * that shows it again (<). */
-static bool has_run(const ct_study *study, int row, int column) {
-    for (int k = 0; k < study->n_cells; k++) {
-        const ct_cell *c = &study->cells[k];
-        bool is_there = c->state == CT_CELL_DONE || c->state == CT_CELL_DIVERGED;
-        if (is_there && (row == CT_ANY || c->row == row) &&
-            (column == CT_ANY || c->column == column))
-            return true;
-    }
-    return false;
-}
-
-/* Of a study of which a part has been run the chart has that part; of one that has not begun, the
- * paper's numbers. */
-static bool is_drawn(const ct_study *study, int row, int column) {
-    return has_run(study, row, column) || !has_run(study, CT_ANY, CT_ANY);
-}
-
-/* Nothing is written where no place has a number. */
-static ct_status draw_dots(const ct_study *study, ct_dots *dots) {
-    CT_SCOPED(ct_text) svg = {0};
-    CT_SCOPED(ct_text) note = {0};
-    bool has_value = false, has_deviation = false;
-    for (const ct_dot_place *p = dots->places; p < dots->places + dots->n_rows * dots->n_panels;
-         p++) {
-        has_value = has_value || !isnan(p->ours.mean) || !isnan(p->theirs.mean);
-        has_deviation = has_deviation || !isnan(p->ours.deviation);
-    }
-    if (!has_value) return CT_OK;
-    ct_study_add_notes(&note, study, false, false);
-    CT_TRY(ct_text_status(&note));
-    dots->ours = has_deviation ? "ours, \xC2\xB1 deviation over seeds" : "ours";
-    dots->note = note.n > 0 ? note.chars : "";
-    ct_dots_draw(dots, &svg);
-    return write_drawing(study, "figure", &svg);
-}
-
-static ct_status write_dots(const ct_study *study) {
-    size_t n_rows = (size_t)study->n_rows, n_columns = (size_t)study->n_columns;
-    CT_SCOPED_BLOCK(ct_dot_row) rows = NULL;
-    CT_SCOPED_BLOCK(ct_dot_place) places = NULL; /* [n_rows][n_panels] */
-    CT_SCOPED_BLOCK(const char *) panels = NULL;
-    CT_TRY(ct_make(&rows, n_rows, "a figure"));
-    CT_TRY(ct_make(&places, n_rows * n_columns, "a figure"));
-    CT_TRY(ct_make(&panels, n_columns, "a figure"));
-    ct_dots dots = {.id = "figure",
-                    .title = study->title,
-                    .axis_name = study->shown[0]->axis,
-                    .theirs = "the paper",
-                    .panels = panels,
-                    .rows = rows,
-                    .places = places};
-    bool is_grouped = has_groups(study);
-    for (int column = 0; column < study->n_columns; column++) {
-        const ct_study_line *c = &study->columns[column];
-        if (is_drawn(study, CT_ANY, column)) panels[dots.n_panels++] = c->line > 0 ? c->label : "";
-    }
-    for (int k = 0; k < study->n_rows; k++) {
-        int row = study->order[k];
-        if (!is_drawn(study, row, CT_ANY)) continue;
-        ct_dot_row *r = &rows[dots.n_rows++];
-        if (is_grouped) say_label(study, row, 0, 1, r->group, sizeof r->group);
-        say_label(study, row, is_grouped, study->n_heads, r->label, sizeof r->label);
-        ct_dot_place *place = &places[(dots.n_rows - 1) * dots.n_panels];
-        for (int column = 0; column < study->n_columns; column++)
-            if (is_drawn(study, CT_ANY, column))
-                fill_place(study, ct_study_cell_at(study, row, column), place++);
-    }
-    return draw_dots(study, &dots);
 }
 
 /* ---- series: lines and curves ---- */
@@ -228,15 +167,16 @@ static ct_status make_series(int n, int room, series *s) {
 }
 
 /* The next curve, without points, named as the row. */
-static ct_curve *add_curve(series *s, const ct_study *study, int row, int style) {
+static ct_curve *add_curve(series *s, const ct_study *study, int row, int variant) {
     double *points = s->points + 4 * (size_t)s->n * (size_t)s->room;
     ct_curve *curve = &s->curves[s->n];
     *curve = (ct_curve){.label = s->labels[s->n],
-                        .style = style,
+                        .group = s->n,
+                        .style = ct_style_variant(ct_study_row_style(study, row), variant),
                         .mean = {.x = points, .y = points + s->room},
                         .low = points + 2 * s->room,
                         .high = points + 3 * s->room};
-    say_label(study, row, 0, study->n_heads, s->labels[s->n++], sizeof *s->labels);
+    ct_study_say_row(study, row, 0, study->n_heads, s->labels[s->n++], sizeof *s->labels);
     return curve;
 }
 
@@ -272,7 +212,15 @@ static ct_status draw_series(const ct_study *study, const char *name, const seri
     plot->n_curves = s->n;
     plot->note = note.chars;
     ct_plot_draw(plot, &svg);
-    return write_drawing(study, name, &svg);
+    return ct_study_write_drawing(study, name, &svg);
+}
+
+/* How many rows above this one have its method. */
+static int row_variant(const ct_study *study, int row) {
+    int n = 0;
+    for (int k = 0; k < row; k++)
+        n += ct_study_row_style(study, k) == ct_study_row_style(study, row);
+    return n;
 }
 
 static ct_status write_lines(const ct_study *study) {
@@ -285,7 +233,8 @@ static ct_status write_lines(const ct_study *study) {
                     .has_ticks_at_points = true};
     CT_TRY(make_series(study->n_rows, study->n_columns, &s));
     for (int k = 0; k < study->n_rows; k++) {
-        ct_curve *curve = add_curve(&s, study, study->order[k], k);
+        int row = study->order[k];
+        ct_curve *curve = add_curve(&s, study, row, row_variant(study, row));
         for (int column = 0; column < study->n_columns; column++) {
             const ct_cell *cell = ct_study_cell_of(study, study->order[k], column);
             double mean = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
@@ -387,6 +336,15 @@ static ct_status write_csv(const curves *c) {
     return ct_study_write_file(study, "curves.csv", &out);
 }
 
+/* How many cells before it have its method, be they finished or not. */
+static int cell_variant(const ct_study *study, int cell) {
+    int n = 0;
+    for (int k = 0; k < cell; k++)
+        n += ct_study_row_style(study, study->cells[k].row) ==
+             ct_study_row_style(study, study->cells[cell].row);
+    return n;
+}
+
 /* The k-th of the study's curves, of every finished cell. */
 static ct_status write_curve(const curves *all, int k) {
     const ct_study *study = all->study;
@@ -405,7 +363,7 @@ static ct_status write_curve(const curves *all, int k) {
         const ct_cell *cell = &study->cells[i];
         const ct_study_line *column = &study->columns[cell->column];
         if (cell->state != CT_CELL_DONE) continue;
-        ct_curve *curve = add_curve(&s, study, cell->row, i);
+        ct_curve *curve = add_curve(&s, study, cell->row, cell_variant(study, i));
         char *label = s.labels[s.n - 1];
         size_t n = strlen(label);
         if (column->line > 0) snprintf(label + n, sizeof *s.labels - n, ", %s", column->label);
@@ -427,8 +385,53 @@ static ct_status write_curves(const ct_study *study) {
     return CT_OK;
 }
 
+/* ---- all ---- */
+
+/* Of a comparison or a sweep, which nobody has described: methods are ranked, an option with numbers
+ * is drawn over, two or more have heat maps. */
+static ct_figure_kind kind_of_command(const ct_study *study) {
+    if (study->is_comparison) return CT_FIGURE_DOTS;
+    if (study->n_heads > 1) return CT_FIGURE_HEAT;
+    for (int k = 0; k < study->n_rows; k++) {
+        double value;
+        if (!ct_parse_double(study->rows[k].label, &value)) return CT_FIGURE_DOTS;
+    }
+    return CT_FIGURE_SWEEP;
+}
+
+ct_figure_kind ct_study_figure_kind(const ct_study *study) {
+    bool is_described = study->path[0] != '\0' || study->figure.kind != CT_FIGURE_NONE;
+    return is_described ? study->figure.kind : kind_of_command(study);
+}
+
+/* One curve over the option that is swept over: its values are the rows. */
+static ct_status write_sweep(const ct_study *study) {
+    CT_SCOPED(series) s = {0};
+    const ct_metric *metric = study->shown[0];
+    ct_plot plot = {.x_name = study->heads[0],
+                    .y_name = metric->axis,
+                    .x_unit = CT_UNIT_NUMBER,
+                    .y_unit = CT_UNIT_NUMBER,
+                    .x_may_be_log = true,
+                    .has_ticks_at_points = true};
+    CT_TRY(make_series(1, study->n_rows, &s));
+    ct_curve *curve = add_curve(&s, study, 0, 0);
+    for (int row = 0; row < study->n_rows; row++) {
+        const ct_cell *cell = ct_study_cell_of(study, row, 0);
+        double x, mean = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
+        if (isfinite(mean) && ct_parse_double(study->rows[row].label, &x))
+            add_point(&s, curve, x, mean, ct_metric_deviation(metric, cell->summary));
+    }
+    return draw_series(study, "figure", &s, &plot);
+}
+
 ct_status ct_study_write_figures(const ct_study *study) {
     if (study->n_curves > 0) CT_TRY(write_curves(study));
-    if (study->figure.kind == CT_FIGURE_DOTS) return write_dots(study);
-    return study->figure.kind == CT_FIGURE_LINES ? write_lines(study) : CT_OK;
+    switch (ct_study_figure_kind(study)) {
+    case CT_FIGURE_DOTS: return ct_study_write_dots(study);
+    case CT_FIGURE_LINES: return write_lines(study);
+    case CT_FIGURE_SWEEP: return write_sweep(study);
+    case CT_FIGURE_HEAT: return ct_study_write_heat(study);
+    default: return CT_OK;
+    }
 }

@@ -59,6 +59,8 @@ typedef enum ct_figure_kind {
     CT_FIGURE_DOTS,
     CT_FIGURE_LINES,
     CT_FIGURE_CURVES,
+    CT_FIGURE_SWEEP, /* a line over the option that is swept over */
+    CT_FIGURE_HEAT,  /* two options, or more in panels */
 } ct_figure_kind;
 
 typedef struct ct_study_figure {
@@ -184,7 +186,9 @@ ct_status ct_study_write(ct_study *study);
 /* "missing", "begun", "done", "diverged" */
 const char *ct_cell_state_name(ct_cell_state state);
 ct_status ct_study_print(const ct_study *study, FILE *out);
-/* figure.svg, or figure-<metric>.svg for each of the curves; PNG too where librsvg is built in.
+/* figure.svg, or figure-<metric>.svg for each of the curves; PNG and PDF too where librsvg is built
+ * in. A study's figure is what its file says; of a comparison it is a ranking, of a sweep a line or
+ * heat maps.
  * Nothing where there is nothing to draw yet. The curves also as curves.csv. */
 ct_status ct_study_write_figures(const ct_study *study);
 /* report.html: table, figures, and a report of the finished runs; nothing before one is finished.

@@ -63,6 +63,22 @@ void ct_study_remove_dir(const char *dir);
 ct_status ct_figure_parse(const char *text, ct_study_figure *out);
 /* Sets the cells' x. CT_IO with file:line where an option has no number to draw over. */
 ct_status ct_figure_place_cells(ct_study *study);
+/* What is drawn of it. */
+ct_figure_kind ct_study_figure_kind(const ct_study *study);
+/* --out/<name>.svg and, where this build can, .png and .pdf */
+ct_status ct_study_write_drawing(const ct_study *study, const char *name, const ct_text *svg);
+/* The row's label as it is said: "16 | CCL" is "agents 16, CCL", its numbers with their heading;
+ * parts from `first` on. Of a comparison the method as all pages call it, and its options. */
+void ct_study_say_row(const ct_study *study, int row, int first, int end, char *out, size_t size);
+/* How the method of its runs looks (method.h). */
+int ct_study_row_style(const ct_study *study, int row);
+
+/* ---- dots.c, heat.c ---- */
+ct_status ct_study_write_dots(const ct_study *study);
+/* The k-th panel alone, "figure-<k+1>", with its heading; "" after the last one. */
+ct_status ct_study_draw_panel(const ct_study *study, int k, char *heading, size_t size,
+                              ct_text *out);
+ct_status ct_study_write_heat(const ct_study *study);
 
 /* ---- table.c ---- */
 /* The cell that a place shows; NULL: none. One of another column is shown again (<). */

@@ -22,6 +22,7 @@ typedef struct grid {
     entry *entries; /* [n_lines][n_columns] */
     int n;          /* so many were added */
     bool has_paper, has_deviation;
+    bool says_methods; /* rows are named as methods, not as they were asked for */
 } grid;
 
 static void grid_free(grid *g) {
@@ -144,6 +145,11 @@ static void add_headings(grid *g, const ct_study *study, const char *label, bool
 }
 
 static void add_row_label(grid *g, const ct_study *study, int row) {
+    if (g->says_methods) {
+        entry *e = add_text(g, "");
+        ct_study_say_row(study, row, 0, study->n_heads, e->text, sizeof e->text);
+        return;
+    }
     for (int k = 0; k < study->n_heads; k++) {
         entry *e = add_text(g, "");
         ct_parts_get(study->rows[row].label, k, study->n_heads, e->text, sizeof e->text);
@@ -153,8 +159,10 @@ static void add_row_label(grid *g, const ct_study *study, int row) {
 /* A line for every row; or, if it is long, for every run. */
 static ct_status fill_grid(const ct_study *study, bool is_long, grid *g) {
     int n_cells = is_long ? 1 : study->n_columns; /* in a line */
+    bool says_methods = g->says_methods;
     grid_free(g);
-    *g = (grid){.n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
+    *g = (grid){.says_methods = says_methods,
+                .n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
                 .n_heads = study->n_heads + is_long,
                 .has_paper = has_paper(study, CT_ANY)};
     g->n_columns = g->n_heads + n_cells * study->n_shown;
@@ -191,6 +199,7 @@ typedef struct form {
     const char *after_head;
     const char *title;             /* the sign before it; NULL: it is not there */
     const char *opening, *closing; /* of the whole table */
+    bool is_labelled;              /* an entry names its column: a phone shows no headings */
     const char *note[2]; /* around each of what a reader must know; NULL: it is not said */
     void (*escape_note)(ct_text *out, const char *text);
 } form;
@@ -227,7 +236,7 @@ static void open_latex(ct_text *out, const ct_study *study, const grid *g) {
     ct_text_add(out, "}\n\\hline\n");
 }
 
-static const form plain = {.plus_minus = "+-",
+static const form plain = {.plus_minus = "\xc2\xb1",
                            .mark = " *",
                            .escape = add_plain,
                            .is_padded = true,
@@ -265,8 +274,9 @@ static const form html = {.plus_minus = "\xc2\xb1",
                           .open = {"<th class=\"word\">", "<th>", "<td>"},
                           .close = {"</th>", "</th>", "</td>"},
                           .after_head = "</thead>\n<tbody>\n",
-                          .opening =
-                              "<div class=\"wide-table\"><table id=\"study-table\">\n<thead>\n",
+                          .is_labelled = true,
+                          .opening = "<div class=\"wide-table\"><table id=\"study-table\" "
+                                     "class=\"rows\">\n<thead>\n",
                           .closing = "</tbody></table></div>\n",
                           .note = {"<p class=\"note\">", "</p>\n"},
                           .escape_note = ct_markup_text};
@@ -283,22 +293,29 @@ static void add_entry(ct_text *out, const entry *e, const form *f) {
     add_plain(out, f->dollar);
 }
 
+/* Characters, of which some are several bytes. */
+static int count_characters(const ct_text *text) {
+    int n = 0;
+    for (size_t k = 0; k < text->n; k++) n += ((unsigned char)text->chars[k] & 0xC0) != 0x80;
+    return n;
+}
+
 static int width_of(ct_text *out, const grid *g, int column) {
-    size_t widest = 1;
+    int widest = 1;
     for (int line = 0; line < g->n_lines; line++) {
         CT_SCOPED(ct_text) text = {0};
         add_entry(&text, &g->entries[line * g->n_columns + column], &plain);
-        if (text.n > widest) widest = text.n;
+        if (count_characters(&text) > widest) widest = count_characters(&text);
         if (text.failed) out->failed = true;
     }
-    return (int)widest;
+    return widest;
 }
 
 static void add_padded(ct_text *out, const grid *g, const entry *e, int column) {
     CT_SCOPED(ct_text) text = {0};
-    int width = width_of(out, g, column);
     add_entry(&text, e, &plain);
     if (text.failed) out->failed = true;
+    int width = width_of(out, g, column) + (int)text.n - count_characters(&text);
     ct_text_add(out, "%*s", column < g->n_heads ? -width : width, text.n > 0 ? text.chars : "");
 }
 
@@ -309,7 +326,13 @@ static void add_grid(ct_text *out, const grid *g, const form *f) {
         for (int column = 0; column < g->n_columns; column++, e++) {
             int kind = column < g->n_heads ? 0 : line == 0 ? 1 : 2;
             if (column > 0) add_plain(out, f->between);
-            add_plain(out, f->open[kind]);
+            bool needs_head = kind == 0 && line > 0 && strchr("0123456789.", e->text[0]) != NULL;
+            if (f->is_labelled && kind == 2)
+                ct_markup_add(out, "<td data-th='%s'>", g->entries[column].text);
+            else if (f->is_labelled && needs_head)
+                ct_markup_add(out, "<th class='word' data-th='%s'>", g->entries[column].text);
+            else
+                add_plain(out, f->open[kind]);
             if (f->is_padded)
                 add_padded(out, g, e, column);
             else
@@ -344,17 +367,18 @@ void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation,
     }
     if (study->said[0] != '\0') ct_text_add(out, "%s\n", study->said);
     if (study->with[0] != '\0') ct_text_add(out, "with%s\n", study->with);
-    if (has_deviation) ct_text_add(out, "+- is the sample deviation (n - 1) over the seeds\n");
+    if (has_deviation)
+        ct_text_add(out, "\xc2\xb1 is the sample deviation (n - 1) over the seeds\n");
     if (has_paper_s)
         ct_text_add(out, "difference = ours - paper's; * marks what lies outside the paper's mean "
-                         "+- 2 deviations (or its digits, where it gives none)\n");
+                         "\xc2\xb1 2 deviations (or its digits, where it gives none)\n");
     if (n_missing > 0)
         ct_text_add(out, "%d of %d runs are not there yet\n", n_missing, study->n_cells);
     if (study->note[0] != '\0') ct_text_add(out, "%s\n", study->note);
 }
 
 static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
-    CT_SCOPED(grid) g = {0};
+    CT_SCOPED(grid) g = {.says_methods = f == &html && study->is_comparison};
     CT_SCOPED(ct_text) notes = {0};
     CT_TRY(fill(out, study, &g));
     if (f == &latex) open_latex(out, study, &g);
