@@ -22,7 +22,7 @@ const ct_help ct_cli_sweep_help = {
                            {"report.html", "a page with all curves"},
                            {"OPTION_VALUE/", "a run directory for every combination"}),
     .examples = CT_HELP_PAIRS(
-        {"Three learning rates: 0.02 is best here, with 97 %.",
+        {"Three learning rates: 0.02 is best here, with 97.6 %.",
          "crosstalk sweep --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
         {"A list of lists.",
          "crosstalk sweep --grid 'lr-milestones=0.5,0.75|none' --dataset shapes --agents 4 "
