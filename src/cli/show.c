@@ -206,11 +206,12 @@ static ct_status find_runs(const char *name, ct_name_list *out) {
     bool is_bundle = ct_dir_has(name, CT_BUNDLE_NAME);
     ct_error error;
     if (ct_file_exists(name)) CT_TRY(ct_bundle_is(name, &is_bundle));
-    if (!ct_file_exists(name) && !ct_dir_exists(name))
+    bool is_alone = strchr(name, '/') == NULL; /* not below what may be a bundle */
+    if (is_alone && !ct_file_exists(name) && !ct_dir_exists(name))
         return ct_fail(CT_IO, "%s: there is no such run or folder", name);
     if (!is_bundle && (is_run || !ct_dir_exists(name))) return ct_name_list_add(out, name);
     ct_status status = CT_CATCH(&error, ct_record_find(name, &found));
-    if (status == CT_NOMEM) return ct_fail_again(&error);
+    if (status == CT_NOMEM || (status != CT_OK && is_bundle)) return ct_fail_again(&error);
     return status == CT_OK ? add_found(&found, out)
                            : ct_name_list_add(out, name); /* opening it says what is wrong */
 }
