@@ -11,7 +11,7 @@
 #include "util/memory.h"
 
 const ct_help ct_cli_show_help = {
-    .usage = "show [RUN...] [--json]",
+    .usage = "show [RUN...] [--json] [--quiet]",
     .text = "Prints a table of finished runs: the accuracy of the consensus model, the mean "
             "and the worst of the agents' own models, consensus distance, MiB that each agent "
             "sent, and seconds. A run that diverged or failed says when. RUN is a run "
@@ -252,6 +252,7 @@ ct_status ct_cli_show(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("show", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
+    ct_cli_quiet(ct_own_is_given(&own, "quiet"));
     CT_TRY(ct_cli_default_runs(&n_args, &args));
     for (int i = 0; i < n_args; i++) CT_TRY(find_runs(args[i], &runs));
     if (!ct_own_is_given(&own, "json")) {
