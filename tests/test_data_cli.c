@@ -120,6 +120,24 @@ static void an_imported_folder_reads_as_the_folder_did(void) {
     scratch_close();
 }
 
+/* Who has pictures need not know what a data set is called, nor have a test part to look at them. */
+static void own_pictures_need_no_more_than_their_folder(void) {
+    scratch_open();
+    put_picture("rgb.png", "cat/1.png", SIZE_MAX);
+    put_picture("rgba.png", "cat/2.png", SIZE_MAX);
+    put_picture("small.png", "dog/1.png", SIZE_MAX);
+    put_picture("grey.png", "dog/2.png", SIZE_MAX);
+    CHECK(CROSSTALK("data", "info", scratch) == 0);
+    SAID("4 training and 0 test samples, 2 classes");
+    SAID("no test part; train with --test-fraction");
+    CHECK(CROSSTALK("train", "--data-dir", scratch, "--agents", "1", "--topology", "full",
+                    "--batch-size", "1", "--model", "mlp:4", "--partition", "iid", "--iterations",
+                    "1", "--test-fraction", "0.5", "--out", in_scratch("run")) == 0);
+    SAID("taken for --dataset folder");
+    SAID("dsgdm on folder: ");
+    scratch_close();
+}
+
 static void odd_words_after_data_are_refused(void) {
     CHECK(CROSSTALK("data") == 2);
     SAID("get, info, verify, import or split");
@@ -235,6 +253,7 @@ int main(void) {
     TEST(info_counts_and_draws_a_contact_sheet);
     TEST(verify_lists_every_broken_picture_and_fails);
     TEST(an_imported_folder_reads_as_the_folder_did);
+    TEST(own_pictures_need_no_more_than_their_folder);
     TEST(odd_words_after_data_are_refused);
     TEST(partition_draws_its_bubbles);
     TEST(an_archive_is_compared_with_what_is_published);

@@ -196,7 +196,7 @@ static void onnx_checks_the_files(void) {
 static void export_writes_a_whole_file_or_none(void) {
     succeeds(TINY);
     succeeds("export run model.onnx");
-    CHECK(n_lines(said.err) == 1 && strstr(said.err, "mlp:8") != NULL);
+    CHECK(n_lines(said.err) == 2 && strstr(said.err, "mlp:8") != NULL);
     REFUSES(1, "export run model.onnx", "model.onnx is there already", "--force");
     succeeds("export run other.onnx --quiet");
     CHECK(same_files("model.onnx", "other.onnx"));

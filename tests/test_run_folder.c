@@ -223,16 +223,16 @@ static void force_leaves_other_runs_below_it_alone(void) {
     remove_tree("run");
 }
 
-static void without_out_several_seeds_are_named_after_the_first(void) {
+static void without_out_several_seeds_are_named_after_their_number(void) {
     succeeds(TRAIN DATA "--epochs 1 --seeds 7");
     succeeds(TRAIN DATA "--epochs 1 --seed 1");
     succeeds(TRAIN DATA "--epochs 1 --seeds 12,3");
     int n_named = 0;
     DIR *runs = opendir("runs");
     for (struct dirent *e = NULL; runs != NULL && (e = readdir(runs)) != NULL;) {
-        const char *end = strstr(e->d_name, "-s");
-        n_named += end != NULL &&
-                   (strcmp(end, "-s7") == 0 || strcmp(end, "-s1") == 0 || strcmp(end, "-s12") == 0);
+        const char *end = strrchr(e->d_name, '-');
+        n_named += end != NULL && (strcmp(end, "-s7") == 0 || strcmp(end, "-s1") == 0 ||
+                                   strcmp(end, "-2seeds") == 0);
     }
     if (runs != NULL) closedir(runs);
     CHECK(n_named == 3);
@@ -286,7 +286,7 @@ int main(void) {
     TEST(a_finished_run_takes_its_checkpoint_to_another_folder);
     TEST(force_leaves_no_seeds_of_the_run_before);
     TEST(force_leaves_other_runs_below_it_alone);
-    TEST(without_out_several_seeds_are_named_after_the_first);
+    TEST(without_out_several_seeds_are_named_after_their_number);
     TEST(without_out_no_run_is_in_the_way_of_another);
     TEST(without_out_an_unfinished_run_is_offered);
     TEST(a_config_file_does_not_bring_its_directory_along);

@@ -162,13 +162,28 @@ static ct_status print_counts(const ct_dataset *d) {
     return CT_OK;
 }
 
+/* A folder that has nothing to test on can be looked at as well. */
+static ct_status open_to_look(const data_args *a, ct_dataset *out) {
+    const ct_config *c = &a->config;
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_run_open_data(c, 0, out));
+    if (status == CT_OK) return CT_OK;
+    bool may_lack_test = strcmp(c->dataset, "folder") == 0 && c->test_fraction == 0;
+    if (status != CT_INVAL || !may_lack_test) return ct_fail_again(&error);
+    ct_dataset_options options = ct_run_data_options(c);
+    options.is_agents = true;
+    CT_TRY(ct_run_open_data_as(c, &options, out));
+    ct_note("no test part; train with @test-fraction 0.2 to hold one out");
+    return CT_OK;
+}
+
 static ct_status info(data_args *a) {
     CT_SCOPED(ct_dataset) d = {0};
     const char *sheet = ct_own_text(&a->own, "sheet");
     CT_TRY(ct_cli_may_write(sheet, a->config.force));
     a->config.augment = false; /* whole pictures */
     CT_TRY(name_set(a));
-    CT_TRY(ct_run_open_data(&a->config, 0, &d));
+    CT_TRY(open_to_look(a, &d));
     print_shape(&d);
     CT_TRY(print_counts(&d));
     if (sheet == NULL) return CT_OK;
@@ -308,9 +323,9 @@ static ct_status write_parts(const data_args *a, const ct_dataset *d, const ct_p
     snprintf(path, sizeof path, "%s/partition.csv", c->out);
     CT_TRY(ct_partition_write(p, path));
     ct_show(stdout,
-            "%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --data-dir "
-            "%s/rank-%%r.%s --partition-file %s\n",
-            c->out, n_ranks, n_ranks, d->name, c->out, kind, path);
+            "%s: %d parts; use them with mpirun -n %d crosstalk train --dataset %s --agents %d "
+            "--data-dir %s/rank-%%r.%s --partition-file %s\n",
+            c->out, n_ranks, n_ranks, d->name, p->n_agents, c->out, kind, path);
     return CT_OK;
 }
 

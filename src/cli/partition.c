@@ -20,7 +20,7 @@ const ct_help ct_cli_partition_help = {
             "is. The split depends on the data set, --partition, --agents, --alpha and --seed "
             "alone, so training with the same options has the same split.",
     .takes = "dataset, data-dir, partition, alpha, classes-per-agent, partition-file, agents, "
-             "seed, out, force",
+             "seed, out, force, quiet",
     .files = CT_HELP_PAIRS(
         {"--out FILE",
          "the split, as a CSV file with header index,agent; --partition-file reads it back"},
@@ -127,6 +127,7 @@ ct_status ct_cli_partition(int n_args, char **args) {
     ct_config_init(&c);
     CT_TRY(ct_own_take("partition", &n_args, args, &own));
     CT_TRY(ct_cli_options(n_args, args, &c, NULL, 0));
+    ct_cli_quiet(c.quiet);
     CT_TRY(ct_cli_one_seed(&c));
     if (ct_own_is_given(&own, "png")) CT_TRY(ct_raster_check());
     CT_TRY(ct_cli_may_write(ct_own_text(&own, "svg"), c.force));

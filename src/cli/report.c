@@ -101,6 +101,7 @@ ct_status ct_cli_report(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("report", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
+    ct_cli_quiet(ct_own_is_given(&own, "quiet"));
     CT_TRY(ct_cli_default_runs(&n_args, &args));
     CT_TRY(choose_formats(&own, &wanted));
     const char *page = ct_own_text(&own, "out"), *figures = ct_own_text(&own, "figures");

@@ -11,7 +11,7 @@
 #include "util/memory.h"
 
 const ct_help ct_cli_show_help = {
-    .usage = "show [RUN...] [--json]",
+    .usage = "show [RUN...] [--json] [--quiet]",
     .text = "Prints a table of finished runs: the accuracy of the consensus model, the mean "
             "and the worst of the agents' own models, consensus distance, MiB that each agent "
             "sent, and seconds. A run that diverged or failed says when. RUN is a run "
@@ -62,7 +62,7 @@ static const struct {
                {"graph", 12, 2, true, 0, NULL},
                {"alpha", 6, 3, false, 0, NULL},
                {"epochs", 6, 5, false, 0, NULL},
-               {"consensus%", 10, 0, false, CT_METRIC_CONSENSUS_ACCURACY, "%.2f"},
+               {"consensus%", 11, 0, false, CT_METRIC_CONSENSUS_ACCURACY, "%.2f"},
                {"mean%", 6, 8, false, CT_METRIC_LOCAL_MEAN, "%.2f"},
                {"worst%", 6, 7, false, CT_METRIC_LOCAL_MIN, "%.2f"},
                {"distance", 10, 4, false, CT_METRIC_DISTANCE, "%.3g"},
@@ -189,8 +189,9 @@ static void add_object(ct_text *out, const char *dir, const ct_record *run) {
 static ct_status add_found(const ct_name_list *found, ct_name_list *out) {
     for (int i = 0; i < found->n; i++) {
         char *name = found->name[i], *slash = strrchr(name, '/');
+        bool is_seed = false;
         if (slash != NULL) *slash = '\0';
-        bool is_seed = slash != NULL && ct_record_has(name, CT_FILE_SUMMARY);
+        if (slash != NULL) CT_TRY(ct_record_holds(name, CT_FILE_SUMMARY, &is_seed));
         bool is_known = is_seed && out->n > 0 && strcmp(out->name[out->n - 1], name) == 0;
         if (slash != NULL && !is_seed) *slash = '/';
         if (!is_known) CT_TRY(ct_name_list_add(out, name));
@@ -205,12 +206,12 @@ static ct_status find_runs(const char *name, ct_name_list *out) {
     bool is_bundle = ct_dir_has(name, CT_BUNDLE_NAME);
     ct_error error;
     if (ct_file_exists(name)) CT_TRY(ct_bundle_is(name, &is_bundle));
-    if (is_bundle) return ct_record_find(name, out);
-    if (!ct_file_exists(name) && !ct_dir_exists(name))
+    bool is_alone = strchr(name, '/') == NULL; /* not below what may be a bundle */
+    if (is_alone && !ct_file_exists(name) && !ct_dir_exists(name))
         return ct_fail(CT_IO, "%s: there is no such run or folder", name);
-    if (is_run || !ct_dir_exists(name)) return ct_name_list_add(out, name);
+    if (!is_bundle && (is_run || !ct_dir_exists(name))) return ct_name_list_add(out, name);
     ct_status status = CT_CATCH(&error, ct_record_find(name, &found));
-    if (status == CT_NOMEM) return ct_fail_again(&error);
+    if (status == CT_NOMEM || (status != CT_OK && is_bundle)) return ct_fail_again(&error);
     return status == CT_OK ? add_found(&found, out)
                            : ct_name_list_add(out, name); /* opening it says what is wrong */
 }
@@ -251,6 +252,7 @@ ct_status ct_cli_show(int n_args, char **args) {
     ct_own own;
     CT_TRY(ct_own_take("show", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
+    ct_cli_quiet(ct_own_is_given(&own, "quiet"));
     CT_TRY(ct_cli_default_runs(&n_args, &args));
     for (int i = 0; i < n_args; i++) CT_TRY(find_runs(args[i], &runs));
     if (!ct_own_is_given(&own, "json")) {

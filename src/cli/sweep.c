@@ -24,7 +24,7 @@ const ct_help ct_cli_sweep_help = {
                            {"report.html", "a page with all curves"},
                            {"OPTION_VALUE/", "a run directory for every combination"}),
     .examples = CT_HELP_PAIRS(
-        {"Three learning rates: 0.02 is best here, with 97 %.",
+        {"Three learning rates: 0.02 is best here, with 97.6 %.",
          "crosstalk sweep --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
         {"The best rate by held-out training samples, and the command that trains with it.",
          "crosstalk sweep --pick --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},

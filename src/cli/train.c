@@ -35,6 +35,9 @@ const ct_help ct_cli_train_help = {
         {"Three seeds at once: 94.6 ± 0.5 %.", CT_HELP_START " --seeds 1,2,3"},
         {"Five epochs more for the first run.",
          "crosstalk train --resume runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 --epochs 10"},
+        {"Your own pictures, in folders named after their classes; a fifth is held out for "
+         "testing.",
+         "crosstalk train --data-dir my-pictures --test-fraction 0.2 --agents 4"},
         {"CCL, the paper's method, on Fashion-MNIST: 16 agents with few classes each.",
          "crosstalk data get fashion-mnist\n"
          "crosstalk train --data-dir data/fashion-mnist --algorithm ccl --alpha 0.01"}),

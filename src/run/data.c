@@ -3,6 +3,7 @@
 
 #include "run/own.h"
 #include "run/run.h"
+#include "util/log.h"
 #include "util/memory.h"
 #include "util/text.h"
 
@@ -43,9 +44,24 @@ static ct_status name_dir(const ct_config *c, int rank, int agent, ct_text *out)
     return ct_text_status(out);
 }
 
+/* Where @data-dir is named and @dataset is not, what lies there says more than the default does. IDX
+ * files may be those of the default. */
+static ct_status name_unnamed(ct_config *c) {
+    const char *name = "";
+    ct_dataset_options options = ct_run_data_options(c);
+    bool is_named = c->given[CT_OPT_dataset] || strcmp(c->dataset, "auto") == 0;
+    if (is_named || options.dir == NULL || strchr(c->data_dir, '%') != NULL) return CT_OK;
+    ct_status status = CT_CATCH(NULL, ct_dataset_recognise(&options, &name));
+    if (status == CT_NOMEM) return ct_no_memory(c->data_dir);
+    if (status != CT_OK || strcmp(name, "idx") == 0 || strcmp(name, c->dataset) == 0) return CT_OK;
+    ct_note("%s: taken for @dataset %s", c->data_dir, name);
+    return ct_config_put_id(c, CT_OPT_dataset, name);
+}
+
 ct_status ct_run_name_data(ct_config *c) {
     const char *name;
     CT_SCOPED(ct_text) dir = {0};
+    if (ct_config_inputs(c)->data == NULL) CT_TRY(name_unnamed(c));
     if (strcmp(c->dataset, "auto") != 0 || ct_config_inputs(c)->data != NULL) return CT_OK;
     if (strstr(c->data_dir, CT_DIR_RANK) != NULL)
         return ct_refuse("data-dir",

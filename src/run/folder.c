@@ -23,8 +23,9 @@ void ct_output_dir(const ct_config *c, char *out, size_t size) {
     if (strcmp(skew, "dirichlet") == 0) snprintf(skew, sizeof skew, "a%g", c->alpha);
     char seeds[32];
     snprintf(seeds, sizeof seeds, "s%lld", (long long)c->seed);
-    if (c->seeds[0] != '\0')
-        snprintf(seeds, sizeof seeds, "%dseeds", ct_count_parts(c->seeds, ','));
+    int n_seeds = ct_count_parts(c->seeds, ',');
+    if (c->seeds[0] != '\0') snprintf(seeds, sizeof seeds, "s%.20s", c->seeds);
+    if (n_seeds > 1) snprintf(seeds, sizeof seeds, "%dseeds", n_seeds);
     snprintf(out, size, "runs/%.40s-%.40s-%.40s%s-%.60s%d-%s-%s", c->dataset, c->model,
              c->algorithm, is_ccl ? "+ccl" : "", c->topology, (int)c->agents, skew, seeds);
     for (char *at = out + strlen("runs/"); *at != '\0'; at++)

@@ -42,9 +42,9 @@ static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct
                                      sizeof name, &ours, &theirs));
     CT_TRY(ct_text_status(&ours));
     if (name[0] != '\0')
-        return ct_fail(CT_INVAL, "%s was run with @%s %s, and here it is %s; %s", dir, name,
-                       theirs.n > 0 ? theirs.chars : "''", ours.n > 0 ? ours.chars : "''",
-                       what_to_do);
+        return ct_fail(CT_INVAL, "%s was run with @%s %s, and here it is %s; give the same, %s",
+                       dir, name, theirs.n > 0 ? theirs.chars : "''",
+                       ours.n > 0 ? ours.chars : "''", what_to_do);
     if (summary != NULL) CT_TRY(ct_cell_find_other_data(cell, summary, &source));
     if (source != NULL)
         return ct_fail(CT_INVAL,
