@@ -177,6 +177,10 @@ static void tracking_methods_reach_the_optimum(void) {
     check_reaches_optimum("--algorithm mt --agents 6 --topology ring --lr 0.1", 1500, 1e-5);
     check_reaches_optimum("--algorithm mt --agents 6 --topology chain --lr 0.02 --momentum 0.9",
                           2500, 1e-5);
+    check_reaches_optimum("--algorithm gt --variant atc --agents 6 --lr 0.1", 1500, 1e-5);
+    check_reaches_optimum("--algorithm mt --variant tmlr23 --agents 6 --topology chain --lr 0.02 "
+                          "--momentum 0.9",
+                          2500, 1e-5);
     check_reaches_optimum("--algorithm d2 --agents 6 --topology ring --lr 0.1", 1500, 1e-5);
     check_reaches_optimum("--algorithm d2 --agents 7 --topology chain --lr 0.1", 2500, 1e-5);
     check_reaches_optimum("--algorithm edm --agents 6 --topology ring --lr 0.1 --momentum 0.9",

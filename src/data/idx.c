@@ -71,8 +71,9 @@ typedef struct idx_set {
 
 static const idx_set sets[] = {
     /* Fashion-MNIST (Xiao et al., arXiv:1708.07747): 60,000 + 10,000 grey images of clothing. */
-    {"fashion-mnist", "apt install dataset-fashion-mnist or @data-dir DIR", 10, 0.5f, 0.5f,
-     "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0bag\0ankle boot"},
+    {"fashion-mnist",
+     "apt install dataset-fashion-mnist or @data-dir DIR (other data: @dataset auto)", 10, 0.5f,
+     0.5f, "t-shirt\0trouser\0pullover\0dress\0coat\0sandal\0shirt\0sneaker\0bag\0ankle boot"},
     /* MNIST (LeCun et al., 1998): 60,000 + 10,000 handwritten digits. The mean and deviation are
      * those of its training pixels, as everyone uses them. */
     {"mnist", "give the directory of its four IDX files with @data-dir DIR", 10, 0.1307f, 0.3081f,

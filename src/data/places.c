@@ -34,7 +34,13 @@ ct_status ct_data_read(const char *dir, const char *name, const char *hint, ct_p
 ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *options,
                       const char *hint, const char **out) {
     const char *dir = options->dir;
-    if (dir == NULL) dir = ct_dataset_facts_of(dataset->name)->place;
+    const ct_dataset_facts *facts = ct_dataset_facts_of(dataset->name);
+    if (dir == NULL) dir = facts->place;
+    if (dir == NULL && facts->kind == CT_DATA_PUBLISHED)
+        return ct_fail(CT_INVAL,
+                       "data set %s has no usual place; %s ('crosstalk data get %s' downloads "
+                       "it to data/%s)",
+                       dataset->name, hint, dataset->name, dataset->name);
     if (dir == NULL)
         return ct_fail(CT_INVAL, "data set %s has no usual place; %s", dataset->name, hint);
     *out = dir;
