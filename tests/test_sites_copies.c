@@ -1,12 +1,13 @@
 /* Packed rows between sites that are killed, stopped and started again: what a site has of a neighbour's
  * public copy is what that neighbour has, in every round, to the bit. Sites are processes of this
  * program, in which the copies are written down whenever models are shared (CMakeLists.txt has the
- * linker put these functions before the agents'). A few moments; with CT_TEST_LONG=1, ten of each
+ * linker put these functions before those of the same names). A few moments; with CT_TEST_LONG=1, ten of each
  * federation. */
 #include "sites.h"
 
 #include "algo/agents.h"
 #include "run/site_train.h"
+#include "site/site_internal.h"
 #include "util/hash.h"
 #include "util/log.h"
 
@@ -17,7 +18,11 @@ ct_status __real_ct_bank_compress(const ct_packing *packing, const ct_bank *x, c
 ct_status __wrap_ct_bank_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
                                   ct_bank *packed);
 
+ct_status __real_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter);
+ct_status __wrap_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter);
+
 static FILE *own, *copies;
+static double north_thinks_s; /* before it answers a knock while it trains */
 static const ct_agents *sharing;
 static uint64_t story_seed = 1;
 
@@ -57,6 +62,11 @@ ct_status __wrap_ct_copies_share(ct_agents *a) {
     for (int k = 0; k < r->n; k++)
         if (r->mail[k] >= 0 && !r->is_lost[k]) CT_TRY(write_row(copies, a, r->from[k], r->mail[k]));
     return CT_OK;
+}
+
+ct_status __wrap_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter) {
+    if (site->options.me == 0 && site->phase == CT_SITE_TRAINS) nap(north_thinks_s);
+    return __real_ct_site_hear_knock(site, k, letter);
 }
 
 /* ---- sites ---- */
@@ -213,11 +223,24 @@ static void copies_stay_equal_with_local_steps(void) {
     disturb_at_random("option compress quantize:4\noption local-steps 4\noption variant atc\n", 2);
 }
 
+/* The others lose north, knock when it is back, and have ended before it answers: it must not wait for
+ * what they say to that. */
+static void one_that_ends_before_its_knock_is_answered_says_so(void) {
+    NEEDS_ZMQ();
+    federation f = {.n = 3, .edges = TRIANGLE, .dialers = 2, .heartbeat_s = 0.2, .epochs = 60};
+    f.options = "option compress top-k:0.1\n";
+    put_federation(&f, "f.conf");
+    north_thinks_s = 3;
+    disturb(&f, 1, false, 0, 0);
+    north_thinks_s = 0;
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) story_seed = (uint64_t)strtoull(argv[1], NULL, 10);
     if (!enter_folder() || !prepare_sites()) return 1;
     TEST(copies_stay_equal_when_sites_are_away);
     TEST(copies_stay_equal_with_local_steps);
+    TEST(one_that_ends_before_its_knock_is_answered_says_so);
     remove_tree(".");
     leave_folder();
     return test_report();

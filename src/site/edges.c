@@ -105,8 +105,8 @@ ct_status ct_site_hear_start(ct_site *site, int k, const ct_letter *letter) {
         neighbour->first_start = neighbour->their_start;
     neighbour->has_knocked = false;
     /* It has answered one that trains, and waits for us to say from when on: at once, for the rows
-     * that we wait for may be those of someone who waits for it; and also if we have come to the end
-     * meanwhile, or it would wait in vain. */
+     * that we wait for may be those of someone who waits for it. One that has knocked, and ended before
+     * the answer came, says so as well. */
     if (site->phase == CT_SITE_ENTERS || neighbour->my_start != CT_NEVER) return CT_OK;
     long next = next_start(site);
     return post_start(site, k, neighbour->their_start > next ? neighbour->their_start : next,
