@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "ct_config.h"
 #include "run/run.h"
 #include "util/log.h"
 
@@ -228,6 +229,20 @@ static void a_line_of_an_epoch_is_broken_between_its_fields(void) {
 }
 
 /* After the one above. */
+static void a_result_does_not_begin_behind_a_passing_line(void) {
+    shows_output = true;
+    run_to_the_end(100, "eval run");
+    CHECK(strstr(screen.heard, "evaluating  20 of 20 samples") != NULL);
+    CHECK(has_line(&screen, "run/consensus.safetensors: accuracy ") &&
+          !shows(&screen, "evaluating"));
+    if (!CT_WITH_PNG) return;
+    run_to_the_end(100, "predict run fixtures/images/grey.png");
+    CHECK(strstr(screen.heard, "1 of 1 pictures") != NULL);
+    CHECK(has_line(&screen, "file,class,probability") && !shows(&screen, "of 1 pictures"));
+    shows_output = false;
+}
+
+/* After the one above. */
 static void show_and_help_fit_the_terminal(void) {
     shows_output = true;
     run_to_the_end(50, "show run");
@@ -253,6 +268,7 @@ int main(void) {
     TEST(a_new_width_counts_from_the_next_line_on);
     TEST(an_evaluation_is_a_passing_line_too);
     TEST(a_line_of_an_epoch_is_broken_between_its_fields);
+    TEST(a_result_does_not_begin_behind_a_passing_line);
     TEST(show_and_help_fit_the_terminal);
     leave_folder();
     return test_report();

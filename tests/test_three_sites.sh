@@ -53,6 +53,11 @@ raise SystemExit(0 if len(models[0]) > 0 and models[0] == models[1] == models[2]
 END
 verdict all_sites_end_with_the_same_model
 
+for site in north south east; do
+    grep -q '^test accuracy: consensus model' $site.log && grep -q "^next: crosstalk report runs/$site\$" $site.log
+    verdict ${site}_ends_with_its_result_and_the_next_command
+done
+
 n=0
 for site in north south east; do
     "$program" site status runs/$site | head -n 1 | grep -q "^$site of figures: finished" && n=$((n + 1))

@@ -102,6 +102,8 @@ void ct_cli_clear_line(void);
 int ct_cli_width(int fd);
 /* "next: crosstalk ...", on stderr as a note; nothing with --quiet. */
 void ct_cli_next(const char *format, ...) CT_PRINTF(1, 2);
+/* Test accuracy, run directory and the next command of a run that is finished. */
+ct_status ct_cli_tell_result(const char *dir);
 /* For commands that train: who closes the other end of our output does not end us. */
 void ct_cli_outlive_readers(void);
 

@@ -5,6 +5,7 @@
 #include "model/score.h"
 #include "record/file.h"
 #include "run/run.h"
+#include "util/log.h"
 #include "util/memory.h"
 
 const ct_help ct_cli_eval_help = {
@@ -83,6 +84,23 @@ static ct_status open_both(const char *path, ct_config *config, ct_dataset *data
     return open_old(path, config, &options, data, model);
 }
 
+static bool show_progress(void *context, long now, long total) {
+    (void)context;
+    ct_log(CT_LOG_PASSING, "evaluating  %ld of %ld samples", now, total);
+    return true;
+}
+
+/* With the hooks of this thread, and progress. */
+static ct_status evaluate(ct_model *model, const ct_dataset *data, ct_model_score *score) {
+    const ct_hooks *before = ct_hooks_now();
+    ct_hooks hooks = {.progress = show_progress, .log = before != NULL ? before->log : NULL};
+    ct_hooks_use(&hooks);
+    ct_status status = ct_model_evaluate(model, data, score);
+    ct_hooks_use(before);
+    ct_cli_clear_line(); /* results follow, on standard output */
+    return status;
+}
+
 static ct_status print_json(const char *file, const char *dataset, const ct_model_score *score) {
     CT_SCOPED(ct_text) text = {0};
     ct_text_add(&text, "{\"model\": ");
@@ -116,7 +134,7 @@ ct_status ct_cli_eval(int n_args, char **args) {
         return ct_fail(CT_INVAL, "name a run directory, or a model with --init FILE.safetensors");
     const char *path = has_init ? config.init : word;
     CT_TRY(open_both(path, &config, &data, &model));
-    CT_TRY(ct_model_evaluate(model, &data, &score));
+    CT_TRY(evaluate(model, &data, &score));
     ct_path file =
         ct_dir_exists(path) ? ct_record_path(path, CT_FILE_CONSENSUS) : ct_path_in("", path);
     if (ct_own_is_given(&own, "json")) return print_json(file.text, config.dataset, &score);

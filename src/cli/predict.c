@@ -133,6 +133,7 @@ static ct_status predict_all(predictor *p, const ct_own *own) {
     ct_hooks_use(&hooks);
     ct_status status = predict_slices(p, own, rows);
     ct_hooks_use(before);
+    ct_cli_clear_line(); /* results follow, on standard output */
     return status;
 }
 

@@ -121,8 +121,8 @@ static ct_status add_link(void *context, const char *field) {
 
 static void md_also(ct_page *page, const char *list) {
     ct_text_add(&page->text, "\nSee also: ");
-    if (page->text.chars == NULL) return;                 /* no memory: the page is not written */
-    (void)CT_CATCH(NULL, ct_split(list, add_link, page)); /* the page keeps that it failed */
+    if (page->text.chars == NULL) return; /* no memory: the page is not written */
+    if (CT_CATCH(NULL, ct_split(list, add_link, page)) != CT_OK) page->text.failed = true;
     ct_text_add(&page->text, ".\n");
 }
 

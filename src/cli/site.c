@@ -238,26 +238,38 @@ static ct_status show_status(const char *dir) {
     return CT_OK;
 }
 
-static ct_status status(site_args *a) {
+/* Where this site's run lies. */
+static ct_status find_run(const site_args *a, ct_path *out) {
     CT_SCOPED(ct_federation) f = {0};
     ct_key_pair key;
     ct_inputs inputs;
     ct_edges edges;
     ct_config config;
     int me;
-    if (ct_dir_exists(a->plan.federation)) return show_status(a->plan.federation);
     CT_TRY(ct_federation_read(a->plan.federation, &f));
-    if (a->plan.local.given[CT_OPT_out]) return show_status(a->plan.local.out);
+    *out = ct_path_in("", a->plan.local.out);
+    if (a->plan.local.given[CT_OPT_out]) return CT_OK;
     CT_TRY(ct_site_plan_check(&a->plan, &f, &key, &me));
     CT_TRY(ct_site_config(&a->plan, &f, me, &inputs, &edges, &config));
-    return show_status(config.out);
+    *out = ct_path_in("", config.out);
+    return CT_OK;
+}
+
+static ct_status status(site_args *a) {
+    ct_path dir;
+    if (ct_dir_exists(a->plan.federation)) return show_status(a->plan.federation);
+    CT_TRY(find_run(a, &dir));
+    return show_status(dir.text);
 }
 
 /* ---- all of them ---- */
 
 static ct_status run(site_args *a) {
+    ct_path dir;
     ct_cli_outlive_readers();
-    return ct_site_train(&a->plan);
+    bool is_known = CT_CATCH(NULL, find_run(a, &dir)) == CT_OK; /* if not, training says why */
+    CT_TRY(ct_site_train(&a->plan));
+    return a->plan.local.quiet || !is_known ? CT_OK : ct_cli_tell_result(dir.text);
 }
 
 static const struct {

@@ -63,7 +63,7 @@ static int count(const ct_json *list) {
 
 /* What came out, where it lies, and what to do with it: on stderr like all that a training says, so
  * that it ends well whether or not anyone reads it. */
-static ct_status tell_result(const char *dir) {
+ct_status ct_cli_tell_result(const char *dir) {
     CT_SCOPED(ct_text) scores = {0}, place = {0};
     CT_SCOPED_HANDLE(ct_json) summary = NULL;
     ct_shell_add(&place, dir);
@@ -94,5 +94,5 @@ ct_status ct_cli_train(int n_args, char **args) {
     ct_cli_outlive_readers();
     config.may_grow = true; /* --resume DIR --epochs N */
     CT_TRY(ct_train_in(&config, &dir));
-    return config.quiet || ct_transport_launch_rank() > 0 ? CT_OK : tell_result(dir.text);
+    return config.quiet || ct_transport_launch_rank() > 0 ? CT_OK : ct_cli_tell_result(dir.text);
 }

@@ -215,7 +215,7 @@ static ct_status run_from(ct_study *study, int k) {
     int n_shared = 0;
     CT_TRY(ct_share_run(study, k, &n_shared));
     if (n_shared > 0 && !cell->is_alone) return CT_OK;
-    ct_note("--- %d left: %s%s", ct_study_count_to_do(study), cell->name,
+    ct_note("%d to do: %s%s", ct_study_count_to_do(study), cell->name,
             cell->state == CT_CELL_BEGUN ? " (interrupted before)" : "");
     return run_cell(study, cell);
 }

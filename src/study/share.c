@@ -263,8 +263,8 @@ ct_status ct_share_run(ct_study *study, int first, int *n) {
     if (*n < 2) *n = 0;
     if (*n == 0) return CT_OK;
     CT_TRY(name_dir(study, cell, &l));
-    ct_note("--- %d left: %s and %d other%s at once", ct_study_count_to_do(study), cell->name,
-            *n - 1, *n == 2 ? "" : "s");
+    ct_note("%d to do: %s and %d other%s at once", ct_study_count_to_do(study), cell->name, *n - 1,
+            *n == 2 ? "" : "s");
     ct_config config = launch_options(cell, lambdas.chars, l.dir);
     CT_TRY(train(&l, &config));
     if (ct_cell_is_free(cell)) cell->is_alone = true; /* it got no run */
