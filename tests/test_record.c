@@ -53,13 +53,14 @@ static void everything_says_when_a_run_diverged(void) {
     CHECK(strstr(said.out, "diverged at iteration 5") != NULL && n_lines(said.err) == 1);
     REQUIRE(make_page("run"));
     check_page();
-    CHECK(count_of("<small>diverged at iteration 5</small>") == 1);          /* the card */
-    CHECK(count_of("<td class=\"word\">diverged at iteration 5</td>") == 1); /* the table */
+    CHECK(count_of("<small>diverged at iteration 5</small>") == 1); /* the card */
+    CHECK(count_of("<td class=\"word\" data-th=\"state\">diverged at iteration 5</td>") ==
+          1); /* the table */
     succeeds(TINY "--out other");
     REQUIRE(make_page("run other"));
     CHECK(count_of("<small>diverged at iteration 5</small>") == 1);
-    CHECK(count_of("<td class=\"word\">diverged at iteration 5</td>") == 1);
-    CHECK(count_of("<td class=\"word\">finished</td>") == 1);
+    CHECK(count_of("<td class=\"word\" data-th=\"state\">diverged at iteration 5</td>") == 1);
+    CHECK(count_of("<td class=\"word\" data-th=\"state\">finished</td>") == 1);
     remove_tree("run");
     remove_tree("other");
 }
@@ -82,7 +83,7 @@ static void the_server_says_when_a_run_diverged(void) {
     put("runs/b/diverged.json", "{\"message\": \"so\", \"iteration\": 77, \"agent\": 3}");
     REQUIRE_OK(ct_web_open("runs", "127.0.0.1", 0, &site));
     const char *list = list_of_site(site);
-    CHECK(strstr(list, ">diverged at iteration 77</td>") != NULL);
+    CHECK(strstr(list, ">diverged at iteration 77</b>") != NULL);
     CHECK(strstr(list, ">not finished</td>") != NULL);
     ct_web_close(&site);
     remove_tree("runs");

@@ -272,12 +272,13 @@ static void a_study_leaves_a_page(void) {
     const char *page = (const char *)blob.bytes;
     CHECK(find_flaw(page) == NULL && has_unique_ids(page));
     char ours[64];
-    snprintf(ours, sizeof ours, "<td>%.2f",
+    snprintf(ours, sizeof ours, "\">%.2f \xC2\xB1 ",
              100 * of_summary("page/toy/plain-iid", "consensus_accuracy"));
-    CHECK(strstr(page, "<table id=\"study-table\">") != NULL && strstr(page, ours) != NULL);
+    CHECK(strstr(page, "<table id=\"study-table\" class=\"rows\">") != NULL &&
+          strstr(page, ours) != NULL);
     CHECK(strstr(page, "<h1>A &amp; toy</h1>") != NULL);
-    CHECK(strstr(page, "<td>50.00 \xC2\xB1 1.00</td>") != NULL);
-    CHECK(strstr(page, "<figure id=\"figure-box\" class=\"wide\"") != NULL);
+    CHECK(strstr(page, "<td data-th=\"paper\">50.00 \xC2\xB1 1.00</td>") != NULL);
+    CHECK(strstr(page, "<figure id=\"figure-1-box\">") != NULL);
     CHECK(strstr(page, "<code>plain-iid/seed-2</code>") != NULL);
     CHECK(strstr(page, "id=\"fig-accuracy\"") != NULL && strstr(page, "id=\"fig-final\"") == NULL);
     CHECK(strstr(page, "id=\"fig-confusion-1\"") != NULL);

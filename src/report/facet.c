@@ -106,34 +106,41 @@ static int compare_names(const char *a, const char *b) {
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-/* How many other names of this method come before the group's. */
-static int variant_of(const ct_report *r, int group) {
-    const ct_report_group *own = &r->groups[group];
-    int n = 0;
-    for (int k = 0; k < r->n_groups; k++) {
-        const ct_report_group *g = &r->groups[k];
-        n += g->key == k && g->method == own->method && compare_names(g->name, own->name) < 0;
-    }
-    return n;
+static int compare_groups(const void *a, const void *b) {
+    const ct_report_group *x = *(const ct_report_group *const *)a;
+    const ct_report_group *y = *(const ct_report_group *const *)b;
+    if (x->method != y->method) return x->method < y->method ? -1 : 1;
+    int order = compare_names(x->name, y->name);
+    return order != 0 ? order : x->key - y->key;
 }
 
 /* The same name has the same style in every chart: the method's, and of further names of the same
  * method a variant of it, by their order. */
-static void choose_styles(ct_report *r) {
+static ct_status choose_styles(ct_report *r) {
+    CT_SCOPED_BLOCK(ct_report_group *) sorted = NULL;
+    CT_TRY(ct_make(&sorted, (size_t)r->n_groups, "the styles"));
     for (int g = 0; g < r->n_groups; g++) {
         int k = 0;
         while (strcmp(r->groups[k].name, r->groups[g].name) != 0) k++;
         r->groups[g].key = k;
         r->groups[g].method = ct_method_style_of(ct_report_first(r, g));
+        sorted[g] = &r->groups[g];
     }
-    for (int g = 0; g < r->n_groups; g++)
-        r->groups[g].style = ct_style_variant(r->groups[g].method, variant_of(r, g));
+    qsort(sorted, (size_t)r->n_groups, sizeof *sorted, compare_groups);
+    int variant = 0;
+    for (int g = 0; g < r->n_groups; g++) {
+        if (g > 0 && sorted[g]->method != sorted[g - 1]->method)
+            variant = 0;
+        else if (g > 0 && sorted[g]->key != sorted[g - 1]->key)
+            variant++;
+        sorted[g]->style = ct_style_variant(sorted[g]->method, variant);
+    }
+    return CT_OK;
 }
 
 ct_status ct_report_part(ct_report *r) {
     CT_TRY(name_settings(r));
     CT_TRY(fill_facets(r));
     CT_TRY(name_groups(r));
-    choose_styles(r);
-    return CT_OK;
+    return choose_styles(r);
 }

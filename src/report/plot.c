@@ -17,6 +17,7 @@
 #define SAMPLE      34.0 /* a legend's piece of line with the gap behind it */
 #define MAX_CURVES  256  /* of more, none is left off the scale */
 #define MAX_MARKERS 10   /* of a curve; where there are more points, some have none */
+#define MAX_ENTRIES 32   /* of a legend: nobody tells more curves apart */
 #define MAX_LABEL   44   /* characters of a legend's entry */
 #define MAX_OFF     2e4  /* where what lies off the area is drawn at most */
 
@@ -129,7 +130,8 @@ static int set_legend(const frame *f, double top, ct_text *out) {
     double x = LEGEND_LEFT;
     int line = 0;
     if (p->n_curves < 2) return 0;
-    for (int k = 0; k < p->n_curves; k++) {
+    int n = p->n_curves > MAX_ENTRIES ? MAX_ENTRIES : p->n_curves;
+    for (int k = 0; k < n; k++) {
         ct_svg_shorten(p->curves[k].label, MAX_LABEL, text, sizeof text);
         double width = SAMPLE + CT_FONT_SIZE * ct_markup_width(text);
         if (x > LEGEND_LEFT && x + width > WIDTH - 4) {
@@ -145,7 +147,12 @@ static int set_legend(const frame *f, double top, ct_text *out) {
         }
         x += width + 16;
     }
-    return line + 1;
+    if (n == p->n_curves) return line + 1;
+    snprintf(text, sizeof text, "and %d more", p->n_curves - n);
+    if (out != NULL)
+        ct_svg_label(out, LEGEND_LEFT, top + LEGEND_LINE * (line + 1), "start", "soft",
+                     CT_FONT_SIZE, text);
+    return line + 2;
 }
 
 static void lay_out(frame *f) {

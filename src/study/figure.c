@@ -123,6 +123,15 @@ static void say_method(const ct_study *study, int row, char *out, size_t size) {
                               *options != ':', *options == '=' ? " " : options);
 }
 
+void ct_study_say_part(const ct_study *study, int row, int k, char *out, size_t size) {
+    char part[CT_STUDY_LABEL];
+    ct_parts_get(study->rows[row].label, k, study->n_heads, part, sizeof part);
+    if (strcmp(study->heads[k], "algorithm") == 0)
+        ct_method_name(part, NULL, out, size);
+    else
+        snprintf(out, size, "%s", part);
+}
+
 void ct_study_say_row(const ct_study *study, int row, int first, int end, char *out, size_t size) {
     size_t n = 0;
     out[0] = '\0';
@@ -132,7 +141,7 @@ void ct_study_say_row(const ct_study *study, int row, int first, int end, char *
     }
     for (int k = first; k < end && n < size; k++) {
         char part[CT_STUDY_LABEL];
-        ct_parts_get(study->rows[row].label, k, study->n_heads, part, sizeof part);
+        ct_study_say_part(study, row, k, part, sizeof part);
         double number;
         if (part[0] == '\0' || strcmp(part, "-") == 0) continue;
         const char *head = ct_parse_double(part, &number) ? study->heads[k] : "";

@@ -43,8 +43,8 @@ typedef struct map {
 static void take_apart(const ct_study *study, int row, char *panel, char *y, char *x) {
     int n = study->n_heads;
     ct_study_say_row(study, row, 0, n - 2, panel, CT_STUDY_LABEL);
-    ct_parts_get(study->rows[row].label, n - 2, n, y, CT_STUDY_LABEL);
-    ct_parts_get(study->rows[row].label, n - 1, n, x, CT_STUDY_LABEL);
+    ct_study_say_part(study, row, n - 2, y, CT_STUDY_LABEL);
+    ct_study_say_part(study, row, n - 1, x, CT_STUDY_LABEL);
 }
 
 static void list_values(const ct_study *study, map *m) {

@@ -70,6 +70,8 @@ ct_status ct_study_write_drawing(const ct_study *study, const char *name, const 
 /* The row's label as it is said: "16 | CCL" is "agents 16, CCL", its numbers with their heading;
  * parts from `first` on. Of a comparison the method as all pages call it, and its options. */
 void ct_study_say_row(const ct_study *study, int row, int first, int end, char *out, size_t size);
+/* The k-th part of it; of the option algorithm as all pages call it. */
+void ct_study_say_part(const ct_study *study, int row, int k, char *out, size_t size);
 /* How the method of its runs looks (method.h). */
 int ct_study_row_style(const ct_study *study, int row);
 
