@@ -7,6 +7,7 @@
 #include "record/bundle.h"
 #include "record/find.h"
 #include "record/record.h"
+#include "report/method.h"
 #include "util/log.h"
 #include "util/memory.h"
 
@@ -58,7 +59,7 @@ static const struct {
     bool is_word;        /* begins at the left */
     ct_metric_id metric; /* of numbers */
     const char *format;  /* NULL: no metric */
-} columns[] = {{"method", 16, 1, true, 0, NULL},
+} columns[] = {{"method", 23, 1, true, 0, NULL},
                {"graph", 12, 2, true, 0, NULL},
                {"alpha", 6, 3, false, 0, NULL},
                {"epochs", 6, 5, false, 0, NULL},
@@ -122,8 +123,7 @@ static void print_row(const char *dir, const table *t, const ct_record *run) {
     char words[N_WORDS][64], text[64];
     const ct_json *s = run->summary;
     double epochs = s != NULL ? ct_json_number(s, "epoch") : ct_record_last(run, CT_METRIC_EPOCH);
-    snprintf(words[0], sizeof words[0], "%.30s%s", word(run, "algorithm"),
-             strcmp(word(run, "loss"), "ccl") == 0 ? " + ccl" : "");
+    ct_method_name(word(run, "algorithm"), word(run, "loss"), words[0], sizeof words[0]);
     snprintf(words[1], sizeof words[1], "%.30s %.0f", word(run, "topology"), number(run, "agents"));
     name_alpha(run, words[2], sizeof words[2]);
     snprintf(words[3], sizeof words[3], "%.0f", isnan(epochs) ? 0 : epochs);
