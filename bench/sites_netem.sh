@@ -1,20 +1,22 @@
 #!/bin/sh
-# bench/sites_netem.sh [--delay MS] [--loss PERCENT] [--iterations N] [--model NAME]: four sites over a
-#   bad network. Each is in a network namespace of its own; two can be dialled, two only dial out; every
-#   packet takes 50 ms, and one in a hundred is lost. They train, and end with the bits of one
-#   process; an iteration's time is shown beside that of a plain TCP connection for the same bytes, and
-#   the bytes on the wire beside those of the sites' letters.
+# bench/sites_netem.sh [--delay MS] [--loss PERCENT] [--iterations N] [--model NAME] [--compress HOW]
+#   [--local-steps H]: four sites over a bad network. Each is in a network namespace of its own; two can
+#   be dialled, two only dial out; every packet takes 50 ms, and one in a hundred is lost. They train, and
+#   end with the bits of one process; an iteration's time is shown beside that of a plain TCP connection
+#   for the same bytes, and the bytes on the wire beside those of the sites' letters.
 # Needs root, iproute2 and python3 (slow_link.py carries the packets); skipped elsewhere.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(readlink -f "${CROSSTALK:-$here/../build/crosstalk}")
-delay=50 loss=1 iterations=40 model=mlp:32
+delay=50 loss=1 iterations=40 model=mlp:32 compress=none steps=1
 while [ $# -gt 1 ]; do
     case $1 in
     --delay) delay=$2 ;;
     --loss) loss=$2 ;;
     --iterations) iterations=$2 ;;
     --model) model=$2 ;;
+    --compress) compress=$2 ;;
+    --local-steps) steps=$2 ;;
     *) break ;;
     esac
     shift 2
@@ -94,7 +96,7 @@ PYTHON
     done
     for edge in "north south" "north east" "south east" "north west" "east west"; do echo "edge $edge"; done
     for option in "dataset npy" "model $model" "algorithm ccl" "batch-size 16" "lr 0.01" "epochs 1" \
-        "iterations $iterations"; do
+        "iterations $iterations" "compress $compress" "local-steps $steps"; do
         echo "option $option"
     done
     echo "heartbeat 2"
@@ -139,7 +141,8 @@ PYTHON
 # ---- the simulation: bits and bytes ----
 "$program" train --quiet --dataset npy --data-dir %a --agent-names north,south,east,west --agents 4 \
     --topology file:edges --partition own --model "$model" --algorithm ccl --batch-size 16 --lr 0.01 \
-    --epochs 1 --iterations "$iterations" --min-class-count 2 --threads 1 --out one || give_up "no simulation"
+    --epochs 1 --iterations "$iterations" --min-class-count 2 --threads 1 \
+    --compress "$compress" --local-steps "$steps" --out one || give_up "no simulation"
 bytes=$(python3 -c 'import json; s = json.load(open("one/summary.json"))
 print(int(s["bytes_per_agent_per_iteration"] / 2.5))')
 inside north python3 probe.py north "$bytes" "$iterations" &

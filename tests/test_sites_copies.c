@@ -18,6 +18,8 @@ ct_status __real_ct_bank_compress(const ct_packing *packing, const ct_bank *x, c
 ct_status __wrap_ct_bank_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
                                   ct_bank *packed);
 
+ct_status __real_ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k);
+ct_status __wrap_ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k);
 ct_status __real_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter);
 ct_status __wrap_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter);
 
@@ -52,16 +54,19 @@ ct_status __wrap_ct_bank_compress(const ct_packing *packing, const ct_bank *x, c
     return is_model ? write_row(own, sharing, sharing->first, 0) : CT_OK;
 }
 
-/* And every one that has arrived. */
 ct_status __wrap_ct_copies_share(ct_agents *a) {
-    const ct_routes *r = &a->links.models;
-    if (own == NULL || a->x.fresh || ct_agents_are_apart(a)) return __real_ct_copies_share(a);
-    sharing = a;
-    CT_TRY(__real_ct_copies_share(a));
+    sharing = own != NULL ? a : NULL;
+    ct_status status = __real_ct_copies_share(a);
     sharing = NULL;
-    for (int k = 0; k < r->n; k++)
-        if (r->mail[k] >= 0 && !r->is_lost[k]) CT_TRY(write_row(copies, a, r->from[k], r->mail[k]));
-    return CT_OK;
+    return status;
+}
+
+/* And every one that has arrived. */
+ct_status __wrap_ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k) {
+    const ct_agents *a = agents;
+    CT_TRY(__real_ct_faults_arrived(agents, r, bank, k));
+    bool is_model = own != NULL && r == &a->links.models && r->mail[k] >= 0 && !r->is_lost[k];
+    return is_model ? write_row(copies, a, r->from[k], r->mail[k]) : CT_OK;
 }
 
 ct_status __wrap_ct_site_hear_knock(ct_site *site, int k, const ct_letter *letter) {

@@ -27,13 +27,15 @@ static bool unpack_model(const void *copies, int row, const void *packed, float 
 
 static bool unpack_sums(const void *copies, int row, const void *packed, float *values) {
     const ct_copies *c = copies;
-    return c->sums.kind->decode(&c->sums, &c->keys[row], packed, values);
+    return c->sums.kind->decode(&c->sums, &c->sum_keys[row], packed, values);
 }
 
 /* What sites send is checked and unpacked by the transport. */
 static ct_status create_unpacking(ct_agents *a) {
     ct_copies *c = &a->copies;
+    const ct_routes *answers = &a->links.neighbours;
     if (!ct_transport_is_apart(a->transport)) return CT_OK;
+    CT_TRY(ct_make(&c->sum_keys, (size_t)(answers->most_own + answers->most_halo), "class sums"));
     CT_TRY(ct_make(&c->values, c->models.n > c->sums.n ? c->models.n : c->sums.n, "packed models"));
     c->of_models = (ct_unpacking){
         .values = c->values, .are_changes = true, .unpack = unpack_model, .context = c};
@@ -62,6 +64,7 @@ void ct_copies_free(ct_copies *c) {
     ct_bank_free(&c->packed);
     ct_bank_free(&c->packed_sums);
     ct_free(c->keys);
+    ct_free(c->sum_keys);
     ct_free(c->values);
 }
 
@@ -119,31 +122,14 @@ static ct_compress_key key_of(const ct_agents *a, int row, uint32_t index) {
         {rng.key[0], rng.key[1]}, rng.counter[1], rng.counter[2], rng.counter[3]};
 }
 
-/* Between sites: what has come is unpacked, and a neighbour's mailbox holds its copy, or one's own
- * if nothing came. */
-static ct_status exchange_apart(ct_agents *a, ct_routes *routes, ct_traffic kind, ct_bank *known,
-                                ct_bank *packed) {
-    ct_status (*arrived)(void *, ct_routes *, ct_bank *, int) = routes->arrived;
-    routes->arrived = NULL; /* packed rows have no mailboxes */
-    ct_status status = ct_transport_exchange(a->transport, routes, kind, packed);
-    routes->arrived = arrived;
-    for (int k = 0; k < routes->n && status == CT_OK; k++)
-        if (routes->mail[k] >= 0) status = ct_faults_arrived(a, routes, known, k);
-    return status;
-}
-
 /* Packs own rows of x, sends them, and unpacks what has come instead of others'. */
 static ct_status pass_on(ct_agents *a, const ct_compressor *how, ct_routes *routes, ct_traffic kind,
                          const ct_bank *x, ct_bank *known, ct_bank *packed) {
     ct_packing own = {how, a->copies.keys, 0, routes->own.n};
     ct_packing others = {how, a->copies.keys, routes->own.n, routes->n_halo};
     CT_TRY(ct_bank_compress(&own, x, known, packed));
-    if (ct_transport_is_apart(a->transport)) {
-        CT_TRY(exchange_apart(a, routes, kind, known, packed));
-    } else {
-        CT_TRY(ct_transport_exchange(a->transport, routes, kind, packed));
-        if (others.n_rows > 0) CT_TRY(ct_bank_decompress(&others, packed, known));
-    }
+    CT_TRY(ct_transport_exchange(a->transport, routes, kind, packed));
+    if (others.n_rows > 0) CT_TRY(ct_bank_decompress(&others, packed, known));
     known->fresh = true;
     return CT_OK;
 }
@@ -152,11 +138,17 @@ static ct_status pass_on(ct_agents *a, const ct_compressor *how, ct_routes *rout
 static ct_status share(ct_agents *a, ct_bank *bank, ct_bank *known, uint32_t index) {
     ct_copies *c = &a->copies;
     ct_routes *r = &a->links.models;
+    CT_TRY(ct_transport_finish(a->transport, r)); /* which the keys before are of */
     for (int i = 0; i < a->n; i++) c->keys[i] = key_of(a, a->first + i, index);
     for (int h = 0; h < r->n_halo; h++) c->keys[a->n + h] = key_of(a, r->halo[h], index);
-    CT_TRY(pass_on(a, &c->models, r, CT_TRAFFIC_PARAMETERS, bank, known, &c->packed));
     bank->fresh = true;
-    return CT_OK;
+    if (!ct_transport_is_apart(a->transport))
+        return pass_on(a, &c->models, r, CT_TRAFFIC_PARAMETERS, bank, known, &c->packed);
+    /* sites: the transport unpacks what comes, while the first of them are worked with */
+    ct_packing own = {&c->models, c->keys, 0, a->n};
+    CT_TRY(ct_bank_compress(&own, bank, known, &c->packed));
+    known->fresh = true;
+    return ct_transport_begin(a->transport, r, CT_TRAFFIC_PARAMETERS, &c->packed);
 }
 
 ct_status ct_copies_share(ct_agents *a) {
@@ -172,14 +164,38 @@ ct_status ct_copies_share_also(ct_agents *a, ct_bank *bank) {
     return share(a, bank, a->copies.also, ALSO);
 }
 
+static ct_compress_key key_of_sums(const ct_agents *a, const ct_routes *r, int message) {
+    uint32_t receiver = (uint32_t)(r->to[message] % a->n_agents);
+    return key_of(a, r->from[message], FIRST_RECEIVER + receiver);
+}
+
+/* To the row that what is said of a message has. */
+static void fill_keys(const ct_agents *a, const ct_routes *r, ct_compress_key *keys) {
+    for (int k = 0; k < r->own.n + r->n_halo; k++)
+        keys[k] = key_of_sums(a, r, k < r->own.n ? r->own.first + k : r->halo[k - r->own.n]);
+}
+
+ct_status ct_copies_send_sums(ct_agents *a, int row) {
+    ct_copies *c = &a->copies;
+    ct_routes *r = &a->links.neighbours;
+    ct_bank *sums = &a->ccl.edge_sums;
+    ct_packing one = {&c->sums, c->sum_keys, row, 1};
+    if (!ct_transport_is_apart(a->transport)) return CT_OK;
+    c->sum_keys[row] = key_of_sums(a, r, r->own.first + row);
+    CT_TRY(ct_bank_compress(&one, sums, sums, &c->packed_sums));
+    return ct_transport_send_ahead(a->transport, r, CT_TRAFFIC_CLASS_SUMS, &c->packed_sums,
+                                   r->own.first + row);
+}
+
 ct_status ct_copies_share_sums(ct_agents *a) {
     ct_copies *c = &a->copies;
     ct_routes *r = &a->links.neighbours;
     ct_bank *sums = &a->ccl.edge_sums;
-    for (int k = 0; k < r->own.n + r->n_halo; k++) {
-        int message = k < r->own.n ? r->own.first + k : r->halo[k - r->own.n];
-        uint32_t receiver = (uint32_t)(r->to[message] % a->n_agents);
-        c->keys[k] = key_of(a, r->from[message], FIRST_RECEIVER + receiver);
-    }
-    return pass_on(a, &c->sums, r, CT_TRAFFIC_CLASS_SUMS, sums, sums, &c->packed_sums);
+    bool is_apart = ct_transport_is_apart(a->transport);
+    fill_keys(a, r, is_apart ? c->sum_keys : c->keys);
+    if (!is_apart)
+        return pass_on(a, &c->sums, r, CT_TRAFFIC_CLASS_SUMS, sums, sums, &c->packed_sums);
+    CT_TRY(ct_transport_exchange(a->transport, r, CT_TRAFFIC_CLASS_SUMS, &c->packed_sums));
+    sums->fresh = true;
+    return CT_OK;
 }

@@ -32,6 +32,7 @@ typedef struct ct_copies {
     uint32_t n_before;               /* times in this iteration */
     ct_unpacking of_models, of_sums; /* between sites */
     float *values;                   /* [widest of both] scratch of these */
+    ct_compress_key *sum_keys;       /* by row of packed_sums, while models still come */
 } ct_copies;
 
 /* Which compressors it will be: before anything that depends on how much travels. */
@@ -53,10 +54,13 @@ static inline size_t ct_copies_width(const ct_copies *c, const ct_compressor *ho
     return ct_copies_are_used(c) ? ct_packed_columns(how) : n;
 }
 
-/* xh <- xh + Q(x - xh), here and at the neighbours, unless x has been shared as it is. */
+/* xh <- xh + Q(x - xh), here and at the neighbours, unless x has been shared as it is. Between sites
+ * neighbours' copies are there when the exchange of a->links.models is finished. */
 ct_status ct_copies_share(struct ct_agents *a);
 /* The same of the second bank and its copy. */
 ct_status ct_copies_share_also(struct ct_agents *a, ct_bank *bank);
+/* Between sites: the class sums of a row, on their way as soon as they are there. */
+ct_status ct_copies_send_sums(struct ct_agents *a, int row);
 /* Class sums to their receivers, rounded. */
 ct_status ct_copies_share_sums(struct ct_agents *a);
 

@@ -151,9 +151,10 @@ static ct_status compute_features(ct_agents *a, ct_bank *shared, const ct_job *j
     if (n_jobs > 0) CT_TRY(ct_features(a->plan, &work, &a->ccl.features, &a->ccl.edge_sums));
     for (int k = 0; k < n_jobs; k++) {
         if (a->ccl.economy.min_class_count > 1) CT_TRY(withhold_small_classes(a, jobs[k].out));
-        if (ct_copies_are_used(&a->copies)) continue; /* packed together */
-        CT_TRY(ct_transport_send_ahead(a->transport, answers, CT_TRAFFIC_CLASS_SUMS,
-                                       &a->ccl.edge_sums, answers->own.first + jobs[k].out));
+        CT_TRY(ct_copies_are_used(&a->copies)
+                   ? ct_copies_send_sums(a, jobs[k].out)
+                   : ct_transport_send_ahead(a->transport, answers, CT_TRAFFIC_CLASS_SUMS,
+                                             &a->ccl.edge_sums, answers->own.first + jobs[k].out));
     }
     return CT_OK;
 }

@@ -52,9 +52,25 @@ static ct_status fill_in(ct_agents *a, const ct_routes *r, int message, ct_bank 
     return ct_bank_write(bank, r->mail[message], 0, bank->n, row);
 }
 
+/* Of packed rows, what they were unpacked to. */
+static ct_status unpacked_arrived(ct_agents *a, ct_routes *r, int k) {
+    ct_bank *bank = r->unpacking->rows;
+    bool fresh = bank->fresh;
+    int row = ct_routes_row(r, r->by_edge ? k : r->from[k]);
+    if (r->is_lost[k]) {
+        CT_TRY(fill_in(a, r, k, bank));
+    } else {
+        CT_TRY(ct_bank_read(bank, row, 0, bank->n, a->fault_room.row));
+        CT_TRY(ct_bank_write(bank, r->mail[k], 0, bank->n, a->fault_room.row));
+    }
+    bank->fresh = fresh;
+    return CT_OK;
+}
+
 ct_status ct_faults_arrived(void *agents, ct_routes *r, ct_bank *bank, int k) {
     ct_agents *a = agents;
     bool is_real = a->faults->is_there != NULL;
+    if (r->unpacking != NULL) return unpacked_arrived(a, r, k);
     if (is_real && r->is_lost[k]) return fill_in(a, r, k, bank);
     int what = ct_faults_what(a, bank), row = ct_routes_row(r, r->by_edge ? k : r->from[k]);
     const ct_bank *from = bank;

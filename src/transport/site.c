@@ -139,7 +139,11 @@ static ct_status take_packed(ct_transport *t, ct_routes *r, const passage *p, bo
     memset(u->values, 0, row.n * sizeof *u->values);
     if (u->are_changes) CT_TRY(ct_bank_read(u->rows, p->row, 0, row.n, u->values));
     CT_TRY(ct_site_receive(t->site, p->agent, r->channel->exchange, &row, has_arrived));
-    return *has_arrived ? ct_bank_write(u->rows, p->row, 0, row.n, u->values) : CT_OK;
+    if (!*has_arrived) return CT_OK;
+    bool fresh = u->rows->fresh;
+    CT_TRY(ct_bank_write(u->rows, p->row, 0, row.n, u->values));
+    u->rows->fresh = fresh; /* as the bank that travels */
+    return CT_OK;
 }
 
 static ct_status take_plain(ct_transport *t, ct_routes *r, const passage *p, bool *has_arrived) {
