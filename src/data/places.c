@@ -36,7 +36,9 @@ ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *optio
     const char *dir = options->dir;
     if (dir == NULL) dir = ct_dataset_facts_of(dataset->name)->place;
     if (dir == NULL)
-        return ct_fail(CT_INVAL, "data set %s has no usual place; %s", dataset->name, hint);
+        return ct_fail(CT_INVAL,
+                       "data set %s has no usual place; %s (crosstalk data get downloads some)",
+                       dataset->name, hint);
     *out = dir;
     return CT_OK;
 }
