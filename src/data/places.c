@@ -42,9 +42,7 @@ ct_status ct_data_dir(const ct_dataset *dataset, const ct_dataset_options *optio
                        "it to data/%s)",
                        dataset->name, hint, dataset->name, dataset->name);
     if (dir == NULL)
-        return ct_fail(CT_INVAL,
-                       "data set %s has no usual place; %s (crosstalk data get downloads some)",
-                       dataset->name, hint);
+        return ct_fail(CT_INVAL, "data set %s has no usual place; %s", dataset->name, hint);
     *out = dir;
     return CT_OK;
 }
