@@ -102,6 +102,31 @@ static int count_in(const char *text, const char *words) {
 }
 
 /* The best first and with a ring, the one that is far off as an arrow with its number. */
+/* The best has the longest name, in bold: the room that is kept is room enough. */
+static void the_longest_name_is_whole_in_bold(void) {
+    static const char *const panels[] = {""};
+    ct_dot_row rows[] = {{"", "QG-DSGDm-N", 3}, {"", "CCL", 4}, {"", "RelaySGD", 5}};
+    ct_dot_place places[3];
+    for (int k = 0; k < 3; k++) places[k] = (ct_dot_place){{83.0 - k, 1}, {NAN, NAN}, NULL};
+    ct_dots dots = {.id = "d",
+                    .title = "t",
+                    .axis_name = "accuracy",
+                    .ours = "ours",
+                    .theirs = "the paper",
+                    .note = "",
+                    .panels = panels,
+                    .rows = rows,
+                    .places = places,
+                    .n_panels = 1,
+                    .n_rows = 3,
+                    .marks_best = true,
+                    .is_ranked = true};
+    CT_SCOPED(ct_text) svg = {0};
+    REQUIRE_OK(ct_dots_draw(&dots, &svg));
+    REQUIRE_OK(ct_text_status(&svg));
+    CHECK(count_in(svg.chars, ">QG-DSGDm-N</text>") == 1);
+}
+
 static void a_ranking_is_ranked(void) {
     static const char *const panels[] = {"alpha 1", "alpha 2"};
     ct_dot_row rows[5] = {{"", "first", 3},
@@ -308,6 +333,7 @@ int main(void) {
     TEST(a_logarithmic_axis_has_enough_ticks);
     TEST(a_tight_axis_ends_at_its_values);
     TEST(an_outlier_does_not_squash_the_rest);
+    TEST(the_longest_name_is_whole_in_bold);
     TEST(a_ranking_is_ranked);
     TEST(a_heat_map_frames_the_best);
     TEST(one_value_and_none_still_make_an_axis);

@@ -96,7 +96,7 @@ void ct_svg_text(ct_text *out, double x, double y, const char *anchor, bool is_b
     double size = CT_FONT_SIZE * (is_bold ? CT_BOLD : 1);
     int n_most = (int)strlen(text);
     ct_svg_shorten(text, n_most, shown, sizeof shown);
-    while (n_most > 4 && size * ct_markup_width(shown) > room)
+    while (n_most > 4 && size * ct_markup_width(shown) > room + 0.01) /* of roundings */
         ct_svg_shorten(text, n_most -= 2, shown, sizeof shown);
     ct_markup_add(out, "<text class='ink' x='%.2f' y='%.2f' font-size='%g' fill='#1b242c'", x, y,
                   CT_FONT_SIZE);
