@@ -14,9 +14,11 @@
  *   r  = W x - x
  *   xm = x + gamma r                                      the mixed model
  *   m  = m - gamma r / eta_prev
- *   m  = beta m + g(xm)                                   with CCL: against the neighbours' models
- *   d  = g + beta m  (Nesterov)   or   m                  before mixing
- *   x+ = xm - eta d */
+ *   m  = beta m + g(xm)                                   CCL: with the neighbours' unmixed models
+ *   d  = g + beta m  (Nesterov)   or   m
+ *   x+ = xm - eta d
+ * Deviation: Algorithm 2 has x+ = W x - eta m. Nesterov's d and gamma are what the paper says of its
+ * experiments; --nesterov off --gamma 1 is the algorithm to the letter. */
 #include "algo/algo.h"
 
 #include "util/log.h"
