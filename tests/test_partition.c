@@ -199,7 +199,7 @@ static void a_hopeless_draw_is_given_up_with_advice(void) {
     ct_partition_spec spec = spec_of("dirichlet", 10, 1);
     spec.alpha = 1e-6; /* two classes go to two of the ten agents */
     CHECK_FAILS(ct_partition_create(&spec, two, 40, 2, &p), CT_INVAL,
-                "use a larger alpha or fewer agents");
+                "use fewer agents or less skew");
 }
 
 static void as_many_agents_as_samples_get_one_each(void) {

@@ -194,6 +194,10 @@ static void a_finished_site_is_not_trained_again(void) {
     start_site(0, "f.conf", "done");
     CHECK(await_site(0) == 0 && log_has("done", 0, "is finished already"));
     CHECK(same_consensus(2, "done"));
+    f.options = "option compress quantize:4\n"; /* another run, which is not there */
+    put_federation(&f, "f.conf");
+    start_site(0, "f.conf", "done");
+    CHECK(await_site(0) == 2 && log_has("done", 0, "is finished, with another federation file"));
 }
 
 /* ---- one more ---- */

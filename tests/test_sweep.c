@@ -291,6 +291,25 @@ static void lists_that_make_no_sweep_are_refused(void) {
     REFUSES(2, "train --dataset shapes --lambdas 1:1 --loss ce", "need --loss ccl");
 }
 
+/* Options by their names, and what the clock has left. */
+static void scripts_read_options_and_states(void) {
+    ct_json *json = NULL;
+    succeeds("sweep " SHAPES "--algorithm dsgd,dsgdm --momentum 0.5,0.9 --json --out scripted");
+    CHECK_OK(ct_json_parse(said.out, strlen(said.out), "sweep", &json));
+    REQUIRE(json != NULL && json->n_children == 4);
+    for (const ct_json *row = json->child; row != NULL; row = row->next) {
+        const ct_json *options = ct_json_get(row, "options");
+        REQUIRE(options != NULL && options->n_children == 2);
+        const char *momentum = ct_json_get(options, "momentum")->string;
+        char dir[128];
+        snprintf(dir, sizeof dir, "scripted/algorithm_%s-momentum_%s",
+                 ct_json_get(options, "algorithm")->string, momentum);
+        CHECK(strcmp(ct_json_get(row, "run")->string, dir) == 0);
+        CHECK(strcmp(ct_json_get(row, "state")->string, "done") == 0);
+    }
+    ct_json_free(&json);
+}
+
 /* The same data with another test set: everything else is the same, and so is what is picked. */
 static void what_is_picked_does_not_depend_on_the_test_set(void) {
 #define PICK                                                                                       \
@@ -334,6 +353,7 @@ int main(void) {
     TEST(results_of_other_data_are_not_taken);
     TEST(lists_that_make_no_sweep_are_refused);
     TEST(what_is_picked_does_not_depend_on_the_test_set);
+    TEST(scripts_read_options_and_states);
     leave_folder();
     remove_tree(folder);
     return test_report();

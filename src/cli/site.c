@@ -128,12 +128,12 @@ static ct_status show_federation(const ct_federation *f) {
     CT_SCOPED(ct_sparse) w = {0};
     CT_SCOPED(ct_text) options = {0};
     ct_topology_facts facts;
-    char hash[CT_KEY_TEXT];
-    ct_key_print(f->hash, hash);
+    char fingerprint[CT_FINGERPRINT];
+    ct_federation_fingerprint(f, fingerprint);
     CT_TRY(ct_mixing_create(&f->graph, f->options.weights, &w));
     CT_TRY(ct_topology_measure(&f->graph, &w, &facts));
-    ct_show(stdout, "federation %s, %.16s: %d sites, %d edges, diameter %d, spectral gap %.4f\n",
-            f->name, hash, f->n_sites, f->n_edges, facts.diameter, facts.spectral_gap);
+    ct_show(stdout, "federation %s, %s: %d sites, %d edges, diameter %d, spectral gap %.4f\n",
+            f->name, fingerprint, f->n_sites, f->n_edges, facts.diameter, facts.spectral_gap);
     for (int i = 0; i < f->n_sites; i++) {
         const char *address = f->sites[i].address;
         ct_show(stdout, "  %-16s %-28s ", f->sites[i].name,
@@ -223,7 +223,10 @@ static ct_status show_status(const char *dir) {
     CT_SCOPED_HANDLE(ct_json) status = NULL;
     ct_path path = ct_record_path(dir, CT_FILE_SITE);
     if (!ct_file_exists(path.text))
-        return ct_fail(CT_IO, "%s: no site has run here; @out says where one does", dir);
+        return ct_fail(CT_IO,
+                       "%s: no site has run here, or it still waits for others to begin with; "
+                       "@out says where one runs",
+                       dir);
     CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &file));
     CT_TRY(ct_json_parse((const char *)file.bytes, file.n, path.text, &status));
     ct_show(stdout, "%s of %s: %s, iteration %.0f of %.0f, told %.0f s ago\n",

@@ -44,9 +44,27 @@ static ct_status say_left(int n_left, bool is_forced) {
 
 /* ---- the table ---- */
 
+/* The parts of a row's label by the headings above them: of a sweep, options and their values. */
+static void add_options(ct_text *out, const ct_study *study, const char *label) {
+    ct_text_add(out, ", \"options\": {");
+    for (int k = 0; k < study->n_heads && label != NULL; k++) {
+        const char *bar = strstr(label, " | ");
+        char part[CT_STUDY_LABEL];
+        snprintf(part, sizeof part, "%.*s", bar != NULL ? (int)(bar - label) : (int)strlen(label),
+                 label);
+        ct_text_add(out, "%s", k > 0 ? ", " : "");
+        ct_json_add_string(out, study->heads[k]);
+        ct_text_add(out, ": ");
+        ct_json_add_string(out, part);
+        label = bar != NULL ? bar + 3 : NULL;
+    }
+    ct_text_add(out, "}");
+}
+
 static void add_cell(ct_text *out, const ct_study *study, const ct_cell *cell) {
     ct_text_add(out, "  {\"row\": ");
     ct_json_add_string(out, study->rows[cell->row].label);
+    add_options(out, study, study->rows[cell->row].label);
     ct_text_add(out, ", \"column\": ");
     ct_json_add_string(out, study->columns[cell->column].label);
     ct_text_add(out, ", \"run\": ");
@@ -94,6 +112,7 @@ static ct_status run(ct_study *study, const wishes *w) {
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_study_run(study, &n_left));
     if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
+    if (status == CT_STOPPED || n_left > 0) CT_TRY(ct_study_inspect(study));
     CT_TRY(show(study, w));
     return say_left(n_left, w->force);
 }

@@ -10,14 +10,15 @@ enum { MAX_AXES = CT_STUDY_HEADS, MAX_VALUES = 64 };
 
 const ct_help ct_cli_sweep_help = {
     .usage = "sweep --option A,B,C [--option A,B ...] [--option value ...]",
-    .text = "Trains every combination of the options that have a list of values and prints a "
-            "table, best first. Combinations that differ in the lambdas alone train at once, "
-            "with the same results.\n\n"
-            "Options whose value is a list anyway (--seeds, --lr-milestones, --fault, paths) "
-            "keep it; --grid sweeps any option, with | between values that have commas. "
-            "Finished runs are kept, interrupted ones resumed. Runs in one process (no mpirun).\n\n"
-            "--pick chooses by samples that are held out of training and never looks at the test "
-            "set.",
+    .text =
+        "Trains every combination of the options that have a list of values and prints a "
+        "table, best first. Combinations that differ in the lambdas alone train at once, "
+        "with the same results.\n\n"
+        "Options whose value is a list anyway (--seeds, --lr-milestones, --fault, paths) "
+        "keep it; --grid sweeps any option, with | between values that have commas. "
+        "Finished runs are kept, interrupted ones resumed. Runs in one process (no mpirun).\n\n"
+        "--pick chooses by samples that are held out of training; the test set plays no part in "
+        "the choice.",
     .takes = "dataset, data-dir, agents, topology, algorithm, alpha, epochs, seeds, out, "
              "force, quiet",
     .files = CT_HELP_PAIRS({"table.md, .csv, .tex", "the table"},

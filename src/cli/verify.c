@@ -16,9 +16,10 @@
 #include "util/file.h"
 #include "util/memory.h"
 
-#define MAX_COUNTS 16
-#define MAX_CASES  64
-#define MAX_WORDS  256
+#define MAX_COUNTS   16
+#define MAX_CASES    64
+#define MAX_WORDS    256
+#define EXIT_REFUSED 2 /* of a command line that is wrong */
 
 extern char **environ;
 
@@ -112,8 +113,11 @@ static ct_status run_words(char **words) {
     int status = 0;
     if (posix_spawnp(&pid, words[0], NULL, NULL, words, environ) != 0)
         return ct_fail(CT_IO, "cannot start %s", words[0]);
-    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return ct_fail(CT_IO, "%s train failed; what it said is above", words[0]);
+    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        bool is_refused = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_REFUSED;
+        return ct_fail(is_refused ? CT_INVAL : CT_IO, "%s train failed; what it said is above",
+                       words[0]);
+    }
     return CT_OK;
 }
 

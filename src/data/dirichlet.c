@@ -91,9 +91,10 @@ static ct_status split_group(const ct_partition_spec *spec, const ct_labelled *s
     while (!draw_group(spec->seed, attempt, spec->alpha, samples->n_classes, g))
         if (++attempt == MAX_ATTEMPTS)
             return ct_fail(CT_INVAL,
-                           "dirichlet: none of %d draws with alpha %g gave each of %d agents half "
-                           "the average; use a larger alpha or fewer agents",
-                           MAX_ATTEMPTS, spec->alpha, spec->n_agents);
+                           "@alpha %g leaves some of %d agents with next to no samples (none of %d "
+                           "splits gave each of them half the average); use fewer agents or less "
+                           "skew, as in @agents 4 @alpha 1",
+                           spec->alpha, spec->n_agents, MAX_ATTEMPTS);
     write_group(g, samples->n_classes, slice);
     return CT_OK;
 }

@@ -87,13 +87,13 @@ void ct_training_introduce(const ct_run *run) {
            "%s%s on %s: %d agents on %s (diameter %d, spectral gap %.4f), %s loss, %s weights",
            ranks, c->algorithm, c->dataset, run->agents.n_agents, run->topology.name,
            w->topology_facts.diameter, w->topology_facts.spectral_gap, c->loss, c->weights);
-    ct_log(
-        CT_LOG_LINE,
-        "%s, %zu parameters, %.1f classes an agent, batches of %lld, %s in %s on %d thread%s%s%s",
-        c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
-        (long long)c->batch_size, c->device, ct_precision_name(run->backend->precision),
-        run->backend->n_threads, run->backend->n_threads == 1 ? "" : "s",
-        c->out[0] != '\0' ? " -> " : "", c->out);
+    ct_log(CT_LOG_LINE,
+           "%s, %zu parameters, %.1f classes an agent, batches of %lld, rate %g, %s in %s on %d "
+           "thread%s%s%s",
+           c->model, run->graph.n_weights, w->partition_facts.classes_per_agent,
+           (long long)c->batch_size, c->lr, c->device, ct_precision_name(run->backend->precision),
+           run->backend->n_threads, run->backend->n_threads == 1 ? "" : "s",
+           c->out[0] != '\0' ? " -> " : "", c->out);
     if (run->n_seeds > 1) ct_log(CT_LOG_LINE, "%d seeds at once: %s", run->n_seeds, c->seeds);
     if (run->lambdas != NULL) ct_log(CT_LOG_LINE, "lambdas at once: %s", c->lambdas);
 }

@@ -146,11 +146,31 @@ static void life_free(life *l) {
     ct_federation_free(&l->federation);
 }
 
+/* A run that is over was one of this federation's file. Older versions did not say. */
+static ct_status check_finished(const life *l) {
+    CT_SCOPED(ct_blob) file = {0};
+    CT_SCOPED_HANDLE(ct_json) status = NULL;
+    ct_path path = ct_record_path(l->config.out, CT_FILE_SITE);
+    char ours[CT_FINGERPRINT];
+    if (!ct_file_exists(path.text)) return CT_OK;
+    CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &file));
+    CT_TRY(ct_json_parse((const char *)file.bytes, file.n, path.text, &status));
+    const ct_json *theirs = ct_json_get(status, "file");
+    ct_federation_fingerprint(&l->federation, ours);
+    if (theirs == NULL || theirs->kind != CT_JSON_STRING || strcmp(theirs->string, ours) == 0)
+        return CT_OK;
+    return ct_fail(CT_DIFFERS,
+                   "%s is finished, with another federation file (%s, ours is %s): name another "
+                   "@out, or give the federation another name",
+                   l->config.out, theirs->string, ours);
+}
+
 /* What is in --out: a run to go on with, one that is over, or nothing. */
 static ct_status find_state(life *l) {
     const char *dir = l->config.out;
     if (!ct_record_has(dir, CT_FILE_CONFIG) || l->config.force) return CT_OK;
     CT_TRY(ct_record_is_finished(dir, &l->is_done));
+    if (l->is_done) CT_TRY(check_finished(l));
     memcpy(l->config.resume, dir, sizeof l->config.resume);
     return l->is_done ? CT_OK : ct_checkpoint_open_site(dir, l->me, &l->checkpoint);
 }

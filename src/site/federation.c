@@ -40,6 +40,12 @@ static bool is_address(const char *text) {
            ct_parse_i64(colon + 1, &port) && port >= 1 && port <= 65535;
 }
 
+void ct_federation_fingerprint(const ct_federation *f, char out[CT_FINGERPRINT]) {
+    char hash[CT_KEY_TEXT];
+    ct_key_print(f->hash, hash);
+    snprintf(out, CT_FINGERPRINT, "%.16s", hash);
+}
+
 int ct_federation_find(const ct_federation *f, const char *name) {
     for (int i = 0; i < f->n_sites; i++)
         if (strcmp(f->sites[i].name, name) == 0) return i;

@@ -44,6 +44,10 @@ typedef struct ct_federation {
 ct_status ct_federation_read(const char *path, ct_federation *out);
 void ct_federation_free(ct_federation *federation);
 
+/* The beginning of its hash, as people compare it. */
+#define CT_FINGERPRINT 17
+void ct_federation_fingerprint(const ct_federation *federation, char out[CT_FINGERPRINT]);
+
 /* -1: no such site. */
 int ct_federation_find(const ct_federation *federation, const char *name);
 int ct_federation_find_key(const ct_federation *federation, const uint8_t key[CT_KEY_BYTES]);

@@ -42,8 +42,11 @@ static void add_neighbour(ct_site *site, int k, ct_text *out) {
 
 void ct_site_print_status(ct_site *site, ct_text *out) {
     const ct_federation *f = site->federation;
-    ct_text_add(out, "{\"federation\": \"%s\", \"site\": \"%s\", \"phase\": \"%s\"", f->name,
-                f->sites[site->options.me].name,
+    char fingerprint[CT_FINGERPRINT];
+    ct_federation_fingerprint(f, fingerprint);
+    ct_text_add(out,
+                "{\"federation\": \"%s\", \"file\": \"%s\", \"site\": \"%s\", \"phase\": \"%s\"",
+                f->name, fingerprint, f->sites[site->options.me].name,
                 phase_name(site->result.n > 0 ? CT_SITE_FINISHED : site->phase));
     ct_text_add(out, ", \"iteration\": %ld, \"n_iterations\": %ld, \"time\": %lld", site->iteration,
                 site->training.n_iterations, (long long)time(NULL));

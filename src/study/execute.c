@@ -155,10 +155,11 @@ ct_status ct_study_can_resume(const char *dir, const char *name, bool *can) {
     return CT_OK;
 }
 
-static ct_status train_cell(const ct_cell *cell) {
+static ct_status train_cell(const ct_cell *cell, bool keep) {
     ct_config config = cell->resolved;
     bool can_resume = false;
     ct_config_fix(&config); /* nothing comes from the checkpoint: it must agree */
+    config.may_grow = keep; /* the last checkpoint is one of its files */
     if (cell->state == CT_CELL_BEGUN)
         CT_TRY(ct_study_can_resume(config.out, cell->name, &can_resume));
     if (can_resume)
@@ -171,7 +172,7 @@ static ct_status train_cell(const ct_cell *cell) {
 /* Trains one that is missing or was interrupted and leaves it in the state that it then has. */
 static ct_status run_cell(ct_study *study, ct_cell *cell) {
     ct_error ended;
-    ct_status status = CT_CATCH(&ended, train_cell(cell));
+    ct_status status = CT_CATCH(&ended, train_cell(cell, study->request.keep));
     if (status == CT_DIFFERS)
         return ct_fail(status, "%s: %s; name another @out, or begin again with @force", cell->name,
                        ended.text);
