@@ -463,6 +463,9 @@ static void a_file_that_makes_no_federation_is_refused(void) {
 
 static void options_are_named_where_they_belong(void) {
     NEEDS_ZMQ();
+    static const char old[] = "{\"site\": \"a\", \"federation\": \"f\", \"phase\": \"training\", "
+                              "\"iteration\": 3, \"n_iterations\": 9, \"time\": 1, "
+                              "\"heartbeat_s\": 2, \"neighbours\": []}";
     federation f = {.n = 2, .edges = "0-1", .heartbeat_s = 0.3, .epochs = 1};
     put_federation(&f, "f.conf");
     REFUSES(2, "site run f.conf --key north.key --data-dir north --lr 0.1", "--lr",
@@ -476,6 +479,11 @@ static void options_are_named_where_they_belong(void) {
     REFUSES(2, "site keygen f.conf", "f.conf");
     REFUSES(2, "site stop", "stop");
     REFUSES(1, "site status .", "no site has run here");
+    CHECK_OK(ct_file_write("site.json", old, strlen(old)));
+    succeeds("site status .");
+    CHECK(strstr(said.out,
+                 "training when last heard of (it is busy, or does not run), iteration 3") != NULL);
+    CHECK(unlink("site.json") == 0);
 }
 
 static void algorithms_that_cannot_lose_agents_are_refused(void) {

@@ -200,6 +200,9 @@ static ct_status check(site_args *a) {
 
 /* ---- status ---- */
 
+/* A site that runs tells how far it is every few heartbeats. */
+#define QUIET_HEARTBEATS 10
+
 static double number_of(const ct_json *object, const char *key) {
     const ct_json *value = ct_json_get(object, key);
     bool fits = value != NULL && (value->kind == CT_JSON_NUMBER || value->kind == CT_JSON_BOOL);
@@ -229,10 +232,13 @@ static ct_status show_status(const char *dir) {
                        dir);
     CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &file));
     CT_TRY(ct_json_parse((const char *)file.bytes, file.n, path.text, &status));
-    ct_show(stdout, "%s of %s: %s, iteration %.0f of %.0f, told %.0f s ago\n",
+    double age_s = (double)time(NULL) - number_of(status, "time");
+    bool is_silent = age_s > QUIET_HEARTBEATS * number_of(status, "heartbeat_s") + 1;
+    bool is_over = strcmp(word_of(status, "phase"), "finished") == 0;
+    ct_show(stdout, "%s of %s: %s%s, iteration %.0f of %.0f, told %.0f s ago\n",
             word_of(status, "site"), word_of(status, "federation"), word_of(status, "phase"),
-            number_of(status, "iteration"), number_of(status, "n_iterations"),
-            (double)time(NULL) - number_of(status, "time"));
+            is_silent && !is_over ? " when last heard of (it is busy, or does not run)" : "",
+            number_of(status, "iteration"), number_of(status, "n_iterations"), age_s);
     ct_show(stdout, "  %-16s %-9s %9s %12s %14s %14s %11s  %s\n", "neighbour", "phase", "iteration",
             "for", "sent", "received", "round trip", "note");
     const ct_json *list = ct_json_get(status, "neighbours");
