@@ -430,7 +430,7 @@ static void folders_and_packed_files_give_the_same_as_two_files(void) {
     CHECK(strstr(said.out, strstr(before, "fingerprint")) != NULL);
     CHECK_OK(ct_dir_create("one"));
     make_table("one/any.csv", 3, 100, false, true);
-    REFUSES(2, "data info one --quiet", "there is no test part; hold one out with --test-fraction");
+    succeeds("data info one --quiet"); /* a fifth is held out, to look at */
     succeeds("data info one --test-fraction 0.2");
     CHECK(strstr(said.err, "the label is column 'kind'") != NULL);
     make_table("one/more.csv", 3, 100, false, true);
@@ -492,6 +492,18 @@ static void networks_for_pictures_and_parts_refuse_a_table(void) {
     CHECK(strstr(said.err, "fruit.csv: a table has no pictures to draw") != NULL);
 }
 
+/* Whoever looks at a table sees its columns, also where nothing is to be tested on. */
+static void looking_at_a_table_shows_its_columns(void) {
+    static const char table[] = "id,colour,weight,fruit\n1,red,1.5,apple\n2,green,2,pear\n"
+                                "3,red,,apple\n4,green,2.5,pear\n5,blue,1,apple\n6,blue,3,pear\n";
+    CHECK_OK(ct_file_write("look.csv", table, strlen(table)));
+    succeeds("data info look.csv --dataset csv --ignore-columns id");
+    CHECK(strstr(said.out, "columns, beside fruit:") != NULL);
+    CHECK(strstr(said.out, "colour               3 categories: blue green red\n") != NULL);
+    CHECK(strstr(said.out, "weight               numbers, mean ") != NULL);
+    CHECK(strstr(said.err, "no test part") != NULL);
+}
+
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(separators_quotes_and_line_ends_are_understood);
@@ -512,6 +524,7 @@ int main(void) {
     TEST(folders_and_packed_files_give_the_same_as_two_files);
     TEST(labels_have_their_rules);
     TEST(networks_for_pictures_and_parts_refuse_a_table);
+    TEST(looking_at_a_table_shows_its_columns);
     leave_folder();
     return test_report();
 }

@@ -9,6 +9,7 @@
 #include "data/part.h"
 #include "data/pictures.h"
 #include "data/sheet.h"
+#include "data/table.h"
 #include "run/run.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -162,18 +163,44 @@ static ct_status print_counts(const ct_dataset *d) {
     return CT_OK;
 }
 
+#define MOST_SHOWN 8 /* categories */
+
+/* What the columns of a table are. Categories are what other sites will hear of (docs/SITES.md). */
+static void print_columns(const ct_columns *columns) {
+    ct_show(stdout, "columns, beside %s:\n", columns->label);
+    for (size_t k = 0; k < columns->n; k++) {
+        const ct_column *c = &columns->columns[k];
+        ct_show(stdout, "  %-20s ", c->name);
+        if (c->is_number)
+            ct_show(stdout, "numbers, mean %g, deviation %g", c->mean, c->deviation);
+        else
+            ct_show(stdout, "%zu categories:", c->categories.n);
+        for (size_t w = 0; !c->is_number && w < c->categories.n && w < MOST_SHOWN; w++)
+            ct_show(stdout, " %s", c->categories.words[w]);
+        if (!c->is_number && c->categories.n > MOST_SHOWN) ct_show(stdout, " ...");
+        if (c->n_missing > 0)
+            ct_show(stdout, "; missing in %llu rows", (unsigned long long)c->n_missing);
+        ct_show(stdout, "\n");
+    }
+}
+
 /* A folder that has nothing to test on can be looked at as well. */
 static ct_status open_to_look(const data_args *a, ct_dataset *out) {
     const ct_config *c = &a->config;
     ct_error error;
     ct_status status = CT_CATCH(&error, ct_run_open_data(c, 0, out));
     if (status == CT_OK) return CT_OK;
-    bool may_lack_test = strcmp(c->dataset, "folder") == 0 && c->test_fraction == 0;
-    if (status != CT_INVAL || !may_lack_test) return ct_fail_again(&error);
+    bool is_table = strcmp(c->dataset, "csv") == 0;
+    bool may_lack_test = is_table || strcmp(c->dataset, "folder") == 0;
+    if (status != CT_INVAL || !may_lack_test || c->test_fraction > 0) return ct_fail_again(&error);
     ct_dataset_options options = ct_run_data_options(c);
-    options.is_agents = true;
+    options.is_agents = !is_table;
+    if (is_table) options.test_fraction = 0.2;
     CT_TRY(ct_run_open_data_as(c, &options, out));
-    ct_note("no test part; train with @test-fraction 0.2 to hold one out");
+    if (is_table)
+        ct_note("no test part; this is with @test-fraction 0.2, as to train with");
+    else
+        ct_note("no test part; train with @test-fraction 0.2 to hold one out");
     return CT_OK;
 }
 
@@ -185,6 +212,7 @@ static ct_status info(data_args *a) {
     CT_TRY(name_set(a));
     CT_TRY(open_to_look(a, &d));
     print_shape(&d);
+    if (d.columns != NULL) print_columns(d.columns);
     CT_TRY(print_counts(&d));
     if (sheet == NULL) return CT_OK;
     CT_TRY(ct_sheet_write(&d, sheet));
