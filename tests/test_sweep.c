@@ -333,6 +333,11 @@ static void what_is_picked_does_not_depend_on_the_test_set(void) {
     CHECK(strstr(a, "\nwith all training samples: crosstalk train ") != NULL);
     CHECK(strstr(first, "consensus") == NULL); /* not even shown */
     REFUSES(2, PICK "--data-dir flipped --out picked3 --sort-by consensus", "--sort-by");
+    succeeds(PICK "--data-dir fixtures/data --algorithm dsgd,dsgdm --out methods");
+    const char *line = strstr(said.out, "picked: --lr ");
+    REQUIRE(line != NULL && strstr(line + 1, "picked: --lr ") != NULL); /* one of each */
+    CHECK(strstr(said.out, "crosstalk compare --algorithms dsgd:lr=") != NULL);
+    CHECK(strstr(said.out, ",dsgdm:lr=") != NULL && strstr(said.out, "--quiet") == NULL);
 }
 
 int main(void) {

@@ -18,7 +18,7 @@ const ct_help ct_cli_sweep_help = {
         "keep it; --grid sweeps any option, with | between values that have commas. "
         "Finished runs are kept, interrupted ones resumed. Runs in one process (no mpirun).\n\n"
         "--pick chooses by samples that are held out of training; the test set plays no part in "
-        "the choice.",
+        "the choice. Of several methods it picks the best values of each.",
     .takes = "dataset, data-dir, agents, topology, algorithm, alpha, epochs, seeds, out, "
              "force, quiet",
     .files = CT_HELP_PAIRS({"table.md, .csv, .tex", "the table"},
@@ -130,18 +130,21 @@ static ct_status take_axes(sweep *s, int *n_args, char **args) {
 
 /* ---- combinations ---- */
 
+/* The value of an axis in a row; rows count with the last axis fastest. */
+static const char *value_of(const sweep *s, int row, int at) {
+    for (int a = s->n_axes - 1; a > at; a--) row /= s->axes[a].n;
+    return s->axes[at].values[row % s->axes[at].n];
+}
+
 /* The k-th one; the last axis varies fastest. */
 static ct_status add_row(const sweep *s, int k, ct_study *study) {
     char label[CT_STUDY_LABEL * MAX_AXES] = "", name[CT_STUDY_LABEL * MAX_AXES] = "";
-    const char *values[MAX_AXES];
-    for (int a = s->n_axes - 1; a >= 0; k /= s->axes[a].n, a--)
-        values[a] = s->axes[a].values[k % s->axes[a].n];
     for (int a = 0; a < s->n_axes; a++) {
         size_t n = strlen(label), m = strlen(name);
-        snprintf(label + n, sizeof label - n, "%s%s", a > 0 ? " | " : "", values[a]);
+        snprintf(label + n, sizeof label - n, "%s%s", a > 0 ? " | " : "", value_of(s, k, a));
         snprintf(name + m, sizeof name - m, "%s%s_%s", a > 0 ? " " : "", s->axes[a].name,
-                 values[a]);
-        CT_TRY(ct_study_set(study, study->n_rows, s->axes[a].name, values[a]));
+                 value_of(s, k, a));
+        CT_TRY(ct_study_set(study, study->n_rows, s->axes[a].name, value_of(s, k, a)));
     }
     if (strlen(label) >= CT_STUDY_LABEL || strlen(name) >= CT_STUDY_LABEL)
         return ct_fail(CT_INVAL, "the values of a combination are too long: %s", label);
@@ -186,14 +189,24 @@ static ct_status choose_by_validation(const ct_own *own, ct_config *given, ct_st
                                 &study->n_shown);
 }
 
-/* The cell with the highest validation accuracy; NULL: none is finished. */
-static const ct_cell *best_cell(const ct_study *study, double *accuracy) {
+/* -1: one method is swept. */
+static int method_axis(const sweep *s) {
+    int at = s->n_axes - 1;
+    while (at >= 0 && strcmp(s->axes[at].name, "algorithm") != 0) at--;
+    return at;
+}
+
+/* Of these methods' cells (NULL: all), the one with the highest validation accuracy; NULL: none is
+ * finished. */
+static const ct_cell *best_cell(const sweep *s, const ct_study *study, const char *method,
+                                double *accuracy) {
     const ct_metric *metric = &ct_metrics[CT_METRIC_VALIDATION_ACCURACY];
     const ct_cell *best = NULL;
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *cell = &study->cells[k];
+        bool is_its = method == NULL || strcmp(value_of(s, cell->row, method_axis(s)), method) == 0;
         double value = cell->summary != NULL ? ct_metric_value(metric, cell->summary) : NAN;
-        if (isnan(value) || (best != NULL && !(value > *accuracy))) continue;
+        if (!is_its || isnan(value) || (best != NULL && !(value > *accuracy))) continue;
         best = cell;
         *accuracy = value;
     }
@@ -202,35 +215,58 @@ static const ct_cell *best_cell(const ct_study *study, double *accuracy) {
 
 /* The values of a row, as options. */
 static void add_values(const sweep *s, int row, ct_text *out) {
-    const char *values[MAX_AXES];
-    for (int a = s->n_axes - 1; a >= 0; row /= s->axes[a].n, a--)
-        values[a] = s->axes[a].values[row % s->axes[a].n];
     for (int a = 0; a < s->n_axes; a++) {
         ct_text_add(out, " --%s ", s->axes[a].name);
-        ct_shell_add(out, values[a]);
+        ct_shell_add(out, value_of(s, row, a));
     }
 }
 
-static ct_status show_picked(const sweep *s, const ct_study *study, int n_args, char **args) {
-    CT_SCOPED(ct_text) line = {0};
-    double accuracy = NAN;
-    const ct_cell *best = best_cell(study, &accuracy);
-    if (best == NULL) return CT_OK;
-    ct_text_add(&line, "picked:");
-    add_values(s, best->row, &line);
-    ct_text_add(&line, " (validation %.2f %%)\nwith all training samples: crosstalk train",
-                accuracy);
+/* "ccl:lr=0.05:lambda-m=0.1", as compare takes it. */
+static void add_method(const sweep *s, int row, int method, ct_text *out) {
+    ct_text_add(out, "%s", value_of(s, row, method));
+    for (int a = 0; a < s->n_axes; a++)
+        if (a != method) ct_text_add(out, ":%s=%s", s->axes[a].name, value_of(s, row, a));
+}
+
+/* What else was asked for, but for what is the sweep's own. */
+static void add_words(int n_args, char **args, ct_text *out) {
     for (int i = 0; i < n_args; i++) {
-        bool is_place = strcmp(args[i], "--out") == 0; /* the sweep's own */
+        bool is_place = strcmp(args[i], "--out") == 0;
         if (is_place) i++;
-        if (is_place || strncmp(args[i], "--out=", 6) == 0) continue;
-        ct_text_add(&line, " ");
-        ct_shell_add(&line, args[i]);
+        if (is_place || strncmp(args[i], "--out=", 6) == 0 || strcmp(args[i], "--quiet") == 0)
+            continue;
+        ct_text_add(out, " ");
+        ct_shell_add(out, args[i]);
     }
-    add_values(s, best->row, &line);
-    ct_text_add(&line, "\n");
-    CT_TRY(ct_text_status(&line));
-    ct_show_lines(stdout, line.chars);
+}
+
+/* The best of every method, and the command that trains with them. */
+static ct_status show_picked(const sweep *s, const ct_study *study, int n_args, char **args) {
+    CT_SCOPED(ct_text) lines = {0};
+    CT_SCOPED(ct_text) methods = {0};
+    int method = method_axis(s), n = method < 0 ? 1 : s->axes[method].n, row = -1;
+    for (int k = 0; k < n; k++) {
+        double accuracy = NAN;
+        const ct_cell *best =
+            best_cell(s, study, method < 0 ? NULL : s->axes[method].values[k], &accuracy);
+        if (best == NULL) continue;
+        row = best->row;
+        ct_text_add(&lines, "picked:");
+        add_values(s, row, &lines);
+        ct_text_add(&lines, " (validation %.2f %%)\n", accuracy);
+        if (methods.n > 0) ct_text_add(&methods, ",");
+        if (method >= 0) add_method(s, row, method, &methods);
+    }
+    if (row < 0) return CT_OK;
+    ct_text_add(&lines, "with all training samples: crosstalk %s",
+                method < 0 ? "train" : "compare");
+    if (method >= 0) ct_text_add(&lines, " --algorithms %s", methods.chars);
+    add_words(n_args, args, &lines);
+    if (method < 0) add_values(s, row, &lines);
+    ct_text_add(&lines, "\n");
+    CT_TRY(ct_text_status(&methods));
+    CT_TRY(ct_text_status(&lines));
+    ct_show_lines(stdout, lines.chars);
     return CT_OK;
 }
 
