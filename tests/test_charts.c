@@ -102,25 +102,30 @@ static int count_in(const char *text, const char *words) {
 }
 
 /* The best first and with a ring, the one that is far off as an arrow with its number. */
+static ct_dots ranking(const char *const *panels, int n_panels, const ct_dot_row *rows, int n_rows,
+                       const ct_dot_place *places) {
+    return (ct_dots){.id = "d",
+                     .title = "t",
+                     .axis_name = "accuracy",
+                     .ours = "ours",
+                     .theirs = "the paper",
+                     .note = "",
+                     .panels = panels,
+                     .rows = rows,
+                     .places = places,
+                     .n_panels = n_panels,
+                     .n_rows = n_rows,
+                     .marks_best = true,
+                     .is_ranked = true};
+}
+
 /* The best has the longest name, in bold: the room that is kept is room enough. */
 static void the_longest_name_is_whole_in_bold(void) {
     static const char *const panels[] = {""};
     ct_dot_row rows[] = {{"", "QG-DSGDm-N", 3}, {"", "CCL", 4}, {"", "RelaySGD", 5}};
     ct_dot_place places[3];
     for (int k = 0; k < 3; k++) places[k] = (ct_dot_place){{83.0 - k, 1}, {NAN, NAN}, NULL};
-    ct_dots dots = {.id = "d",
-                    .title = "t",
-                    .axis_name = "accuracy",
-                    .ours = "ours",
-                    .theirs = "the paper",
-                    .note = "",
-                    .panels = panels,
-                    .rows = rows,
-                    .places = places,
-                    .n_panels = 1,
-                    .n_rows = 3,
-                    .marks_best = true,
-                    .is_ranked = true};
+    ct_dots dots = ranking(panels, 1, rows, 3, places);
     CT_SCOPED(ct_text) svg = {0};
     REQUIRE_OK(ct_dots_draw(&dots, &svg));
     REQUIRE_OK(ct_text_status(&svg));
@@ -138,19 +143,7 @@ static void a_ranking_is_ranked(void) {
     const double means[10] = {70, 90, 80, 89, 12, 88, 75, 87, NAN, NAN};
     for (int k = 0; k < 10; k++) places[k] = (ct_dot_place){{means[k], 1}, {NAN, NAN}, NULL};
     places[8].word = places[9].word = "diverged";
-    ct_dots dots = {.id = "d",
-                    .title = "t",
-                    .axis_name = "accuracy",
-                    .ours = "ours",
-                    .theirs = "the paper",
-                    .note = "",
-                    .panels = panels,
-                    .rows = rows,
-                    .places = places,
-                    .n_panels = 2,
-                    .n_rows = 5,
-                    .marks_best = true,
-                    .is_ranked = true};
+    ct_dots dots = ranking(panels, 2, rows, 5, places);
     CT_SCOPED(ct_text) svg = {0};
     REQUIRE_OK(ct_dots_draw(&dots, &svg));
     REQUIRE_OK(ct_text_status(&svg));

@@ -2,11 +2,8 @@
  * test set, and what is picked does not depend on the latter. */
 #include "runs.h"
 
-#include <sys/stat.h>
+#include <stdlib.h>
 #include <unistd.h>
-
-#include "util/file.h"
-#include "util/memory.h"
 
 #define HELD "--agents 5 --validation-fraction 0.2 --shuffle on "
 
@@ -46,18 +43,20 @@ static void nobody_trains_on_what_is_held_out(void) {
 static void the_choice_depends_on_seed_and_samples_alone(void) {
     static ct_run one, same, other;
     int a[MOST] = {0}, b[MOST] = {0}, c[MOST] = {0};
-    FILE *f = fopen("/tmp/crosstalk-backwards.csv", "w");
-    REQUIRE(f != NULL);
+    char path[] = P_tmpdir "/crosstalk-XXXXXX", backwards[256], seeded[288];
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
     REQUIRE_OK(run_create("cpu", RUN_PLAIN, HELD, &one));
-    fprintf(f, "index,agent\n");
+    dprintf(file, "index,agent\n");
     for (int row = 0; row < 5; row++)
         for (size_t k = one.partition.begin[row + 1]; k-- > one.partition.begin[row];)
-            fprintf(f, "%u,%d\n", one.partition.index[k], row);
-    fclose(f);
-    REQUIRE_OK(
-        run_create("cpu", RUN_PLAIN, HELD "--partition-file /tmp/crosstalk-backwards.csv", &same));
-    REQUIRE_OK(run_create("cpu", RUN_PLAIN,
-                          HELD "--seed 2 --partition-file /tmp/crosstalk-backwards.csv", &other));
+            dprintf(file, "%u,%d\n", one.partition.index[k], row);
+    close(file);
+    snprintf(backwards, sizeof backwards, HELD "--partition-file %s", path);
+    snprintf(seeded, sizeof seeded, "%s --seed 2", backwards);
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, backwards, &same));
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, seeded, &other));
+    unlink(path);
     count(&one.held, 0, 5, a);
     count(&same.held, 0, 5, b);
     count(&other.held, 0, 5, c);
@@ -66,7 +65,6 @@ static void the_choice_depends_on_seed_and_samples_alone(void) {
     ct_run_clear(&one);
     ct_run_clear(&same);
     ct_run_clear(&other);
-    unlink("/tmp/crosstalk-backwards.csv");
 }
 
 /* Sample by sample, the mean of the agents' models taken here. */
