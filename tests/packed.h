@@ -10,9 +10,9 @@
 
 #define PACKED_ROWS 5
 
-static const char *const packed_kinds[] = {"quantize:8",    "quantize:4", "quantize:2",
-                                           "sign",          "top-k:0.1",  "top-k:0.003",
-                                           "random-k:0.05", "top-k:1",    "random-k:1"};
+static const char *const packed_kinds[] = {
+    "quantize:8", "quantize:4",  "quantize:3",    "quantize:2", "sign",
+    "top-k:0.1",  "top-k:0.003", "random-k:0.05", "top-k:1",    "random-k:1"};
 enum { N_PACKED_KINDS = sizeof packed_kinds / sizeof *packed_kinds };
 
 typedef struct packed_banks {

@@ -41,6 +41,7 @@ static void rates_of_their_own_have_the_bits_of_ref(void) {
 static void the_fixtures_cover_every_compressor_and_form(void) {
     static const char *const wanted[] = {"quantize:8",
                                          "quantize:4",
+                                         "quantize:3",
                                          "quantize:2",
                                          "sign",
                                          "top-k",
@@ -71,9 +72,9 @@ static void a_packed_row_has_the_size_it_says(void) {
     static const struct {
         const char *text;
         size_t n_bytes;
-    } known[] = {{"quantize:8", 16 + 1000}, {"quantize:4", 16 + 500}, {"quantize:2", 16 + 252},
-                 {"sign", 16 + 128},        {"random-k:0.1", 400},    {"top-k:0.1", 400 + 40 + 32},
-                 {"top-k:1", 4000 + 252},   {"random-k:0.0001", 4}};
+    } known[] = {{"quantize:8", 16 + 1000},    {"quantize:4", 16 + 500}, {"quantize:3", 16 + 376},
+                 {"quantize:2", 16 + 252},     {"sign", 16 + 128},       {"random-k:0.1", 400},
+                 {"top-k:0.1", 400 + 40 + 32}, {"top-k:1", 4000 + 252},  {"random-k:0.0001", 4}};
     ct_compressor how;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         REQUIRE_OK(ct_compressor_parse(known[k].text, 1000, &how));
@@ -132,6 +133,8 @@ static void what_is_left_out_is_smaller_than_what_there_was(void) {
         CHECK(left < 1);
         if (strcmp(packed_kinds[k], "quantize:8") == 0) CHECK(left < 2e-3);
         if (strcmp(packed_kinds[k], "quantize:4") == 0) CHECK(left < 0.1);
+        if (strcmp(packed_kinds[k], "quantize:3") == 0) CHECK(left < 0.4);
+        if (strcmp(packed_kinds[k], "quantize:2") == 0) CHECK(left < 0.65);
         if (strstr(packed_kinds[k], ":1") != NULL) CHECK(left == 0);
         if (strcmp(packed_kinds[k], "top-k:0.1") == 0) CHECK(left < 0.7);
     }
@@ -240,7 +243,7 @@ static void a_wrong_name_or_number_is_refused(void) {
     CHECK_FAILS(ct_compressor_parse("top-k", 9, &how), CT_INVAL, "top-k:0.1");
     CHECK_FAILS(ct_compressor_parse("top-k:1.5", 9, &how), CT_INVAL, "up to 1");
     CHECK_FAILS(ct_compressor_parse("random-k:0", 9, &how), CT_INVAL, "above 0");
-    CHECK_FAILS(ct_compressor_parse("quantize:3", 9, &how), CT_INVAL, "8, 4 or 2");
+    CHECK_FAILS(ct_compressor_parse("quantize:5", 9, &how), CT_INVAL, "8, 4, 3 or 2");
     CHECK_FAILS(ct_compressor_parse("quantize:x", 9, &how), CT_INVAL, "'x' is no number");
     CHECK_FAILS(ct_compressor_parse("sign:2", 9, &how), CT_INVAL, "no number");
     CHECK_FAILS(ct_compressor_parse("low-rank", 9, &how), CT_INVAL, "low-rank:4");

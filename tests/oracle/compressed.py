@@ -73,11 +73,25 @@ def round_levels(d, levels, parts, stream):
     return np.clip(np.floor(scaled + parts), -levels, levels)
 
 
+def nearest_levels(d, levels, part, stream):
+    """q of a bucket: d / t, rounded and cut off; t: a part of the rms, or what reaches the largest."""
+    most = np.abs(d).max()
+    if most == 0:
+        return np.zeros_like(d)
+    scaled = d / min(most / levels, part * np.sqrt((d * d).mean()))
+    inner = (d != 0) & (np.abs(scaled) < levels)
+    if inner.any():
+        stream.note(np.abs(scaled[inner] + 0.5 - np.rint(scaled[inner] + 0.5)).min() / levels)
+    return np.clip(np.floor(scaled + 0.5), -levels, levels)
+
+
 def quantize(bits):
+    part = {2: 1.4, 3: 0.9, 4: 1.0, 8: 1.0}[bits]
+
     def compress(d, stream):
-        out, parts = np.zeros_like(d), stream.halves(len(d))
+        out = np.zeros_like(d)
         for b in buckets(len(d)):
-            q = round_levels(d[b], 2 ** (bits - 1) - 1, parts[b], stream)
+            q = nearest_levels(d[b], 2 ** (bits - 1) - 1, part, stream)
             if q.any():
                 out[b] = q * (d[b] @ q) / (q @ q)
         return out
@@ -254,6 +268,7 @@ def case_list():
     add("dsgdm-ce-quantize-8", "dsgdm" + beta, CE, "--compress quantize:8 --gamma 1")
     add("dsgdm-ccl-quantize-4-star", "dsgdm" + beta, CCL, DIFFERENT,
         "--compress quantize:4 --gamma 0.8 --topology star")
+    add("dsgdm-ccl-quantize-3", "dsgdm" + beta, CCL, DIFFERENT, "--compress quantize:3 --gamma 0.8")
     add("dsgdm-ce-sign", "dsgdm" + beta, CE, "--compress sign --gamma 0.4")
     add("dfedavgm-ce-quantize-2-every-2", "dfedavgm" + beta, CE, DIFFERENT,
         "--compress quantize:2 --gamma 0.4 --local-steps 2")
@@ -317,8 +332,7 @@ def run(problem, options, seed):
 
 def best_seed(problem, options):
     """The seed whose thresholds are missed by most; the first one where nothing is random."""
-    is_random = options.compress.startswith("quantize") or \
-        (options.loss == "ccl" and options.compress != "none")
+    is_random = options.loss == "ccl" and options.compress != "none"
     seeds = SEEDS if is_random else SEEDS[:1]
     return max(((run(problem, options, seed), seed) for seed in seeds), key=lambda r: r[0][2])
 

@@ -25,24 +25,41 @@ static __device__ size_t n_buckets(const ct_compressor &how) {
     return (how.n + how.bucket - 1) / how.bucket;
 }
 
-/* q + L of one value. */
-static __device__ int code_of(const ct_compress_key &key, size_t i, float d, float inverse,
-                              float top) {
+/* Value i's random part of 1. */
+static __device__ float part_of(const ct_compress_key &key, size_t i) {
     uint32_t word = random_word(key, (uint32_t)(i / 2));
-    float part = (float)(i % 2 == 0 ? word & 0xffffu : word >> 16) * 0x1p-16f;
+    return (float)(i % 2 == 0 ? word & 0xffffu : word >> 16) * 0x1p-16f;
+}
+
+/* q + L of one value. */
+static __device__ int code_of(float d, float part, float inverse, float top) {
     float v = __fadd_rn(__fadd_rn(__fmul_rn(d, inverse), top), part);
     return v > 0 ? v < 2 * top + 0.5f ? (int)v : (int)(2 * top) : 0;
 }
 
-/* Codes of less than 8 bits: of one bucket, which begins with a word. */
+/* The codes of one bucket of models, which begins with a word. */
 static __device__ void put_words(const uint8_t *codes, int n, int bits, uint32_t *words, int lane) {
-    int each = 32 / bits;
-    for (int w = lane; w * each < n; w += LANES) {
+    for (int w = lane; w * 32 < n * bits; w += LANES) {
         uint32_t word = 0;
-        for (int c = 0; c < each && w * each + c < n; c++)
-            word |= (uint32_t)codes[w * each + c] << (c * bits);
+        for (int c = w * 32 / bits; c < n && c * bits < (w + 1) * 32; c++) {
+            int at = c * bits - w * 32; /* < 0: it began in the word before */
+            word |= at < 0 ? (uint32_t)codes[c] >> -at : (uint32_t)codes[c] << at;
+        }
         words[w] = word;
     }
+}
+
+/* 1/t of a bucket of models. */
+static __device__ float inverse_width(const packed_row &r, const bucket &b, float part, float most,
+                                      float widest, int lane) {
+    float squares = 0;
+    for (int i = lane; i < b.n; i += LANES) {
+        float d = difference(r, false, b.first + (size_t)i);
+        squares = __fadd_rn(squares, __fmul_rn(d, d));
+    }
+    float width = __fmul_rn(part, sqrtf(__fdiv_rn(lanes_sum(squares), (float)b.n)));
+    if (!(width < widest)) width = widest;
+    return most > TINY && width > TINY ? __fdiv_rn(1.0f, width) : 0;
 }
 
 static __device__ float largest(const packed_row &r, bool is_whole, const bucket &b, int lane) {
@@ -83,7 +100,9 @@ static __global__ void pack_quantize(cuda_parcel p) {
     uint32_t *header = r.packed + k * (1 + how.exact),
              *words = r.packed + n_buckets(how) * (1 + how.exact);
     float most = largest(r, how.is_whole, b, lane), scale = most / (float)top;
-    float inverse = most > TINY ? (float)top / most : 0;
+    float inverse = how.fits      ? inverse_width(r, b, how.width, most, scale, lane)
+                    : most > TINY ? (float)top / most
+                                  : 0;
     for (size_t e = (size_t)lane; e < how.exact; e += LANES) {
         float value = r.x[b.first + (size_t)b.n + e];
         header[1 + e] = __float_as_uint(value);
@@ -92,7 +111,8 @@ static __global__ void pack_quantize(cuda_parcel p) {
     uint8_t *bytes = (uint8_t *)words + b.code, *codes = how.fits ? shared[warp] : bytes;
     for (int i = lane; i < b.n; i += LANES) {
         size_t at = b.first + (size_t)i;
-        codes[i] = (uint8_t)code_of(key, at, difference(r, how.is_whole, at), inverse, (float)top);
+        float part = how.fits ? 0.5f : part_of(key, at);
+        codes[i] = (uint8_t)code_of(difference(r, how.is_whole, at), part, inverse, (float)top);
     }
     __syncwarp();
     if (how.fits) scale = fitted(r, b, codes, top, lane);
@@ -116,7 +136,8 @@ static __global__ void unpack_quantize(cuda_parcel p) {
     if (at < b.n) {
         const uint32_t *words = r.packed + n_buckets(how) * (1 + how.exact);
         size_t bit = ((size_t)b.code + (size_t)at) * (size_t)how.bits;
-        int code = (int)(words[bit / 32] >> bit % 32 & ((1u << how.bits) - 1));
+        uint32_t low = words[bit / 32], high = bit % 32 + how.bits > 32 ? words[bit / 32 + 1] : 0;
+        int code = (int)(__funnelshift_r(low, high, bit % 32) & ((1u << how.bits) - 1));
         value = __fmul_rn((float)(code - top), __uint_as_float(header[0]));
     }
     add_known(r, how.is_whole, i, value);
