@@ -104,18 +104,23 @@ static void streamed_runs_repeat_to_the_bit(void) {
     scratch_close();
 }
 
-/* 4 agents with 512 samples each need some 3 GiB. */
-static void a_small_device_is_told_what_would_fit(void) {
-    NEED_GPU_AND_PICTURES();
+static ct_config noise_run(const char *batch_size) {
     ct_config c;
-    static ct_run run;
     ct_config_init(&c);
-    const char *const pairs[][2] = {{"dataset", "noise"},      {"model", "resnet20"},
-                                    {"agents", "4"},           {"batch-size", "512"},
-                                    {"train-samples", "4096"}, {"test-samples", "100"},
-                                    {"device", "cuda"},        {"alpha", "1"}};
+    const char *const pairs[][2] = {
+        {"dataset", "noise"},       {"model", "resnet20"},      {"agents", "4"},
+        {"batch-size", batch_size}, {"train-samples", "16384"}, {"test-samples", "100"},
+        {"device", "cuda"},         {"algorithm", "ccl"},       {"alpha", "1"}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
         CHECK_OK(ct_config_put(&c, pairs[k][0], pairs[k][1]));
+    return c;
+}
+
+/* An agent with 2,048 samples needs some 3 GiB. */
+static void a_small_device_is_told_what_would_fit(void) {
+    NEED_GPU();
+    static ct_run run;
+    ct_config c = noise_run("2048");
     setenv("CROSSTALK_CUDA_MEMORY", "1800", 1);
     REQUIRE_OK(ct_run_build(&c, &run));
     CHECK_FAILS(ct_run_iterate(&run, 0), CT_NOMEM, "a batch size of");
@@ -125,9 +130,42 @@ static void a_small_device_is_told_what_would_fit(void) {
     unsetenv("CROSSTALK_CUDA_MEMORY");
 }
 
+/* Two iterations; *bytes: the workspace they took. */
+static void train_noise(const char *memory, size_t *bytes, outcome *out) {
+    static ct_run run;
+    ct_config c = noise_run("512");
+    memset(out, 0, sizeof *out);
+    if (memory != NULL) setenv("CROSSTALK_CUDA_MEMORY", memory, 1);
+    REQUIRE_OK(ct_run_build(&c, &run));
+    for (long k = 0; k < 2; k++) CHECK_OK(ct_run_iterate(&run, k));
+    *bytes = run.plan->workspace_bytes;
+    out->n = 4 * run.agents.x.n;
+    out->row = ct_new(float, out->n);
+    for (int a = 0; a < 4; a++)
+        CHECK_OK(ct_bank_read(&run.agents.x, a, 0, run.agents.x.n,
+                              out->row + (size_t)a * run.agents.x.n));
+    ct_run_clear(&run);
+    unsetenv("CROSSTALK_CUDA_MEMORY");
+}
+
+/* 4 agents with 512 samples each need some 3 GiB at once. */
+static void a_small_device_takes_some_agents_after_the_others(void) {
+    NEED_GPU();
+    outcome all, some;
+    size_t bytes_of_all, bytes_of_some;
+    train_noise(NULL, &bytes_of_all, &all);
+    train_noise("1800", &bytes_of_some, &some);
+    CHECK(bytes_of_some < bytes_of_all);
+    CHECK(all.row != NULL && some.row != NULL &&
+          memcmp(all.row, some.row, all.n * sizeof *all.row) == 0);
+    ct_free(all.row);
+    ct_free(some.row);
+}
+
 int main(void) {
     TEST(a_streamed_folder_trains_as_on_the_cpu);
     TEST(streamed_runs_repeat_to_the_bit);
     TEST(a_small_device_is_told_what_would_fit);
+    TEST(a_small_device_takes_some_agents_after_the_others);
     return test_report();
 }

@@ -12,10 +12,10 @@
 #include "backend/backend.h"
 #include "backend/cuda/kernels.h"
 
-#define CUDA_RING      4  /* iterations whose stage may be on its way to the device */
-#define CUDA_MAX_CALLS 32 /* of one iteration */
-#define CUDA_GRAPHS    8  /* sequences of calls kept: full and short batches */
-#define CUDA_LAG       3  /* units of a backward pass by which weight gradients may be late */
+#define CUDA_RING      4   /* iterations whose stage may be on its way to the device */
+#define CUDA_MAX_CALLS 128 /* of one iteration */
+#define CUDA_GRAPHS    8   /* sequences of calls kept: full and short batches */
+#define CUDA_LAG       3   /* units of a backward pass by which weight gradients may be late */
 
 typedef struct cuda_stage {
     char *host[CUDA_RING];
@@ -292,8 +292,10 @@ ct_status ct_cuda_plan_create(ct_backend *backend, const ct_graph *graph, int ma
 void ct_cuda_plan_free(ct_plan *plan);
 /* Takes the memory of a call of this size; what was there before is lost. */
 ct_status ct_cuda_reserve(cuda_plan *plan, int n_jobs, int n_max, int n_models, bool train);
-/* The most jobs, up to n_jobs, of forward passes that fit into the device's memory; at least 1. */
-ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs);
+/* How many of n_jobs one launch takes: as many as fill the device, and fit into its memory; at
+ * least 1. */
+ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, bool train,
+                                int *n_jobs);
 cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
                                  bool train, size_t *n_bytes);
 /* The same for features beside a gradient, which have memory of their own but for the weights.

@@ -7,6 +7,9 @@
 
 #define ALIGN 256 /* bytes */
 #define MIB   (1024.0 * 1024.0)
+/* Workspace of one launch: beyond it more jobs at once gain little. 64 agents of ResNet-20 with 32
+ * samples each, which take 10 GiB, have 97 % of the speed of 256 on an H200. */
+#define LAUNCH_BYTES ((size_t)8 << 30)
 
 /* How a step's weights are packed for a direction, which a picture's convolution needs one of. */
 static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
@@ -325,10 +328,14 @@ static ct_status too_large(const cuda_plan *plan, int n_jobs, int n_max, int n_m
                    (double)room / MIB, (double)total / MIB, advice);
 }
 
-ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, int *n_jobs) {
-    size_t room = 0, total = 0;
+ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, bool train,
+                                int *n_jobs) {
+    size_t most = LAUNCH_BYTES + packed_bytes(plan, n_models), room = 0, total = 0;
+    while (*n_jobs > 1 && bytes_of(plan, *n_jobs, n_max, n_models, train) > most)
+        *n_jobs = (*n_jobs + 1) / 2;
+    if (bytes_of(plan, *n_jobs, n_max, n_models, train) <= plan->workspace_size) return CT_OK;
     CT_TRY(room_of(plan, &room, &total));
-    while (*n_jobs > 1 && bytes_of(plan, *n_jobs, n_max, n_models, false) > room)
+    while (*n_jobs > 1 && bytes_of(plan, *n_jobs, n_max, n_models, train) > room)
         *n_jobs = (*n_jobs + 1) / 2;
     return CT_OK;
 }

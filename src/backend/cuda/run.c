@@ -63,10 +63,25 @@ static ct_status begin_call(ct_plan *plan, const ct_work *work, bool train, cuda
     return stage_jobs(backend, work, call);
 }
 
-ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
-                           ct_bank *class_sums) {
+/* Jobs of one launch out of those of a call. */
+static ct_work some_jobs(const ct_work *work, int first, int at_once) {
+    ct_work some = *work;
+    some.jobs = work->jobs + first;
+    some.n_jobs = work->n_jobs - first < at_once ? work->n_jobs - first : at_once;
+    return some;
+}
+
+/* How many jobs of a call run at once. Where all of them want much memory, launches follow each
+ * other in the same workspace: no job's numbers depend on the others. */
+static ct_status jobs_at_once(const ct_plan *plan, const ct_work *work, bool train, int *at_once) {
+    *at_once = work->n_jobs;
+    return ct_cuda_jobs_that_fit((const cuda_plan *)plan, largest_batch(work), work->params->n_rows,
+                                 train, at_once);
+}
+
+static ct_status features_of(ct_plan *plan, const ct_work *work, ct_bank *features,
+                             ct_bank *class_sums) {
     cuda_call call;
-    if (work->n_jobs == 0) return CT_OK;
     CT_TRY(begin_call(plan, work, false, &call));
     call.kind = CUDA_CALL_FEATURES;
     call.features = rows_of(features);
@@ -74,12 +89,22 @@ ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features
     return ct_cuda_call_commit((cuda_backend *)plan->backend, &call);
 }
 
-ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
-                           ct_bank *gradient, ct_bank *losses, size_t column) {
+ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
+                           ct_bank *class_sums) {
+    int at_once;
+    CT_TRY(jobs_at_once(plan, work, false, &at_once));
+    for (int k = 0; k < work->n_jobs; k += at_once) {
+        ct_work some = some_jobs(work, k, at_once);
+        CT_TRY(features_of(plan, &some, features, class_sums));
+    }
+    return CT_OK;
+}
+
+static ct_status gradient_of(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                             ct_bank *gradient, ct_bank *losses, size_t column) {
     cuda_backend *backend = (cuda_backend *)plan->backend;
     cuda_call call;
     void *host = NULL;
-    if (work->n_jobs == 0) return CT_OK;
     CT_TRY(begin_call(plan, work, true, &call));
     call.kind = CUDA_CALL_GRADIENT;
     call.gradient = rows_of(gradient);
@@ -102,6 +127,19 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
         memcpy(host, objective->cross_begin, n);
     }
     return ct_cuda_call_commit(backend, &call);
+}
+
+ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
+                           ct_bank *gradient, ct_bank *losses, size_t column) {
+    int at_once;
+    CT_TRY(jobs_at_once(plan, work, true, &at_once));
+    for (int k = 0; k < work->n_jobs; k += at_once) {
+        ct_work some = some_jobs(work, k, at_once);
+        ct_objective its = *objective;
+        if (its.cross_begin != NULL) its.cross_begin += k;
+        CT_TRY(gradient_of(plan, &some, &its, gradient, losses, column));
+    }
+    return CT_OK;
 }
 
 static cudaStream_t stream_of(const cuda_backend *backend, const cuda_call *call) {
@@ -322,14 +360,12 @@ static ct_status evaluate_all(ct_plan *base, const ct_work *work, const wanted *
     int n_max = largest_batch(work), at_once = EVALUATE_SAMPLES / n_max;
     if (at_once < 1) at_once = 1;
     CT_TRY(ct_cuda_flush(backend));
-    CT_TRY(ct_cuda_jobs_that_fit((cuda_plan *)base, n_max, work->params->n_rows, &at_once));
+    CT_TRY(ct_cuda_jobs_that_fit((cuda_plan *)base, n_max, work->params->n_rows, false, &at_once));
     backend->tape.in_step = false;
     backend->tape.packed_data = NULL;
     for (int k = 0; k < work->n_jobs; k += at_once) {
-        ct_work some = *work;
+        ct_work some = some_jobs(work, k, at_once);
         wanted now = *out;
-        some.jobs = work->jobs + k;
-        some.n_jobs = work->n_jobs - k < at_once ? work->n_jobs - k : at_once;
         if (now.scores != NULL) now.scores += k;
         if (now.predictions != NULL) now.predictions += (size_t)k * row;
         if (now.logits != NULL) now.logits += (size_t)k * row * n_classes;
