@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench/gpu_session.sh [FOLDER]: everything that wants a GPU, in one go: build, test_cuda,
-# compute-sanitizer on short runs, and the times of the paper's iterations; a short table comes last.
+# bench/gpu_session.sh [FOLDER]: everything that wants a GPU, in one go: build, every test that uses
+# one, compute-sanitizer on short runs, and the times of the paper's iterations; a short table comes last.
 # FOLDER (default build-gpu) is built there; logs go to $OUT, or to FOLDER. Parts are chosen by
 # PARTS="build test sanitize bench scaling torch profile".
 set -u
@@ -9,6 +9,8 @@ cd "$root" || exit 1
 build=${1:-build-gpu}
 out=${OUT:-$build}
 parts=${PARTS:-build test sanitize bench}
+# tests/test_cuda*.c and those that take a GPU along where there is one
+tests="$(cd tests && ls test_cuda*.c | sed 's/\.c$//') test_recent test_related test_stages test_async test_compress"
 wants() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 
 if wants build; then
@@ -16,14 +18,16 @@ if wants build; then
     cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_ARCHITECTURES=90-real \
         >"$out/configure.log" 2>&1 || { tail -20 "$out/configure.log"; exit 1; }
     began=$(date +%s)
-    ninja -C "$build" crosstalk test_cuda test_cuda_nets test_cuda_folder >"$out/build.log" 2>&1 ||
+    # The names are words.
+    # shellcheck disable=SC2086
+    ninja -C "$build" crosstalk $tests >"$out/build.log" 2>&1 ||
         { grep -E "error|FAILED" "$out/build.log" | head -20; exit 1; }
     echo "built in $(($(date +%s) - began)) s"
 fi
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader
 
 if wants test; then
-    for test in test_cuda test_cuda_nets test_cuda_folder; do
+    for test in $tests; do
         timeout "${TEST_LIMIT_S:-200}" "$build/tests/$test" >"$out/$test.log" 2>&1
         grep -vE "^ok  " "$out/$test.log" | head -60
     done
