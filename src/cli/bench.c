@@ -116,27 +116,31 @@ static ct_status time_without_ccl(const ct_config *config, bench *b, double *ms)
     return time_steps(&run, b, ms, &fastest);
 }
 
-/* The largest value of any rank. */
-static ct_status largest(ct_run *run, double mine, double *out) {
+/* The largest value of any rank, and the sum of all ranks'. */
+static ct_status over_ranks(ct_run *run, double mine, double *most, double *sum) {
     int n = run->agents.n, n_rows = run->agents.n_rows;
-    CT_SCOPED_BLOCK(double) own = NULL;
-    CT_TRY(ct_make(&own, (size_t)(n + n_rows), "the ranks' times"));
-    for (int i = 0; i < n; i++) own[i] = mine;
-    CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, own + n));
-    *out = mine;
-    for (int row = 0; row < n_rows; row++) *out = fmax(*out, own[n + row]);
+    CT_SCOPED_BLOCK(double) all = NULL; /* [n] own rows', then [n_rows] all rows' */
+    CT_TRY(ct_make(&all, (size_t)(n + n_rows), "the ranks' values"));
+    for (int i = 0; i < n; i++) all[i] = mine;
+    CT_TRY(ct_transport_gather(run->transport, all, sizeof *all, all + n));
+    *most = mine;
+    for (int row = 0; row < n_rows; row++) *most = fmax(*most, all[n + row]);
+    for (int i = 0; i < n; i++) all[i] = mine / n;
+    CT_TRY(ct_transport_gather(run->transport, all, sizeof *all, all + n));
+    *sum = 0;
+    for (int row = 0; row < n_rows; row++) *sum += all[n + row];
     return CT_OK;
 }
 
 static ct_status measure(const ct_config *config, bench *b, ct_run *run, result *r) {
-    double own, cross, plain_ms = 0;
+    double own, cross, plain_ms = 0, unused;
     count_macs(run, &own, &cross);
     CT_TRY(time_steps(run, b, &r->ms, &r->ms_min));
-    CT_TRY(largest(run, b->cpu_ms, &r->cpu_ms));
-    CT_TRY(largest(run, b->waited_ms / b->wall_ms, &r->wait_share));
+    CT_TRY(over_ranks(run, b->cpu_ms, &r->cpu_ms, &unused));
+    CT_TRY(over_ranks(run, b->waited_ms / b->wall_ms, &r->wait_share, &unused));
     r->samples_per_s = 1e3 * run->agents.n_rows * (double)run->config.batch_size / r->ms;
     r->gflops = 2e-6 * (own + cross) / r->ms;
-    r->peak_gflops = ct_peak_gflops(run->backend);
+    CT_TRY(over_ranks(run, ct_peak_gflops(run->backend), &unused, &r->peak_gflops));
     r->overhead_counted = cross / (own + cross);
     if (!run->agents.loss.ccl) return CT_OK;
     CT_TRY(time_without_ccl(config, b, &plain_ms));
