@@ -52,6 +52,7 @@ static void the_fixtures_cover_every_compressor_and_form(void) {
                                          "dfedavgm",
                                          "qg-dsgdm",
                                          "--variant atc",
+                                         "--variant cta",
                                          "--variant wacv24",
                                          "--loss ccl",
                                          "--local-steps 2",

@@ -2,7 +2,9 @@
  * Packed: k floats in the order of their places i_0 < i_1 < ..., and the places in Elias and Fano's
  * code, at most k (2 + log2(n / k)) bits: the l = floor(log2(n / k)) low bits of every place one after
  * the other, then a row of bits in which bit (i_j >> l) + j is set for every j. Each of the three
- * begins at a multiple of 4 bytes. */
+ * begins at a multiple of 4 bytes.
+ * Deviation: the programs of CHOCO-SGD and AdaGossip take the k largest of every tensor, one at least;
+ * this takes those of the whole model. */
 #include <math.h>
 #include <string.h>
 

@@ -91,8 +91,8 @@ OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagos
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "training method; crosstalk list algorithms names them; ccl = qg-dsgdm with the CCL loss")
-OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21", 0, "",
-       "form of the method, if it has several: paper (its default), atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21; crosstalk list algorithms says which has which")
+OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21", 0, "",
+       "form of the method, if it has several: paper (its default), atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21; crosstalk list algorithms says which has which")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd: what stands in for models that have not arrived yet: init (start values) or self (own model)")
 OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "", 0, "",

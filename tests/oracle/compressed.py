@@ -243,13 +243,7 @@ class QgAtc(related.QgPaper):
         return self.mix(x - lr * d)
 
 
-class Dsgd(related.Dsgdm):
-    def __init__(self, x, mix, options):
-        super().__init__(x, mix, options)
-        self.momentum = oracle.Momentum(0.0, False)
-
-
-METHODS = {"dsgd": Dsgd, "dsgdm": related.Dsgdm, "dfedavgm": related.FederatedAveraging,
+METHODS = {"dsgd": related.Dsgdm, "dsgdm": related.Dsgdm, "dfedavgm": related.FederatedAveraging,
            "qg-dsgdm": related.QgPaper, "qg-dsgdm atc": QgAtc, "qg-dsgdm wacv24": Wacv24}
 
 
@@ -270,6 +264,9 @@ def case_list():
         "--compress quantize:4 --gamma 0.8 --topology star")
     add("dsgdm-ccl-quantize-3", "dsgdm" + beta, CCL, DIFFERENT, "--compress quantize:3 --gamma 0.8")
     add("dsgdm-ce-sign", "dsgdm" + beta, CE, "--compress sign --gamma 0.4")
+    add("dsgd-cta-ce-top-k", "dsgd --variant cta", CE, DIFFERENT, "--compress top-k:0.2 --gamma 0.5")
+    add("dsgdm-cta-ccl-quantize-3-every-2", "dsgdm --variant cta" + beta, CCL, DIFFERENT,
+        "--compress quantize:3 --gamma 0.8 --local-steps 2")
     add("dfedavgm-ce-quantize-2-every-2", "dfedavgm" + beta, CE, DIFFERENT,
         "--compress quantize:2 --gamma 0.4 --local-steps 2")
     add("qg-ce-random-k", "qg-dsgdm" + beta, CE, DIFFERENT, "--compress random-k:0.5 --gamma 0.4")
@@ -283,6 +280,7 @@ def case_list():
         "--compress quantize:8 --gamma 0.9")
     ada = "--consensus adagossip --gamma 0.01"
     add("dsgdm-ce-adagossip-top-k", "dsgdm" + beta, CE, DIFFERENT, "--compress top-k:0.2", ada)
+    add("dsgdm-cta-ce-adagossip-sign", "dsgdm --variant cta" + beta, CE, DIFFERENT, "--compress sign", ada)
     add("qg-ccl-adagossip-quantize-4", "qg-dsgdm" + beta, CCL, DIFFERENT, "--compress quantize:4", ada)
     add("qg-atc-ce-adagossip-every-2", "qg-dsgdm --variant atc" + beta, CE, DIFFERENT, ada,
         "--local-steps 2")
