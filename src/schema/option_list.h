@@ -84,7 +84,7 @@ OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
        "gossip in every N-th iteration only; 1:8 = in every one at first, then every 2nd, 4th and 8th, each for an equal part of the run")
 
 OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
-       "send models compressed: top-k:F, random-k:F, quantize:8|4|3|2, sign, low-rank:R; crosstalk list compressors explains them; for dsgd, dsgdm, dfedavgm, qg-dsgdm and motef on static graphs")
+       "send models compressed: top-k:F, top-k8:F, random-k:F, quantize:8|4|3|2, sign, low-rank:R; crosstalk list compressors explains them; for dsgd, dsgdm, dfedavgm, qg-dsgdm and motef on static graphs")
 
 OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
        "averaging rate: plain (one for all) or adagossip (one per parameter, smaller where neighbours' models fluctuate; @gamma is its step size)")

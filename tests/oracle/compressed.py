@@ -118,6 +118,19 @@ def top_k(part):
     return compress
 
 
+def top_k8(part):
+    """What top_k keeps, as quantize(8) has it: a row of its own, in the order of the places."""
+    choose, shorten = top_k(part), quantize(8)
+
+    def compress(d, stream):
+        kept = choose(d, stream)
+        places = np.flatnonzero(kept)
+        out = np.zeros_like(d)
+        out[places] = shorten(kept[places], stream)
+        return out
+    return compress
+
+
 def random_k(part):
     def compress(d, stream):
         n, out = len(d), np.zeros_like(d)
@@ -156,7 +169,7 @@ def compressor(text, shapes):
     if name == "low-rank":
         return low_rank(int(argument), shapes)
     return {"quantize": lambda: quantize(int(argument)), "top-k": lambda: top_k(float(argument)),
-            "random-k": lambda: random_k(float(argument))}[name]()
+            "top-k8": lambda: top_k8(float(argument)), "random-k": lambda: random_k(float(argument))}[name]()
 
 
 class Sharing:
@@ -259,6 +272,7 @@ def case_list():
     add("dsgd-ccl-random-k-agents", "dsgd", CCL, DIFFERENT, "--compress random-k:0.3 --gamma 0.3")
     add("dsgd-ccl-top-k-everything-chain", "dsgd", CCL, DIFFERENT, "--topology chain "
         "--compress top-k:1 --gamma 1")
+    add("dsgd-ce-top-k8", "dsgd", CE, DIFFERENT, "--compress top-k8:0.3 --gamma 0.5")
     add("dsgdm-ce-quantize-8", "dsgdm" + beta, CE, "--compress quantize:8 --gamma 1")
     add("dsgdm-ccl-quantize-4-star", "dsgdm" + beta, CCL, DIFFERENT,
         "--compress quantize:4 --gamma 0.8 --topology star")
@@ -274,6 +288,7 @@ def case_list():
         "--compress quantize:2 --gamma 0.4")
     add("qg-ccl-top-k-every-2", "qg-dsgdm" + beta, CCL, DIFFERENT,
         "--compress top-k:0.1 --gamma 0.3 --local-steps 2")
+    add("qg-ccl-top-k8", "qg-dsgdm" + beta, CCL, DIFFERENT, "--compress top-k8:0.1 --gamma 0.3")
     add("qg-atc-ccl-sign", "qg-dsgdm --variant atc" + beta, CCL, DIFFERENT,
         "--compress sign --gamma 0.4")
     add("qg-wacv24-ccl-quantize-8", "qg-dsgdm --variant wacv24" + beta, CCL, DIFFERENT,
