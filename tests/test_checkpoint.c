@@ -9,6 +9,7 @@
 static const char *const methods[] = {
     "algorithm=dsgd",
     "algorithm=dsgdm loss=ccl",
+    "algorithm=dsgdm variant=cta compress=quantize:3",
     "algorithm=ccl",
     "algorithm=ccl variant=atc",
     "algorithm=ccl variant=wacv24 lr-schedule=cosine",

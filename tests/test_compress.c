@@ -47,11 +47,13 @@ static void the_fixtures_cover_every_compressor_and_form(void) {
                                          "top-k",
                                          "random-k",
                                          "top-k:1",
+                                         "top-k8",
                                          "--algorithm dsgd ",
                                          "dsgdm",
                                          "dfedavgm",
                                          "qg-dsgdm",
                                          "--variant atc",
+                                         "--variant cta",
                                          "--variant wacv24",
                                          "--loss ccl",
                                          "--local-steps 2",
@@ -72,9 +74,17 @@ static void a_packed_row_has_the_size_it_says(void) {
     static const struct {
         const char *text;
         size_t n_bytes;
-    } known[] = {{"quantize:8", 16 + 1000},    {"quantize:4", 16 + 500}, {"quantize:3", 16 + 376},
-                 {"quantize:2", 16 + 252},     {"sign", 16 + 128},       {"random-k:0.1", 400},
-                 {"top-k:0.1", 400 + 40 + 32}, {"top-k:1", 4000 + 252},  {"random-k:0.0001", 4}};
+    } known[] = {{"quantize:8", 16 + 1000},
+                 {"quantize:4", 16 + 500},
+                 {"quantize:3", 16 + 376},
+                 {"quantize:2", 16 + 252},
+                 {"sign", 16 + 128},
+                 {"random-k:0.1", 400},
+                 {"top-k:0.1", 400 + 40 + 32},
+                 {"top-k:1", 4000 + 252},
+                 {"random-k:0.0001", 4},
+                 {"top-k8:0.1", 104 + 40 + 32},
+                 {"top-k8:0.5", 8 + 500 + 64 + 128}};
     ct_compressor how;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         REQUIRE_OK(ct_compressor_parse(known[k].text, 1000, &how));
@@ -137,6 +147,7 @@ static void what_is_left_out_is_smaller_than_what_there_was(void) {
         if (strcmp(packed_kinds[k], "quantize:2") == 0) CHECK(left < 0.65);
         if (strstr(packed_kinds[k], ":1") != NULL) CHECK(left == 0);
         if (strcmp(packed_kinds[k], "top-k:0.1") == 0) CHECK(left < 0.7);
+        if (strcmp(packed_kinds[k], "top-k8:0.1") == 0) CHECK(left < 0.7);
     }
 }
 

@@ -6,7 +6,9 @@
  *   s_i      <- x_i                                  where its next gradient is taken
  * g(s_i) is the gradient at the model with which i began its step: averages with others since then
  * have changed x_i, but not s_i. The mean of all models moves by -eta d_i / n in every event.
- * Deviation: the authors have no momentum; --momentum 0 is theirs. */
+ * Deviation: the authors have no momentum; --momentum 0 is theirs. To avoid deadlocks they let one half
+ * of a bipartite graph alone choose partners; nothing can lock here, and everyone chooses. No program of
+ * theirs was found; that of SGP's authors has momentum (0.9), and takes the step before it averages. */
 #include "algo/algo.h"
 #include "algo/async.h"
 #include "util/rng.h"

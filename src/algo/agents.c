@@ -254,3 +254,14 @@ ct_status ct_agents_combine(ct_agents *a) {
     SET(&u, &a->x, {1, &a->x}, {a->hyper.gamma, &r});
     return ct_agents_apply(a, &u);
 }
+
+ct_status ct_agents_combine_while_adapting(ct_agents *a, ct_bank *m) {
+    ct_bank *x = &a->x, *g = &a->g, *p, d = ct_temp(1), r = ct_temp(2);
+    CT_TRY(ct_agents_share(a, &p));
+    CT_TRY(ct_agents_gradient(a, x, x));
+    ct_update u = ct_agents_update(a);
+    if (m != NULL) ct_agents_momentum(a, &u, g, m, &d);
+    CT_TRY(ct_agents_pull(a, &u, p, &r));
+    SET(&u, x, {1, x}, {a->hyper.gamma, &r}, {-a->lr, m != NULL ? &d : g});
+    return ct_agents_apply(a, &u);
+}

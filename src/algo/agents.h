@@ -153,6 +153,8 @@ void ct_agents_combine_and_adapt(ct_agents *a, ct_update *u, const ct_bank *g, c
  * x <- x + gamma (W x - x)  after an exchange. */
 ct_status ct_agents_adapt(ct_agents *a, ct_bank *m);
 ct_status ct_agents_combine(ct_agents *a);
+/* A whole step, combine then adapt, from what agents have shared of x; m may be NULL: d = g. */
+ct_status ct_agents_combine_while_adapting(ct_agents *a, ct_bank *m);
 
 /* Rounds of gossip before this iteration, and whether it is none (--local-steps). */
 static inline long ct_agents_rounds(const ct_agents *a) {

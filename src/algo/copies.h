@@ -6,8 +6,10 @@
  * Agents mix what is public, r = W xh - xh instead of W x - x, so that the average of x stays. CCL's
  * cross-features are those of the public copies; class sums travel in 8 bits a value, rounded without
  * bias, and their counts as they are.
- * Deviation: copies start as the start values, which all agents know, where the papers' are zero;
- * start values of a file (--init) are sent once.
+ * Who mixes with copies of which moment is the algorithm's: dsgdm.c.
+ * Deviation: copies start as the start values, which all agents know, as in CHOCO-SGD's program for
+ * convex losses; those for networks, and AdaGossip's, start from zero. Start values of a file (--init)
+ * are sent once.
  * Between sites, which come and go, the first xh_i that an edge carries is sent whole: from then on both
  * ends have the same again. */
 #ifndef CT_ALGO_COPIES_H

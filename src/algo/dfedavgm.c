@@ -6,7 +6,8 @@
  *   x+     = x_half + gamma (W x_half - x_half) (last iteration of a round; else x+ = x_half)
  * With --local-steps 1 nothing is left of the momentum: it is decentralized SGD. The method is one of
  * heavy-ball momentum: --nesterov plays no part.
- * Deviation: the paper adds theta (x_k - x_(k-1)), which is beta eta m unless eta changes in a round. */
+ * Deviation: the paper adds theta (x_k - x_(k-1)), which is beta eta m unless eta changes in a round.
+ * No program of the authors was found. */
 #include "algo/algo.h"
 
 #include "util/log.h"

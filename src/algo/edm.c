@@ -8,7 +8,8 @@
  * which is the step of diffusion.h with
  *   d    = s + m - m_prev = s + (1 - beta) (g - m_prev)
  * m is a mean of gradients, where that of dsgdm is a sum of 1 / (1 - beta) of them: rates are so much
- * larger. --momentum 0 is D2. Heavy-ball: --nesterov plays no part. */
+ * larger. --momentum 0 is D2. Heavy-ball: --nesterov plays no part.
+ * No program of the authors was found, and of the paper only the abstract was read. */
 #include "algo/algo.h"
 #include "algo/diffusion.h"
 

@@ -10,7 +10,9 @@
  * is taken at x_j + rho c / |c|, where c is the one at x_j.
  * SADDLe (Choudhary, Aketi and Roy, WACV 2025) is qg-dsgdm (Q-SADDLe) or ngc (N-SADDLe) with --sam;
  * DFedSAM (Shi et al., ICML 2023) is dfedavgm with --sam and --momentum 0.
- * Deviation: how N-SADDLe treats cross-gradients is our reading; its authors' program was not at hand. */
+ * No program of the authors of SADDLe or DFedSAM was found, and of their papers only the abstracts were
+ * read: how N-SADDLe treats cross-gradients is our reading. A public program with DFedSAM in it takes
+ * SAM's own (rho 0.05, one norm over all tensors, as here) with momentum from zero in every round. */
 #ifndef CT_ALGO_SAM_H
 #define CT_ALGO_SAM_H
 

@@ -5,8 +5,9 @@
  *   r  = W p - p                                             p: x, or its public copies
  *   v  = beta v + (1 - beta) r^2                             beta = 0.999
  *   x <- x + min(1, gamma / (sqrt(v / (1 - beta^t)) + epsilon)) r
- * The bound of 1 and the division by 1 - beta^t are those of the authors' program. Rates differ between
- * agents, so that mixing moves the average of x, unlike CHOCO's. */
+ * The bound of 1 and the division by 1 - beta^t are those of the authors' program, and beta and epsilon
+ * its values; it is dsgdm, or with its --qgm qg-dsgdm --variant wacv24. Rates differ between agents, so
+ * that mixing moves the average of x, unlike CHOCO's. */
 #ifndef CT_ALGO_STEPS_H
 #define CT_ALGO_STEPS_H
 

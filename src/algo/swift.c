@@ -6,8 +6,12 @@
  * with the models x_j that the neighbours began their current steps with, which are those that they
  * still hold: nobody changes another's. Only row i of W is used, so that the mean of all models is
  * kept on average only.
- * Deviation: w is --weights; the authors' weights also let some clients count more than others. They
- * have no momentum (--momentum 0), and may leave averaging out in some of an agent's steps. */
+ * Its authors' program has momentum too (none unless asked for, 0.9 in their experiments), and gradients
+ * at the model before averaging as here.
+ * Deviation: w is --weights. The authors' weights are these on regular graphs; on others agents of the
+ * highest degree choose theirs first, and those after them share what is left. In their program an agent
+ * sends its model when its gradient is ready, before it averages: one of its own steps later than here
+ * and in the paper. They may leave averaging out in some of an agent's steps. */
 #include "algo/algo.h"
 #include "algo/async.h"
 

@@ -48,7 +48,7 @@ struct ct_compressor {
     size_t n_scratch;             /* words that encoding needs */
     size_t k;                     /* values that are sent: top-k, random-k; the rank: low-rank */
     int low_bits;                 /* of a place: top-k */
-    int bits;                     /* of a value: quantize */
+    int bits;                     /* of a value: quantize, top-k */
     float width;                  /* of a level, in parts of a bucket's rms: quantize */
     size_t bucket,
         exact;     /* values of a bucket, and how many of its last ones are sent as they are */
@@ -76,6 +76,8 @@ static inline float ct_difference(const float *x, const float *known, size_t i) 
 /* d of values first + from .. of the n from `first` on, CT_BUCKET at most; how many. */
 size_t ct_take_differences(const float *x, const float *known, size_t first, size_t from, size_t n,
                            float *d);
+/* Values in few bits, in buckets: what other compressors send may be such a row. */
+extern const ct_compressor_kind ct_compressor_quantize;
 /* Random words 4 block .. 4 block + 3. */
 void ct_compress_words(const ct_compress_key *key, uint32_t block, uint32_t out[4]);
 /* The same of many blocks from the first one on, side by side. */

@@ -11,7 +11,10 @@
  *   s   = m / L                                E Q(d) = d
  *   Q(d)_i = s q_i
  * Packed: for every bucket s and its exact values, as floats; then q_i + L in b bits each, from the
- * lowest bits of a byte on. */
+ * lowest bits of a byte on.
+ * Deviation: the programs of CHOCO-SGD and AdaGossip have QSGD for models, without bias or divided by
+ * 1 + min(n / s^2, sqrt(n) / s): a norm for every tensor, s = 2^b - 1 levels and the sign beside the b
+ * bits. */
 #include <math.h>
 #include <string.h>
 

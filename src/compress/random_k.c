@@ -1,7 +1,7 @@
 /* Random-k: k of n values, one from each of k stretches of the row, so that places need not be sent:
  *   i_j = b_j + floor(u_j (b_{j+1} - b_j) / 2^32)    b_j = floor(j n / k), u_j the j-th random word
  * Values are as they are: E |Q(d) - d|^2 <= (1 - 1 / ceil(n / k)) |d|^2.
- * Deviation: Koloskova et al. choose k of n places freely.
+ * Deviation: Koloskova et al. choose k of n places freely, and their program those of every tensor.
  * Packed: k floats. */
 #include <math.h>
 #include <string.h>

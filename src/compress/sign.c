@@ -1,7 +1,8 @@
 /* Signs, one bit a value, in buckets d of n values with the mean magnitude as their scale (Karimireddy
  * et al., "Error feedback fixes SignSGD", ICML 2019):
  *   Q(d)_i = (sum |d_j| / n) sign(d_i)         sign(0) = 1
- * Packed: for every bucket its scale, as a float; then a bit a value, 1: negative. */
+ * Packed: for every bucket its scale, as a float; then a bit a value, 1: negative.
+ * Deviation: CHOCO-SGD's program has a scale for every tensor. */
 #include <math.h>
 #include <string.h>
 

@@ -84,15 +84,15 @@ OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
        "gossip in every N-th iteration only; 1:8 = in every one at first, then every 2nd, 4th and 8th, each for an equal part of the run")
 
 OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
-       "send models compressed: top-k:F, random-k:F, quantize:8|4|3|2, sign, low-rank:R; crosstalk list compressors explains them; for dsgd, dsgdm, dfedavgm, qg-dsgdm and motef on static graphs")
+       "send models compressed: top-k:F, top-k8:F, random-k:F, quantize:8|4|3|2, sign, low-rank:R; crosstalk list compressors explains them; for dsgd, dsgdm, dfedavgm, qg-dsgdm and motef on static graphs")
 
 OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
        "averaging rate: plain (one for all) or adagossip (one per parameter, smaller where neighbours' models fluctuate; @gamma is its step size)")
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "training method; crosstalk list algorithms names them; ccl = qg-dsgdm with the CCL loss")
-OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own", 0, "",
-       "form of the method, if it has several: paper (its default), atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own; crosstalk list algorithms says which has which")
+OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own", 0, "",
+       "form of the method, if it has several: paper (its default), atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own; crosstalk list algorithms says which has which")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd: what stands in for models that have not arrived yet: init (start values) or self (own model)")
 OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "", 0, "",

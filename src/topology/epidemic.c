@@ -6,7 +6,8 @@
  * epidemic-local (EL-Local): every agent draws its s receivers on its own. Some receive more than
  * others, and the columns of W sum to 1 on average only: the mean model wanders.
  * Drawn from (seed, round): nothing to keep. s is ceil(log2 n) unless given, the paper's 7 of 96.
- * Deviation: the graph of EL-Oracle is a random relabelling of a circulant one with random offsets.
+ * Deviation: the graph of EL-Oracle is a random relabelling of a circulant one with random offsets,
+ * whose edges are one-way; its authors' program draws an s-regular graph of two-way edges.
  * All s-regular graphs, relabelled at random, shrink disagreement by the same factor on average:
  *   E |W x - mean|^2 = (n / (s + 1) - 1) / (n - 1) |x - mean|^2 */
 #include "topology/schedule_internal.h"

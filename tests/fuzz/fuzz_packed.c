@@ -7,8 +7,9 @@
 
 enum { N_VALUES = 40, N_CLASSES = 4 };
 
-static const char *const hows[] = {"top-k:0.1",  "random-k:0.1", "quantize:8", "quantize:4",
-                                   "quantize:2", "sign",         "low-rank:2", "quantize:3"};
+static const char *const hows[] = {"top-k:0.1",  "random-k:0.1", "quantize:8",
+                                   "quantize:4", "quantize:2",   "sign",
+                                   "low-rank:2", "quantize:3",   "top-k8:0.1"};
 enum { N_HOWS = sizeof hows / sizeof *hows };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

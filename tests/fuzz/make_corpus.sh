@@ -216,6 +216,7 @@ printf '{"sites": [{"site": 1, "version": 7, "phase": 2, "iteration": 3, "links"
 } | corpus letters sum
 # packed rows of 40 values (fuzz_packed.c): the compressor's number, then words; 1065353216 is 1.0
 { little 1 0 && little 4 1065353216 1065353216 1065353216 1065353216 0 85; } | corpus packed top-k
+{ little 1 8 && little 4 1065353216 2155905152 0 85; } | corpus packed top-k8
 { little 1 1 && little 4 1065353216 1065353216 1065353216 1065353216; } | corpus packed random-k
 { little 1 3 && little 4 1065353216 1 2 3 4 5; } | corpus packed quantize
 { little 1 5 && little 4 1065353216 7 9; } | corpus packed sign

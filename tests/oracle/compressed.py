@@ -118,6 +118,19 @@ def top_k(part):
     return compress
 
 
+def top_k8(part):
+    """What top_k keeps, as quantize(8) has it: a row of its own, in the order of the places."""
+    choose, shorten = top_k(part), quantize(8)
+
+    def compress(d, stream):
+        kept = choose(d, stream)
+        places = np.flatnonzero(kept)
+        out = np.zeros_like(d)
+        out[places] = shorten(kept[places], stream)
+        return out
+    return compress
+
+
 def random_k(part):
     def compress(d, stream):
         n, out = len(d), np.zeros_like(d)
@@ -156,7 +169,7 @@ def compressor(text, shapes):
     if name == "low-rank":
         return low_rank(int(argument), shapes)
     return {"quantize": lambda: quantize(int(argument)), "top-k": lambda: top_k(float(argument)),
-            "random-k": lambda: random_k(float(argument))}[name]()
+            "top-k8": lambda: top_k8(float(argument)), "random-k": lambda: random_k(float(argument))}[name]()
 
 
 class Sharing:
@@ -243,13 +256,7 @@ class QgAtc(related.QgPaper):
         return self.mix(x - lr * d)
 
 
-class Dsgd(related.Dsgdm):
-    def __init__(self, x, mix, options):
-        super().__init__(x, mix, options)
-        self.momentum = oracle.Momentum(0.0, False)
-
-
-METHODS = {"dsgd": Dsgd, "dsgdm": related.Dsgdm, "dfedavgm": related.FederatedAveraging,
+METHODS = {"dsgd": related.Dsgdm, "dsgdm": related.Dsgdm, "dfedavgm": related.FederatedAveraging,
            "qg-dsgdm": related.QgPaper, "qg-dsgdm atc": QgAtc, "qg-dsgdm wacv24": Wacv24}
 
 
@@ -265,11 +272,15 @@ def case_list():
     add("dsgd-ccl-random-k-agents", "dsgd", CCL, DIFFERENT, "--compress random-k:0.3 --gamma 0.3")
     add("dsgd-ccl-top-k-everything-chain", "dsgd", CCL, DIFFERENT, "--topology chain "
         "--compress top-k:1 --gamma 1")
+    add("dsgd-ce-top-k8", "dsgd", CE, DIFFERENT, "--compress top-k8:0.3 --gamma 0.5")
     add("dsgdm-ce-quantize-8", "dsgdm" + beta, CE, "--compress quantize:8 --gamma 1")
     add("dsgdm-ccl-quantize-4-star", "dsgdm" + beta, CCL, DIFFERENT,
         "--compress quantize:4 --gamma 0.8 --topology star")
     add("dsgdm-ccl-quantize-3", "dsgdm" + beta, CCL, DIFFERENT, "--compress quantize:3 --gamma 0.8")
     add("dsgdm-ce-sign", "dsgdm" + beta, CE, "--compress sign --gamma 0.4")
+    add("dsgd-cta-ce-top-k", "dsgd --variant cta", CE, DIFFERENT, "--compress top-k:0.2 --gamma 0.5")
+    add("dsgdm-cta-ccl-quantize-3-every-2", "dsgdm --variant cta" + beta, CCL, DIFFERENT,
+        "--compress quantize:3 --gamma 0.8 --local-steps 2")
     add("dfedavgm-ce-quantize-2-every-2", "dfedavgm" + beta, CE, DIFFERENT,
         "--compress quantize:2 --gamma 0.4 --local-steps 2")
     add("qg-ce-random-k", "qg-dsgdm" + beta, CE, DIFFERENT, "--compress random-k:0.5 --gamma 0.4")
@@ -277,12 +288,14 @@ def case_list():
         "--compress quantize:2 --gamma 0.4")
     add("qg-ccl-top-k-every-2", "qg-dsgdm" + beta, CCL, DIFFERENT,
         "--compress top-k:0.1 --gamma 0.3 --local-steps 2")
+    add("qg-ccl-top-k8", "qg-dsgdm" + beta, CCL, DIFFERENT, "--compress top-k8:0.1 --gamma 0.3")
     add("qg-atc-ccl-sign", "qg-dsgdm --variant atc" + beta, CCL, DIFFERENT,
         "--compress sign --gamma 0.4")
     add("qg-wacv24-ccl-quantize-8", "qg-dsgdm --variant wacv24" + beta, CCL, DIFFERENT,
         "--compress quantize:8 --gamma 0.9")
     ada = "--consensus adagossip --gamma 0.01"
     add("dsgdm-ce-adagossip-top-k", "dsgdm" + beta, CE, DIFFERENT, "--compress top-k:0.2", ada)
+    add("dsgdm-cta-ce-adagossip-sign", "dsgdm --variant cta" + beta, CE, DIFFERENT, "--compress sign", ada)
     add("qg-ccl-adagossip-quantize-4", "qg-dsgdm" + beta, CCL, DIFFERENT, "--compress quantize:4", ada)
     add("qg-atc-ce-adagossip-every-2", "qg-dsgdm --variant atc" + beta, CE, DIFFERENT, ada,
         "--local-steps 2")

@@ -255,17 +255,18 @@ class GradientPush:
 
 
 class Dsgdm:
-    """The paper's Algorithm 1, for the cases whose graph changes."""
+    """The paper's Algorithm 1, for the cases whose graph changes; cta steps from the mixed models."""
 
     def __init__(self, x, mix, options):
-        self.mix = mix
-        self.momentum = oracle.Momentum(options.momentum, options.nesterov == "on")
+        self.mix, self.is_cta = mix, options.variant == "cta"
+        beta = 0.0 if options.algorithm == "dsgd" else options.momentum
+        self.momentum = oracle.Momentum(beta, beta > 0 and options.nesterov == "on")
         self.m = torch.zeros_like(x)
 
     def step(self, x, gradients, lr):
         g, losses = gradients(x, x)
         self.m, d = self.momentum.accumulate(self.m, g)
-        return self.mix(x - lr * d), losses
+        return self.mix(x) - lr * d if self.is_cta else self.mix(x - lr * d), losses
 
 
 class QgPaper(oracle.QgPaper):
@@ -312,7 +313,7 @@ class DoubleRelay:
 METHODS = {"relaysgd": DoubleRelay, "gt": GradientTracking, "mt": MomentumTracking, "d2": DSquared,
            "gut": GlobalUpdateTracking, "allreduce": AllReduce, "local": Local,
            "sgp": GradientPush, "cga": Cga, "ngc": Ngc, "dsgdm": Dsgdm, "dfedavgm": FederatedAveraging,
-           "qg-dsgdm": QgPaper,
+           "qg-dsgdm": QgPaper, "dsgd": Dsgdm,
            "gut neurips23": GlobalUpdateTracking23}
 
 
@@ -466,6 +467,9 @@ def case_list():
         decays, "--nesterov on")
     add("sgp-icml19-ccl-directed-gamma", "sgp --variant icml19" + beta, CCL, directed, decays,
         "--nesterov off --gamma 0.8")
+    add("dsgd-cta-ce-agents", "dsgd --variant cta", CE, DIFFERENT)
+    add("dsgdm-cta-ccl-chain-gamma", "dsgdm --variant cta" + beta, CCL, DIFFERENT,
+        "--nesterov off --topology chain --gamma 0.9")
     add("dsgdm-ccl-one-peer", "dsgdm" + beta, CCL, DIFFERENT, one_peer, "--nesterov on")
     add("gt-ce-one-peer", "gt --momentum 0", CE, DIFFERENT, one_peer)
     # CGA on agents that start apart: with equal ones no constraint is active

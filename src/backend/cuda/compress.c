@@ -10,9 +10,17 @@ _Static_assert(sizeof(ct_adaptive_steps) == 4 * sizeof(float), "kernels read the
 #undef COMPRESSOR
 
 /* Refused before anything is packed (ct_copies_choose). */
-ct_status ct_cuda_move_low_rank(const cuda_parcel *parcel) {
+static ct_status refuse(const cuda_parcel *parcel) {
     return ct_refuse("compress", "@compress %s cannot train on cuda; @device cpu can",
                      parcel->how.kind->name);
+}
+
+ct_status ct_cuda_move_low_rank(const cuda_parcel *parcel) {
+    return refuse(parcel);
+}
+
+ct_status ct_cuda_move_top_k8(const cuda_parcel *parcel) {
+    return refuse(parcel);
 }
 
 static const struct {
