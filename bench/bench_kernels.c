@@ -215,6 +215,8 @@ int main(int argc, char **argv) {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) bench_set(&ct_kernels_avx512, memory, seconds);
     if (__builtin_cpu_supports("avx2")) bench_set(&ct_kernels_avx2, memory, seconds);
+#elif defined(__aarch64__)
+    bench_set(&ct_kernels_neon, memory, seconds);
 #endif
     bench_set(&ct_kernels_portable, memory, seconds);
     ct_free(memory);

@@ -126,6 +126,8 @@ int main(int argc, char **argv) {
         bench_set(&ct_kernels_avx512, peak_avx512, seconds);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         bench_set(&ct_kernels_avx2, peak_avx2, seconds);
+#elif defined(__aarch64__)
+    bench_set(&ct_kernels_neon, peak_portable, seconds);
 #endif
     bench_set(&ct_kernels_portable, peak_portable, seconds);
     return 0;

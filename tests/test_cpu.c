@@ -217,7 +217,7 @@ static void compare(const setup *s, const results *got, const results *ref) {
                s->isa != NULL ? s->isa : "best", s->exact);
 }
 
-static const char *const isas[] = {"avx512", "avx2", "portable"};
+static const char *const isas[] = {"avx512", "avx2", "neon", "portable"};
 
 static bool has_isa(const char *isa) {
     ct_backend *backend = NULL;

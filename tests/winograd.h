@@ -63,6 +63,8 @@ static inline void test_every_set(void (*tests)(void)) {
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     test_set("avx2", avx2 ? &ct_kernels_avx2 : NULL, tests);
     test_set("avx512", avx512 ? &ct_kernels_avx512 : NULL, tests);
+#elif defined(__aarch64__)
+    test_set("neon", &ct_kernels_neon, tests);
 #endif
 }
 

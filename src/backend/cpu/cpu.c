@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,11 @@ static const ct_kernels *const isas[] = {
     &ct_kernels_avx2,
     &ct_kernels_avx512,
 #endif
+#if CT_ARM_KERNELS
+    &ct_kernels_neon,
+#endif
 };
-enum { PORTABLE, AVX2, AVX512, N_ISAS = sizeof isas / sizeof *isas };
+enum { PORTABLE, AVX2, AVX512, NEON = 1, N_ISAS = sizeof isas / sizeof *isas };
 
 static bool has_isa(int level) {
     if (level == PORTABLE) return true;
@@ -25,8 +29,19 @@ static bool has_isa(int level) {
                     (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
 #else
-    return false;
+    return level == NEON; /* every 64-bit ARM processor has it */
 #endif
+}
+
+/* The names of the sets, the best first. */
+static const char *known_isas(char *text, size_t size) {
+    text[0] = '\0';
+    for (int level = N_ISAS - 1; level >= 0; level--) {
+        const size_t n = strlen(text);
+        const char *before = n == 0 ? "" : level > 0 ? ", " : " or ";
+        snprintf(text + n, size - n, "%s%s", before, isas[level]->isa);
+    }
+    return text;
 }
 
 static int find_isa(const char *name) {
@@ -38,8 +53,10 @@ static int find_isa(const char *name) {
 ct_status ct_cpu_level(const char *wish, int *out) {
     const char *forced = getenv("CROSSTALK_ISA");
     int level = find_isa(forced != NULL ? forced : wish);
+    char known[64];
     if (forced != NULL && level < 0)
-        return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: must be avx512, avx2 or portable", forced);
+        return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: must be %s", forced,
+                       known_isas(known, sizeof known));
     if (forced != NULL && !has_isa(level))
         return ct_fail(CT_INVAL, "CROSSTALK_ISA=%s: this processor does not have it", forced);
     if (level < 0) level = N_ISAS - 1;

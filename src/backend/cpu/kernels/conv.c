@@ -8,8 +8,15 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
-/* Accumulators, pixels and a weight must fit the registers: 32 with AVX-512, 16 elsewhere. */
-enum { MAX_OC = VL == 4 ? 4 : 6, MAX_PX = VL == 16 ? 4 : VL == 8 ? 3 : 2 };
+/* Accumulators, pixels and weights must fit the registers. Short vectors in many of them: a tile's
+ * PX vectors are those of one pixel, side by side. */
+enum {
+    WHOLE_PIXEL = VL == 4 && REGISTERS == 32,
+    MAX_OC = VL == 4 && !WHOLE_PIXEL ? 4 : 6,
+    MAX_PX = WHOLE_PIXEL || VL == 16 ? 4
+             : VL == 8               ? 3
+                                     : 2
+};
 
 size_t KERNEL(conv_pack_size)(const ct_conv_geometry *g) {
     return (size_t)g->c_out * (size_t)g->c_in * (size_t)(g->kh * g->kw);
@@ -17,7 +24,7 @@ size_t KERNEL(conv_pack_size)(const ct_conv_geometry *g) {
 
 void KERNEL(conv_pack)(const ct_conv_geometry *g, const float *w, const ptrdiff_t step[4],
                        float *packed) {
-    const int tile = ct_conv_tile(g->c_out, VL);
+    const int tile = ct_conv_tile(g->c_out, MAX_OC);
     for (int first = 0; first < g->c_out; first += tile) {
         int n = g->c_out - first < tile ? g->c_out - first : tile;
         for (int c = 0; c < g->c_in; c++)
@@ -34,24 +41,29 @@ typedef struct taps {
     int u0, u1, v0, v1;
 } taps;
 
+/* Floats from vector to vector of a tile's outputs. */
+INLINE size_t y_step(const ct_conv_geometry *g) {
+    return WHOLE_PIXEL ? VL : g->y_pixel;
+}
+
 INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
                       const float *bias, int flags, float *y, const int OC, const int PX,
                       const int KW) {
     vf acc[MAX_OC][MAX_PX];
-    const size_t pixel = (size_t)g->stride * CT_LANES, row = g->x_row;
+    const size_t pixel = WHOLE_PIXEL ? VL : (size_t)g->stride * CT_LANES, row = g->x_row;
     const size_t n_columns = KW > 0 ? (size_t)KW : (size_t)(t->v1 - t->v0),
                  w_row = (size_t)g->kw * (size_t)OC;
     const int n_rows = t->u1 - t->u0;
     w += (size_t)t->u0 * w_row + (size_t)(t->v0 * OC);
     x += (size_t)t->v0 * CT_LANES;
     for (int o = 0; o < OC; o++)
-        for (int p = 0; p < PX; p++) /* fetched while the sum runs: the stores would wait for it */
-            __builtin_prefetch(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel, 1);
+        for (int p = 0; p < (WHOLE_PIXEL ? 1 : PX); p++) /* while the sum runs: stores would wait */
+            __builtin_prefetch(y + (size_t)o * g->y_channel + (size_t)p * y_step(g), 1);
     for (int o = 0; o < OC; o++)
         for (int p = 0; p < PX; p++) {
             acc[o][p] = bias != NULL ? vset(bias[o]) : vzero();
             if (flags & CT_ACCUMULATE)
-                acc[o][p] += vload(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel);
+                acc[o][p] += vload(y + (size_t)o * g->y_channel + (size_t)p * y_step(g));
         }
     for (int c = 0; c < g->c_in; c++, x += g->x_channel, w += (size_t)g->kh * w_row) {
         const float *xu = x, *wu = w;
@@ -64,9 +76,9 @@ INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, 
                 for (int p = 0; p < PX; p++) in[p] = vload(xv + (size_t)p * pixel);
 #pragma GCC unroll 8
                 for (int o = 0; o < OC; o++) {
-                    vf weight = vset(wv[o]);
+                    const vweight w_o = weight_of(wv, o, OC);
 #pragma GCC unroll 8
-                    for (int p = 0; p < PX; p++) acc[o][p] += weight * in[p];
+                    for (int p = 0; p < PX; p++) acc[o][p] = add_product(acc[o][p], w_o, in[p]);
                 }
             }
         }
@@ -74,7 +86,7 @@ INLINE void conv_tile(const ct_conv_geometry *g, const taps *t, const float *x, 
     for (int o = 0; o < OC; o++)
         for (int p = 0; p < PX; p++) {
             vf out = flags & CT_RELU ? vmax(acc[o][p], vzero()) : acc[o][p];
-            vstore(y + (size_t)o * g->y_channel + (size_t)p * g->y_pixel, out);
+            vstore(y + (size_t)o * g->y_channel + (size_t)p * y_step(g), out);
         }
 }
 
@@ -103,6 +115,12 @@ INLINE void conv_row(const ct_conv_geometry *g, taps t, const float *x, const fl
     const int PX = VL == 8 && OC > 4 ? 2 : MAX_PX;
     const size_t pixel = (size_t)g->stride * CT_LANES;
     int j = 0;
+#if defined(CT_NEON)
+    for (; j < g->w_out; j++) {
+        clip_columns(g, j, 1, &t);
+        full_tile(g, &t, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
+    }
+#else
     for (; j + PX <= g->w_out; j += PX) {
         clip_columns(g, j, PX, &t);
         full_tile(g, &t, x + (size_t)j * pixel, w, bias, flags, y + (size_t)j * g->y_pixel, OC, PX);
@@ -116,12 +134,13 @@ INLINE void conv_row(const ct_conv_geometry *g, taps t, const float *x, const fl
     case 1: conv_tile(g, &t, x, w, bias, flags, y, OC, 1, 0); break;
     default: break;
     }
+#endif
 }
 
 static void row_of_tile(const ct_conv_geometry *g, const taps *t, const float *x, const float *w,
                         const float *bias, int flags, float *y, int n_channels) {
     switch (n_channels) {
-#if VL > 4
+#if VL > 4 || REGISTERS == 32
     case 6: conv_row(g, *t, x, w, bias, flags, y, 6); break;
     case 5: conv_row(g, *t, x, w, bias, flags, y, 5); break;
 #endif
@@ -134,7 +153,7 @@ static void row_of_tile(const ct_conv_geometry *g, const taps *t, const float *x
 
 void KERNEL(conv)(const ct_conv_geometry *g, const float *x, const float *packed, const float *bias,
                   int flags, float *y) {
-    const int tile = ct_conv_tile(g->c_out, VL);
+    const int tile = ct_conv_tile(g->c_out, MAX_OC);
     const size_t per_channel = (size_t)g->c_in * (size_t)(g->kh * g->kw);
     for (int i = 0; i < g->h_out; i++) {
         const int top = i * g->stride - g->pad_y; /* input row of the kernel's first */
@@ -144,7 +163,7 @@ void KERNEL(conv)(const ct_conv_geometry *g, const float *x, const float *packed
         float *yi = y + (size_t)i * g->y_row;
         for (int first = 0; first < g->c_out; first += tile) {
             int n = g->c_out - first < tile ? g->c_out - first : tile;
-            for (int part = 0; part < CT_LANES; part += VL)
+            for (int part = 0; part < CT_LANES; part += WHOLE_PIXEL ? CT_LANES : VL)
                 row_of_tile(g, &t, xi + part, packed + (size_t)first * per_channel,
                             bias != NULL ? bias + first : NULL, flags,
                             yi + (size_t)first * g->y_channel + part, n);

@@ -9,11 +9,11 @@
 /* Largest OC for a kernel width: OC * KW accumulators, OC + 1 operands. */
 enum {
     OC_1 = 6,
-    OC_3 = VL == 16  ? 6
-           : VL == 8 ? 4
-                     : 3,
-    OC_5 = VL == 16 ? 4 : 2,
-    OC_7 = VL == 16 ? 3 : 1,
+    OC_3 = REGISTERS == 32 ? 6
+           : VL == 8       ? 4
+                           : 3,
+    OC_5 = REGISTERS == 32 ? 4 : 2,
+    OC_7 = REGISTERS == 32 ? 3 : 1,
 };
 
 typedef struct wgrad {

@@ -1,5 +1,5 @@
 /* The kernels of the cpu backend. The files of this folder are compiled once per instruction set,
- * with CT_ISA naming it (avx512, avx2, portable); KERNEL(name) is the name of a function in the set
+ * with CT_ISA naming it (avx512, avx2, neon, portable); KERNEL(name) is the name of a function in the set
  * being compiled. The rest of the backend calls kernels through a ct_kernels table. */
 #ifndef CT_BACKEND_CPU_KERNELS_KERNELS_H
 #define CT_BACKEND_CPU_KERNELS_KERNELS_H
@@ -24,10 +24,9 @@ typedef struct ct_conv_geometry {
     size_t y_channel, y_row, y_pixel; /* and of the output */
 } ct_conv_geometry;
 
-/* Output channels of a tile of packed weights: what divides c_out, else the most that fits the
+/* Output channels of a tile of packed weights: what divides c_out, else `most`, which fits the
  * registers. */
-static inline int ct_conv_tile(int c_out, int vector_length) {
-    const int most = vector_length == 4 ? 4 : 6;
+static inline int ct_conv_tile(int c_out, int most) {
     return c_out % most == 0 || c_out % 4 != 0 ? most : 4;
 }
 
@@ -113,7 +112,7 @@ typedef struct ct_kernels {
 #undef KERNEL_FN
 } ct_kernels;
 
-extern const ct_kernels ct_kernels_avx512, ct_kernels_avx2, ct_kernels_portable;
+extern const ct_kernels ct_kernels_avx512, ct_kernels_avx2, ct_kernels_neon, ct_kernels_portable;
 
 #ifdef CT_ISA
 #define CT_KERNEL_NAME_(name, isa) ct_##name##_##isa

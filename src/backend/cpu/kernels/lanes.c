@@ -1,5 +1,6 @@
 /* Moving and combining tensors in lanes: memory-bound loops, one pass each. */
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/turn.h"
 #include "backend/cpu/kernels/vector.h"
 
 #include <string.h>
@@ -28,6 +29,16 @@ static void transpose_16(const float *x, size_t step, float *out, size_t row) {
         _mm512_storeu_ps(out + (size_t)k * row, _mm512_shuffle_f32x4(t[k], t[8 + k], 0x88));
         _mm512_storeu_ps(out + (size_t)(k + 8) * row, _mm512_shuffle_f32x4(t[k], t[8 + k], 0xdd));
     }
+}
+#elif defined(CT_NEON)
+static void transpose_16(const float *x, size_t step, float *out, size_t row) {
+    for (size_t lane = 0; lane < CT_LANES; lane += 4)
+        for (size_t i = 0; i < CT_LANES; i += 4) {
+            const float *from = x + i * step + lane;
+            float *to = out + lane * row + i;
+            turn_4x4((const float *[]){from, from + step, from + 2 * step, from + 3 * step},
+                     (float *[]){to, to + row, to + 2 * row, to + 3 * row});
+        }
 }
 #else
 static void transpose_16(const float *x, size_t step, float *out, size_t row) {

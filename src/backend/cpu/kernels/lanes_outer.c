@@ -5,7 +5,7 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/reduce.h"
 
-enum { M_TILE = 4, N_TILE = VL == 16 ? 6 : 2 };
+enum { M_TILE = 4, N_TILE = REGISTERS == 32 ? 6 : 2 };
 
 typedef struct lanes_args {
     int n_floats;
@@ -54,7 +54,7 @@ void KERNEL(lanes_outer)(int m, int n, int n_pixels, const float *a, const float
                          bool accumulate, float *c, size_t c_row, size_t c_column) {
     const lanes_args t = {n_pixels * CT_LANES, a, b, row, accumulate, c, c_row, c_column};
     int j = 0;
-#if VL == 16
+#if REGISTERS == 32
     for (; n - j == 6 || n - j >= 10; j += 6) lanes_columns(&t, m, j, 6);
     for (; n - j >= 4; j += 4) lanes_columns(&t, m, j, 4);
 #else

@@ -8,11 +8,29 @@
  * a vector is then 16 inputs, and no sum across lanes is left. */
 #include "backend/cpu/kernels/fetch.h"
 
-enum { TILE_M = VL == 16 ? 12 : VL == 8 ? 6 : 4 }; /* 2 M accumulators: 24 of 32, 12 or 8 of 16 */
+/* 2 M accumulators: 24 of 32, 12 or 8 of 16; with NEON 16 of 32, beside M vectors of weights. */
+enum { TILE_M = VL == 16 ? 12 : VL == 8 ? 6 : REGISTERS == 32 ? 8 : 4 };
 
 /* The address of row m of a tile whose rows are `step` apart: three bases and three multiples, so
  * that all of them fit the general registers. */
 #define ROW(base, m, step) ((base)[(m) / 4] + (size_t)((m) % 4) * (step))
+
+#if defined(CT_NEON)
+/* Four steps of the sums of M rows whose weights lie side by side: v0 and v1 of a step at x0, x1. */
+INLINE void four_steps(vf *sum0, vf *sum1, const float *const base[3], size_t row, const float *x0,
+                       const float *x1, size_t x_step, const int M, const bool two) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++, x0 += x_step, x1 += x_step) {
+        const vf v0 = vload(x0), v1 = two ? vload(x1) : vzero();
+#pragma GCC unroll 12
+        for (int m = 0; m < M; m++) {
+            const vweight w = weight_of(ROW(base, m, row), k, 4);
+            sum0[m] = add_product(sum0[m], w, v0);
+            if (two) sum1[m] = add_product(sum1[m], w, v1);
+        }
+    }
+}
+#endif
 
 typedef struct linear_args {
     const float *w;
@@ -26,8 +44,9 @@ typedef struct linear_args {
 
 /* M outputs for one or two vectors of samples; w, bias and y are at the first output. */
 INLINE void linear_tile(const linear_args *a, const float *w, const size_t out_step,
-                        const size_t in_step, const float *bias, const float *x0, const float *x1,
-                        float *y0, float *y1, const int M, const bool two) {
+                        const size_t in_step, const bool IN_ROWS, const float *bias,
+                        const float *x0, const float *x1, float *y0, float *y1, const int M,
+                        const bool two) {
     vf a0[TILE_M], a1[TILE_M];
     const size_t y_row = a->y_row, x_row = a->x_row;
     const float *base[3] = {w, w + (M > 4 ? 4 * out_step : 0), w + (M > 8 ? 8 * out_step : 0)};
@@ -44,14 +63,22 @@ INLINE void linear_tile(const linear_args *a, const float *w, const size_t out_s
             if (two) a1[m] += vload(y1 + (size_t)m * y_row);
         }
     }
-    for (int i = 0; i < a->n_in; i++, x0 += x_row, x1 += x_row) {
+    int i = 0;
+#if defined(CT_NEON)
+    for (; IN_ROWS && i + 4 <= a->n_in; i += 4, x0 += 4 * x_row, x1 += 4 * x_row) {
+        four_steps(a0, a1, base, out_step, x0, x1, x_row, M, two);
+        for (int k = 0; k < 3; k++) base[k] += 4;
+    }
+#endif
+    for (; i < a->n_in; i++, x0 += x_row, x1 += x_row) {
         vf v0 = vload(x0), v1 = vzero();
         if (two) v1 = vload(x1);
 #pragma GCC unroll 12
         for (int m = 0; m < M; m++) {
-            vf weight = vset(*ROW(base, m, out_step));
-            a0[m] += weight * v0;
-            if (two) a1[m] += weight * v1;
+            const vweight w_m = IN_ROWS ? weight_of(ROW(base, m, out_step), 0, 1)
+                                        : weight_of(base[m / 4], m % 4, M - m / 4 * 4);
+            a0[m] = add_product(a0[m], w_m, v0);
+            if (two) a1[m] = add_product(a1[m], w_m, v1);
         }
         for (int k = 0; k < 3; k++) base[k] += in_step;
     }
@@ -71,9 +98,9 @@ INLINE void linear_pair(const linear_args *a, int o, const float *x0, const floa
     y0 += (size_t)o * a->y_row;
     y1 += (size_t)o * a->y_row;
     if (a->in_step == 1)
-        linear_tile(a, w, a->out_step, 1, bias, x0, x1, y0, y1, M, two);
+        linear_tile(a, w, a->out_step, 1, true, bias, x0, x1, y0, y1, M, two);
     else
-        linear_tile(a, w, 1, a->in_step, bias, x0, x1, y0, y1, M, two);
+        linear_tile(a, w, 1, a->in_step, false, bias, x0, x1, y0, y1, M, two);
 }
 
 /* The weights of the outputs after a tile's, while its n columns are computed: a model's weights are
@@ -165,14 +192,21 @@ INLINE void outer_tile(const outer_args *t, int i, int j, int left, const int M,
     }
     for (int s = 0; s < t->n_segments; s++, a += t->a_segment) {
         const float *base[3] = {a, a + (M > 4 ? 4 * t->a_row : 0), a + (M > 8 ? 8 * t->a_row : 0)};
-        for (int k = 0; k < t->segment; k++, b += t->b_row) {
+        int k = 0;
+#if defined(CT_NEON)
+        for (; k + 4 <= t->segment; k += 4, b += 4 * t->b_row) {
+            four_steps(c0, c1, base, t->a_row, b, b + VL, t->b_row, M, two);
+            for (int r = 0; r < 3; r++) base[r] += 4;
+        }
+#endif
+        for (; k < t->segment; k++, b += t->b_row) {
             vf v0 = vload(b), v1 = vzero();
             if (two) v1 = vload(b + VL);
 #pragma GCC unroll 12
             for (int m = 0; m < M; m++) {
-                vf value = vset(*ROW(base, m, t->a_row));
-                c0[m] += value * v0;
-                if (two) c1[m] += value * v1;
+                const vweight value = weight_of(ROW(base, m, t->a_row), 0, 1);
+                c0[m] = add_product(c0[m], value, v0);
+                if (two) c1[m] = add_product(c1[m], value, v1);
             }
             for (int r = 0; r < 3; r++) base[r]++;
         }

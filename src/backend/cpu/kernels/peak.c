@@ -1,9 +1,9 @@
 /* Multiply-adds with no memory traffic: what the processor can do at most. 24 independent chains
- * cover the latency of the multiply-add on both ports. */
+ * cover the latency of the multiply-add on two ports and on four. */
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/vector.h"
 
-#define N_CHAINS (VL == 16 ? 24 : 12)
+#define N_CHAINS (REGISTERS == 32 ? 24 : 12)
 
 double KERNEL(multiply_adds)(long n_rounds, float *out) {
     vf chain[N_CHAINS];

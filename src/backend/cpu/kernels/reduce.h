@@ -22,6 +22,9 @@ INLINE void reduce(const vf *sum, float *acc) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 4, 8, 12, 1, 5, 9, 13);
     __m256 sums = _mm512_castps512_ps256(_mm512_permutexvar_ps(order, q[0]));
     _mm256_storeu_ps(acc, _mm256_loadu_ps(acc) + sums);
+#elif defined(CT_NEON)
+    for (int k = 0; k < 8; k += 4)
+        vstore(acc + k, vload(acc + k) + sums_of_four(sum[k], sum[k + 1], sum[k + 2], sum[k + 3]));
 #else
     for (int k = 0; k < 8; k++) acc[k] += vsum(sum[k]);
 #endif

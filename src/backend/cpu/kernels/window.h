@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -20,6 +21,15 @@ INLINE void store_winner(const vf value[4], vf most, uint8_t *index) {
     at = _mm_mask_mov_epi8(at, _mm512_cmp_ps_mask(m, _mm512_setzero_ps(), _CMP_LE_OQ),
                            _mm_set1_epi8(4));
     _mm_storeu_si128((__m128i *)(void *)index, at);
+#elif defined(CT_NEON)
+    uint32x4_t at = vdupq_n_u32(3);
+    for (uint32_t q = 3; q-- > 0;)
+        at = vbslq_u32(vceqq_f32((float32x4_t)value[q], (float32x4_t)most), vdupq_n_u32(q), at);
+    at = vbslq_u32(vclezq_f32((float32x4_t)most), vdupq_n_u32(4), at);
+    const uint16x4_t narrow = vmovn_u32(at);
+    const uint8x8_t bytes = vmovn_u16(vcombine_u16(narrow, narrow));
+    const uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+    memcpy(index, &four, sizeof four);
 #else
     vi at = (vi){0} + 3;
     for (int q = 2; q >= 0; q--) {
@@ -38,6 +48,12 @@ INLINE vf share_of(const uint8_t *index, const int q, vf d) {
     const __m128i at = _mm_loadu_si128((const __m128i *)(const void *)index);
     const __mmask16 hit = _mm_cmpeq_epi8_mask(at, _mm_set1_epi8((char)q));
     return (vf)_mm512_maskz_mov_ps(hit, (__m512)d);
+#elif defined(CT_NEON) /* left to itself, gcc loads bytes one by one */
+    uint32_t four;
+    memcpy(&four, index, sizeof four);
+    const uint16x8_t wide = vmovl_u8(vcreate_u8(four));
+    const uint32x4_t at = vmovl_u16(vget_low_u16(wide));
+    return vkeep((vi)vceqq_u32(at, vdupq_n_u32((uint32_t)q)), d);
 #else
     return vkeep(__builtin_convertvector(*(const vb *)index, vi) == q, d);
 #endif

@@ -3,7 +3,7 @@
 #include "backend/cpu/kernels/winograd5_internal.h"
 #include "backend/cpu/kernels/winograd8.h"
 
-enum { COLUMNS = VL == 16 ? 4 : 2 }; /* of a register tile: up to 6 * COLUMNS accumulators */
+enum { COLUMNS = REGISTERS == 32 ? 4 : 2 }; /* of a register tile: up to 6 * COLUMNS accumulators */
 
 /* G g, five taps to six frequencies, for VL filters at a time. */
 INLINE void weights6(const vf g[5], vf t[6]) {
@@ -77,9 +77,9 @@ INLINE void product_tile(const int R, const int N, int n_in, const float *u, con
         for (int t = 0; t < N; t++) column[t] = vload(from + t * VL);
 #pragma GCC unroll 6
         for (int o = 0; o < R; o++) {
-            vf weight = vset(u[o]);
+            const vweight w = weight_of(u, o, R);
 #pragma GCC unroll 5
-            for (int t = 0; t < N; t++) sum[o][t] += weight * column[t];
+            for (int t = 0; t < N; t++) sum[o][t] = add_product(sum[o][t], w, column[t]);
         }
     }
 #pragma GCC unroll 6
@@ -95,7 +95,7 @@ INLINE void product_rows(const int R, int n_in, int n, const float *u, const flo
     for (; n >= N; n -= N, from += N * VL, to += N * VL)
         product_tile(R, N, n_in, u, from, to, line);
     switch (n) {
-#if VL == 16
+#if REGISTERS == 32
     case 3: product_tile(R, 3, n_in, u, from, to, line); break;
     case 2: product_tile(R, 2, n_in, u, from, to, line); break;
 #endif

@@ -13,9 +13,9 @@
 #include "backend/cpu/kernels/winograd5_internal.h"
 
 enum {
-    CI_TILE = VL == 16 ? 6 : 2, /* 4 * CI_TILE accumulators beside the operands */
-    CHUNK_FLOATS = 208 * 1024,  /* of dv, v and m */
-    N_PASS = 12,                /* frequencies of a pass */
+    CI_TILE = REGISTERS == 32 ? 6 : 2, /* 4 * CI_TILE accumulators beside the operands */
+    CHUNK_FLOATS = 208 * 1024,         /* of dv, v and m */
+    N_PASS = 12,                       /* frequencies of a pass */
 };
 
 typedef struct scratch5 {

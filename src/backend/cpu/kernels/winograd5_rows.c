@@ -74,9 +74,9 @@ INLINE void products(const float *const line[SPAN], int c_in, const float *u, co
         for (int r = 0; r < SPAN; r++) v[r] = in_register(vload(line[r] + c * CHANNEL_V + k * VL));
 #pragma GCC unroll 5
         for (int r = 0; r < N_U; r++) {
-            const vf weight = vset(u[c * FILTER + k * N_U + r]);
-            m[0] += weight * v[r];
-            m[1] += weight * v[r + 1];
+            const vweight w = weight_of(u + c * FILTER, k * N_U + r, FILTER);
+            m[0] = add_product(m[0], w, v[r]);
+            m[1] = add_product(m[1], w, v[r + 1]);
         }
     }
 }
@@ -129,6 +129,8 @@ static void tile_of_row(const ct_conv5_geometry *g, const float *u, const float 
         const vf b = bias != NULL ? vset(bias[o]) : vzero();
         if (g->c_in == 1)
             windows(line, 1, u + o * FILTER, b, to, winner);
+        else if (VL == 4 && REGISTERS == 32 && g->c_in == 3) /* unrolled: more sums run at once */
+            windows(line, 3, u + o * 3 * FILTER, b, to, winner);
         else
             windows(line, g->c_in, u + o * g->c_in * FILTER, b, to, winner);
     }

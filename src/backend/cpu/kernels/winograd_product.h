@@ -6,10 +6,13 @@
 #include "backend/cpu/kernels/winograd_internal.h"
 
 /* Vectors of a register tile beside its ROWS output channels, and so ROWS * COLUMNS accumulators:
- * what 32 (AVX-512) or 16 registers hold together with the operands. */
+ * what 32 or 16 registers hold together with the operands. */
 #if VL == 16
 #define COLUMNS GROUP
 #define ROWS    (16 / GROUP)
+#elif REGISTERS == 32
+#define COLUMNS 4
+#define ROWS    4
 #else
 #define COLUMNS 2
 #define ROWS    4
@@ -30,8 +33,8 @@ INLINE void product_tile(int k, const float *u, const size_t u_step, const float
         vf column[COLUMNS];
         for (int t = 0; t < COLUMNS; t++) column[t] = vload(v + t * VL);
         for (int o = 0; o < ROWS; o++) {
-            vf weight = vset(u[(size_t)(o / CO_TILE) * u_step + o % CO_TILE]);
-            for (int t = 0; t < COLUMNS; t++) sum[o][t] = sum[o][t] + weight * column[t];
+            const vweight w = weight_of(u + (size_t)(o / CO_TILE) * u_step, o % CO_TILE, CO_TILE);
+            for (int t = 0; t < COLUMNS; t++) sum[o][t] = add_product(sum[o][t], w, column[t]);
         }
         u += CO_TILE;
         v += step;

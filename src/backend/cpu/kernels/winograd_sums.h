@@ -6,7 +6,7 @@
 #include "backend/cpu/kernels/winograd_internal.h"
 
 /* 4 * CI_TILE accumulators beside the operands, and a multiple of a vector's floats. */
-#if VL == 16
+#if REGISTERS == 32
 #define CI_TILE 4
 #else
 #define CI_TILE 2
@@ -51,6 +51,13 @@ INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
     vf high = _mm256_hadd_ps(by_half(sum + 2), by_half(sum + 3));
     vf all = _mm256_hadd_ps(low, high);
     vstore(acc, is_first ? all : vload(acc) + all);
+}
+#elif defined(CT_NEON)
+INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
+    for (int k = 0; k < TILE_SUMS; k += 4) {
+        vf all = sums_of_four(sum[k], sum[k + 1], sum[k + 2], sum[k + 3]);
+        vstore(acc + k, is_first ? all : vload(acc + k) + all);
+    }
 }
 #else
 INLINE void reduce(const vf sum[TILE_SUMS], bool is_first, float *acc) {
