@@ -210,6 +210,7 @@ ct_status ct_cli_sweep(int n_args, char **args) {
     CT_TRY(take_axes(&s, &n_args, args));
     CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0));
     bool picks = ct_own_is_given(&own, "pick");
+    request.hides_test = picks;
     if (picks) CT_TRY(choose_by_validation(&own, &given, &study));
     CT_TRY(build(&s, &given, &study));
     CT_TRY(ct_cli_study(&study, &given, &request, fits_anywhere));

@@ -323,9 +323,11 @@ static ct_status try_pattern(void *context, const char *pattern) {
 
 /* A directory in --out that is neither --out itself nor one of ours for other things. */
 static bool is_usable(const char *name) {
-    static const char *const ours[] = {"reused",     "reused-part", "table.md", "table.csv",
-                                       "table.tex",  "curves.csv",  "tune",     "report.html",
-                                       "figure.svg", "figure.png"};
+    static const char *const ours[] = {"reused",     "reused-part", "table.md",    "table.csv",
+                                       "table.tex",  "curves.csv",  "report.html", "figure.svg",
+                                       "figure.png", "tune",        "tuned.md",    "tuned.csv",
+                                       "tuned.tex",  "versus.md",   "versus.csv",  "versus.tex",
+                                       "ranks.md",   "ranks.csv",   "ranks.tex"};
     for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
         if (strcmp(name, ours[k]) == 0) return false;
     return name[strspn(name, ".")] != '\0' && strncmp(name, CT_SHARED, strlen(CT_SHARED)) != 0;

@@ -54,6 +54,9 @@ ct_status ct_tune_recall(const ct_study *study, ct_cell *cell);
 void ct_tune_forget(ct_cell *cell);
 /* Chooses; the cell waits no more, unless time is up. */
 ct_status ct_tune_cell(const ct_study *study, ct_cell *cell);
+/* tuned.md, .tex and .csv: what was tried and chosen; nothing where nothing is tuned. And as HTML. */
+ct_status ct_study_write_tuned(const ct_study *study);
+ct_status ct_study_add_tuned(const ct_study *study, ct_text *out);
 /* The choice goes with the cell's finished run. */
 ct_status ct_tune_attach(const ct_cell *cell);
 
