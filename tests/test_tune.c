@@ -167,6 +167,28 @@ static void a_choice_of_something_else_is_refused(void) {
     REFUSES(2, MINI "forged --table-only", "the best of the last rung");
 }
 
+/* The same on the command line: each method's own choice, and nothing is trained with it. */
+static void a_sweep_picks_by_halving(void) {
+#define HALVING                                                                                    \
+    "sweep --quiet --pick --halving=0.25,0.5,1 --dataset idx --data-dir fixtures/data --model "    \
+    "mlp:4 --agents 4 --partition iid --batch-size 8 --epochs 4 --seeds 1,2 --threads 1 "          \
+    "--validation-fraction 0.2 "
+    char words[256];
+    succeeds(HALVING "--algorithm dsgd,dsgdm --lr 0.5,0.1,0.02,0.004,0.0008 --out s");
+    CHECK(same_files("s/tune/dsgd.json", "m/tune/dsgd.json")); /* a study's, to the last digit */
+    CHECK(!ct_dir_exists("s/dsgd") && ct_dir_exists("s/tune/dsgdm/epochs-4"));
+    CHECK(strstr(said.out, "picked: --algorithm dsgd --lr ") != NULL);
+    CHECK(strstr(said.out, "picked: --algorithm dsgdm --lr ") != NULL);
+    CHECK(strstr(said.out, "crosstalk compare --algorithms dsgd:lr=") != NULL);
+    CHECK(strstr(said.out, "consensus") == NULL);
+    succeeds(HALVING "--lr 0.5,0.1 --out s1");
+    CHECK(strstr(said.out, "with all training samples: crosstalk train ") != NULL);
+    REFUSES(2, "sweep --halving --lr 1,2", "--halving goes with --pick");
+    REFUSES(2, "sweep --pick --halving=1,0.5 --lr 1,2", "'0.5' is no part of the epochs");
+    snprintf(words, sizeof words, "sweep --pick --halving --grid lr-milestones=0.5,0.7|none");
+    REFUSES(2, words, "takes no values with commas");
+}
+
 static void comparisons_that_are_not_fair_are_refused(void) {
     char other[sizeof mini + 64];
     snprintf(other, sizeof other, "%s", mini);
@@ -190,6 +212,7 @@ int main(void) {
     TEST(runs_of_several_machines_are_one_table);
     TEST(tuning_that_was_interrupted_goes_on);
     TEST(a_choice_of_something_else_is_refused);
+    TEST(a_sweep_picks_by_halving);
     TEST(comparisons_that_are_not_fair_are_refused);
     leave_folder();
     remove_tree(folder);

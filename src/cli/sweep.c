@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/studies.h"
 #include "study/axes.h"
+#include "study/tune.h"
 #include "util/memory.h"
 
 const ct_help ct_cli_sweep_help = {
@@ -17,7 +18,9 @@ const ct_help ct_cli_sweep_help = {
         "keep it; --grid sweeps any option, with | between values that have commas. "
         "Finished runs are kept, interrupted ones resumed. Runs in one process (no mpirun).\n\n"
         "--pick chooses by samples that are held out of training; the test set plays no part in "
-        "the choice. Of several methods it picks the best values of each.",
+        "the choice. Of several methods it picks the best values of each. With --halving all "
+        "combinations are trained for a quarter of the epochs, the better half for half of them, "
+        "and so on; what was tried is in tuned.md.",
     .takes = "dataset, data-dir, agents, topology, algorithm, alpha, epochs, seeds, out, "
              "force, quiet",
     .files = CT_HELP_PAIRS({"table.md, .csv, .tex", "the table"},
@@ -28,6 +31,9 @@ const ct_help ct_cli_sweep_help = {
          "crosstalk sweep --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
         {"The best rate by held-out training samples, and the command that trains with it.",
          "crosstalk sweep --pick --lr 0.05,0.02,0.01 --dataset shapes --agents 4 --epochs 10"},
+        {"The same among more rates for two methods, in fewer epochs.",
+         "crosstalk sweep --pick --halving --algorithm dsgdm,qg-dsgdm --lr 0.1,0.05,0.02,0.01 "
+         "--dataset shapes --agents 4 --epochs 10"},
         {"A list of lists.",
          "crosstalk sweep --grid 'lr-milestones=0.5,0.75|none' --dataset shapes --agents 4 "
          "--epochs 10"},
@@ -132,10 +138,9 @@ static const ct_cell *best_cell(const ct_axes *s, const ct_study *study, const c
     return best;
 }
 
-/* "ccl:lr=0.05:lambda-m=0.1", as compare takes it. */
-static void add_method(const ct_axes *s, int row, int method, ct_text *out) {
+/* ":lr=0.05:lambda-m=0.1", as compare takes them behind a method. */
+static void add_values(const ct_axes *s, int row, int method, ct_text *out) {
     char option[64];
-    ct_text_add(out, "%s", ct_axes_value(s, row, method));
     for (int a = 0; a < s->n; a++)
         for (int i = 0; ct_axis_option(s->axes[a].name, i, option, sizeof option),
                  option[0] != '\0' && a != method;
@@ -153,6 +158,11 @@ static void add_words(int n_args, char **args, ct_text *out) {
         ct_text_add(out, " ");
         ct_shell_add(out, args[i]);
     }
+}
+
+static void add_method(const ct_axes *s, int row, int method, ct_text *out) {
+    ct_text_add(out, "%s", ct_axes_value(s, row, method));
+    add_values(s, row, method, out);
 }
 
 /* The best of every method, and the command that trains with them. */
@@ -185,6 +195,78 @@ static ct_status show_picked(const ct_axes *s, const ct_study *study, int n_args
     return CT_OK;
 }
 
+/* ---- choosing by halving: a row for every method, tuned and not trained ---- */
+
+/* "lr=0.1,0.05;momentum=0,0.9": all axes but the methods. */
+static ct_status say_tuned(const ct_axes *s, int method, char *out, size_t size) {
+    size_t n = 0;
+    for (int a = 0; a < s->n; a++) {
+        if (a == method) continue;
+        n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s=", n > 0 ? ";" : "",
+                              s->axes[a].name);
+        for (int k = 0; k < s->axes[a].n && n < size; k++) {
+            if (strpbrk(s->axes[a].values[k], ",;") != NULL)
+                return ct_fail(CT_INVAL, "--halving takes no values with commas, as of --%s",
+                               s->axes[a].name);
+            n +=
+                (size_t)snprintf(out + n, size - n, "%s%s", k > 0 ? "," : "", s->axes[a].values[k]);
+        }
+        if (n >= size) return ct_fail(CT_INVAL, "--halving: too many values");
+    }
+    return n > 0 ? CT_OK : ct_fail(CT_INVAL, "--halving needs an option with several values");
+}
+
+static ct_status build_halving(const ct_axes *s, const ct_own *own, ct_config *given,
+                               ct_study *study) {
+    char tuned[CT_CONFIG_TEXT];
+    const char *parts = ct_own_text(own, "halving");
+    int method = method_axis(s);
+    CT_TRY(name_study(s, given, study));
+    CT_TRY(say_tuned(s, method, tuned, sizeof tuned));
+    CT_TRY(ct_rungs_parse(parts[0] != '\0' ? parts : "0.25,0.5,1", &study->tune));
+    snprintf(study->tune.seeds, sizeof study->tune.seeds, "%s", given->seeds);
+    if (ct_config_is_given(given, "validation-fraction"))
+        study->tune.fraction = given->validation_fraction;
+    ct_config_unset(given, CT_OPT_validation_fraction); /* of what is tuned, not of what follows */
+    snprintf(study->heads[study->n_heads++], CT_STUDY_LABEL, "algorithm");
+    for (int k = 0; k < (method < 0 ? 1 : s->axes[method].n); k++) {
+        const char *name = method < 0 ? given->algorithm : s->axes[method].values[k];
+        if (method >= 0) CT_TRY(ct_study_set(study, k, "algorithm", name));
+        CT_TRY(ct_study_set(study, k, "tune", tuned));
+        CT_TRY(ct_study_add_line(&study->rows, &study->n_rows, name, 0));
+    }
+    return CT_OK;
+}
+
+static ct_status show_chosen(const ct_axes *s, const ct_study *study, int n_args, char **args) {
+    CT_SCOPED(ct_text) lines = {0}, values = {0}, methods = {0};
+    bool is_one = method_axis(s) < 0, has_any = false;
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_choice *c = study->cells[k].choice;
+        if (c == NULL || c->chosen < 0) continue;
+        const char *name = study->rows[study->cells[k].row].label;
+        double score = c->scores[(c->n_rungs - 1) * c->n_trials + c->chosen];
+        ct_text_add(&lines, "picked:%s%s", is_one ? "" : " --algorithm ", is_one ? "" : name);
+        ct_axes_print(&c->axes, c->chosen, &lines);
+        ct_text_add(&lines, " (validation %.2f %%)\n", 100 * score);
+        if (is_one) ct_axes_print(&c->axes, c->chosen, &values);
+        if (!is_one) ct_text_add(&methods, "%s%s", has_any ? "," : "", name);
+        if (!is_one) add_values(&c->axes, c->chosen, -1, &methods);
+        has_any = true;
+    }
+    if (!has_any) return CT_OK;
+    ct_text_add(&lines, "with all training samples: crosstalk %s%s", is_one ? "train" : "compare",
+                is_one ? "" : " --algorithms ");
+    if (!is_one) ct_text_add(&lines, "%s", methods.n > 0 ? methods.chars : "");
+    add_words(n_args, args, &lines);
+    ct_text_add(&lines, "%s\n", values.n > 0 ? values.chars : "");
+    CT_TRY(ct_text_status(&values));
+    CT_TRY(ct_text_status(&methods));
+    CT_TRY(ct_text_status(&lines));
+    ct_show_lines(stdout, lines.chars);
+    return CT_OK;
+}
+
 /* Its table is made anew of the runs that are there. */
 static ct_status fits_anywhere(const ct_study *study, const char *out) {
     (void)study;
@@ -209,10 +291,15 @@ ct_status ct_cli_sweep(int n_args, char **args) {
     if (grid != NULL) CT_TRY(ct_axes_add_grid(&s, "--grid", grid));
     CT_TRY(take_axes(&s, &n_args, args));
     CT_TRY(ct_cli_options(n_args, args, &given, NULL, 0));
-    bool picks = ct_own_is_given(&own, "pick");
+    bool picks = ct_own_is_given(&own, "pick"), halves = ct_own_is_given(&own, "halving");
+    if (halves && !picks) return ct_fail(CT_INVAL, "--halving goes with --pick");
+    if (halves && request.json)
+        return ct_fail(CT_INVAL, "--halving has no --json; tuned.csv has all numbers");
     request.hides_test = picks;
-    if (picks) CT_TRY(choose_by_validation(&own, &given, &study));
-    CT_TRY(build(&s, &given, &study));
+    request.tune_only = halves;
+    if (picks && !halves) CT_TRY(choose_by_validation(&own, &given, &study));
+    CT_TRY(halves ? build_halving(&s, &own, &given, &study) : build(&s, &given, &study));
     CT_TRY(ct_cli_study(&study, &given, &request, fits_anywhere));
+    if (halves) return show_chosen(&s, &study, n_args, args);
     return picks && !request.json ? show_picked(&s, &study, n_args, args) : CT_OK;
 }

@@ -266,6 +266,7 @@ void ct_study_free(ct_study *study) {
     for (int k = 0; k < study->n_cells; k++) {
         ct_json_free(&study->cells[k].summary);
         ct_choice_free(&study->cells[k].choice);
+        ct_free(study->cells[k].seeds);
         ct_free(study->cells[k].elsewhere);
     }
     ct_free(study->cells);

@@ -101,6 +101,13 @@ typedef struct ct_tune_rule {
 
 typedef struct ct_choice ct_choice; /* tune.h */
 
+/* What one seed of a finished run gave. */
+typedef struct ct_seed_score {
+    uint64_t seed;
+    double value;   /* of the study's first metric, in the table's unit */
+    char split[24]; /* the hash of who has which sample; "": unknown */
+} ct_seed_score;
+
 /* What is known of the data that a cell was looked at with last, so that the next one need not read
  * it again (data.c). */
 typedef struct ct_study_data {
@@ -121,7 +128,9 @@ typedef struct ct_cell {
     ct_estimate paper;
     double x; /* where a figure of lines has it */
     ct_cell_state state;
-    ct_json *summary;    /* of a finished one */
+    ct_json *summary;     /* of a finished one */
+    ct_seed_score *seeds; /* [n_seeds] of a study with a baseline: of a finished one */
+    int n_seeds;
     char *elsewhere;     /* of a missing one: another study's run with the same options, or NULL */
     ct_study_data *data; /* lent */
 } ct_cell;
@@ -214,6 +223,8 @@ ct_status ct_study_write(ct_study *study);
 /* "missing", "begun", "done", "diverged" */
 const char *ct_cell_state_name(ct_cell_state state);
 ct_status ct_study_print(const ct_study *study, FILE *out);
+/* What was tuned, as text. */
+ct_status ct_study_print_tuned(const ct_study *study, FILE *out);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG and PDF too where librsvg is built
  * in. A study's figure is what its file says; of a comparison it is a ranking, of a sweep a line or
  * heat maps.

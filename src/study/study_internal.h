@@ -57,6 +57,17 @@ ct_status ct_tune_cell(const ct_study *study, ct_cell *cell);
 /* tuned.md, .tex and .csv: what was tried and chosen; nothing where nothing is tuned. And as HTML. */
 ct_status ct_study_write_tuned(const ct_study *study);
 ct_status ct_study_add_tuned(const ct_study *study, ct_text *out);
+/* ---- statistics of a study with a baseline (seeds.c, versus.c, pareto.c) ---- */
+/* What every seed of the finished cells gave. */
+ct_status ct_study_read_seeds(ct_study *study);
+/* Notes: the splits of every column, and rows that have others; runs that are missing. */
+void ct_study_add_splits(ct_text *out, const ct_study *study);
+/* versus.* and ranks.*: every row against the baseline, and which are told apart; figure-ranks, and
+ * pareto-mib-K and pareto-compute-K of the K-th column. And the tables as HTML. */
+ct_status ct_study_write_versus(const ct_study *study);
+ct_status ct_study_add_versus(const ct_study *study, ct_text *out);
+ct_status ct_study_write_pareto(const ct_study *study);
+
 /* The choice goes with the cell's finished run. */
 ct_status ct_tune_attach(const ct_cell *cell);
 

@@ -193,6 +193,7 @@ static ct_status add_table(ct_text *out, const ct_study *study, ct_form form) {
     CT_SCOPED(ct_text) notes = {0};
     CT_TRY(fill(study, &f));
     ct_study_add_notes(&notes, study, f.grid.has_deviation, f.has_paper);
+    ct_study_add_splits(&notes, study);
     CT_TRY(ct_text_status(&notes));
     ct_frame frame = {.title = study->title,
                       .label = form == CT_FORM_HTML ? "study-table" : study->name,
@@ -312,9 +313,12 @@ static ct_status write_csv(const ct_study *study) {
 ct_status ct_study_write(ct_study *study) {
     sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
+    if (study->request.tune_only) return ct_study_write_tuned(study);
+    CT_TRY(ct_study_read_seeds(study));
     CT_TRY(write_table(study, "md", CT_FORM_MARKDOWN));
     CT_TRY(write_table(study, "tex", CT_FORM_LATEX));
     CT_TRY(write_csv(study));
     CT_TRY(ct_study_write_tuned(study));
+    CT_TRY(ct_study_write_versus(study));
     return ct_study_write_figures(study);
 }

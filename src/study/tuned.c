@@ -6,6 +6,7 @@
 #include "study/grid.h"
 #include "study/study_internal.h"
 #include "study/tune.h"
+#include "util/show.h"
 
 static int count_tuned(const ct_study *study, bool is_chosen) {
     int n = 0;
@@ -47,7 +48,8 @@ static void add_line(const ct_study *study, const ct_cell *cell, ct_grid *g) {
         ct_entry *e = ct_grid_text(g, "");
         ct_parts_get(study->rows[cell->row].label, k, study->n_heads, e->text, sizeof e->text);
     }
-    ct_grid_text(g, study->columns[cell->column].label);
+    const ct_study_line *column = &study->columns[cell->column];
+    ct_grid_text(g, column->line > 0 ? column->label : "-");
     size_t n = 0;
     for (int a = 0; a < c->axes.n; a++)
         n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", a > 0 ? ", " : "",
@@ -131,6 +133,13 @@ ct_status ct_study_add_tuned(const ct_study *study, ct_text *out) {
     if (count_tuned(study, true) == 0) return CT_OK;
     ct_text_add(out, "<h2>What was tuned</h2>\n");
     return add_table(study, CT_FORM_HTML, out);
+}
+
+ct_status ct_study_print_tuned(const ct_study *study, FILE *out) {
+    CT_SCOPED(ct_text) text = {0};
+    CT_TRY(add_table(study, CT_FORM_PLAIN, &text));
+    ct_show_lines(out, text.chars);
+    return CT_OK;
 }
 
 ct_status ct_study_write_tuned(const ct_study *study) {
