@@ -59,7 +59,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void) {
     check_refused("[row a]\n[row a]\n", "my.conf:2: 'a' is there twice; the first is in line 1");
     check_refused("[row]\n", "my.conf:1: a row or column needs a label");
     check_refused("[row a\n", "my.conf:1: '[row a' has no ]");
-    check_refused("[cell a]\n", "my.conf:1: '[cell]' is none of [options]");
+    check_refused("[cell a]\n", "my.conf:1: '[cell]' is none of [tune], [options]");
     check_refused("[row a]\nlr = 1\nlr = 2\n", "my.conf:3: 'lr' is set twice; first in line 2");
     check_refused("[row a]\nout = x\n", "my.conf:2: 'out' has no place here");
     check_refused("[row a]\nagent = 4\n", "my.conf:2: unknown option --agent; did you mean");

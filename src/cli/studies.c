@@ -96,6 +96,7 @@ static ct_status print_json(const ct_study *study) {
 static ct_status show(ct_study *study, const wishes *w) {
     CT_SCOPED(ct_text) place = {0};
     CT_TRY(ct_study_write(study));
+    if (study->request.tune_only) return w->quiet ? CT_OK : ct_study_print_tuned(study, stdout);
     CT_TRY(ct_study_write_page(study));
     if (w->json) return print_json(study);
     CT_TRY(ct_study_print(study, stdout));

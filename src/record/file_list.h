@@ -20,6 +20,8 @@ RECORD_FILE(FAILED, "failed.json", CT_FILE_IS_KEPT | CT_FILE_IS_TEXT | CT_FILE_I
             "of a run that failed: when and why")
 RECORD_FILE(SUMMARY, "summary.json", CT_FILE_IS_KEPT | CT_FILE_IS_TEXT | CT_FILE_IS_RESULT,
             "the final numbers; of several seeds also mean and deviation")
+RECORD_FILE(TUNED, "tuned.json", CT_FILE_IS_KEPT,
+            "of a tuned run of a study: what was tried, the scores on held-out samples, the choice")
 RECORD_FILE(CONSENSUS, "consensus.safetensors", CT_FILE_IS_HEAVY | CT_FILE_IS_RESULT,
             "the consensus model, under PyTorch's parameter names")
 RECORD_FILE(AVERAGED, "averaged.safetensors", CT_FILE_IS_HEAVY | CT_FILE_IS_RESULT,

@@ -93,6 +93,27 @@ typedef struct ct_dots {
 
 ct_status ct_dots_draw(const ct_dots *dots, ct_text *out);
 
+/* ---- ranks.c ---- */
+
+/* Mean ranks on an axis from 1, the best on the left, with names on both sides; bars join those that
+ * the critical difference, drawn above, does not tell apart (Demsar, JMLR 7, 2006, figure 1).
+ *
+ * For programs: <g class="rank" data-label data-value>, <g class="alike" data-from data-to>, and
+ * data-difference of the drawing's <g class="ranks">. */
+typedef struct ct_rank {
+    char label[400];
+    double rank;
+    int style;
+} ct_rank;
+
+typedef struct ct_rank_chart {
+    const char *id, *title, *note; /* note: small lettering below */
+    const ct_rank *ranks;          /* [n] the best first */
+    int n;
+    double difference;
+} ct_rank_chart;
+void ct_ranks_draw(const ct_rank_chart *chart, ct_text *out);
+
 /* What an agent is called where there is room: its number, or its name (names may be NULL). */
 void ct_agent_label(char *const *names, int agent, char *out, size_t size);
 

@@ -61,12 +61,15 @@ void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
     char name[128], losses[128], consensus[40] = "", scores[136] = "";
     ct_name_world(run, world, "", name, sizeof name);
     name_losses(run, e->losses.terms, losses, sizeof losses);
+    if (run->config.hides_test && e->is_evaluated && v->is_validated)
+        snprintf(scores, sizeof scores, "  validation %.2f %%", 100 * v->validation_accuracy);
     if (!isnan(v->consensus_accuracy)) /* sites know none before the end */
         snprintf(consensus, sizeof consensus, "  consensus %.2f %%", 100 * v->consensus_accuracy);
-    if (e->is_evaluated && ct_run_is_tested(run) && run->config.site != NULL)
+    bool is_shown = e->is_evaluated && ct_run_is_tested(run) && !run->config.hides_test;
+    if (is_shown && run->config.site != NULL)
         snprintf(scores, sizeof scores, "%s  own model %.2f %%", consensus,
                  100 * v->local_accuracy_mean);
-    else if (e->is_evaluated && ct_run_is_tested(run))
+    else if (is_shown)
         snprintf(scores, sizeof scores, "%s  local %.2f %% (%.2f-%.2f)", consensus,
                  100 * v->local_accuracy_mean, 100 * v->local_accuracy_min,
                  100 * v->local_accuracy_max);

@@ -36,8 +36,10 @@ typedef struct ct_config {
     char instructions[16]; /* that a run to be resumed was computed with; "": the best there are */
     const struct ct_inputs *inputs; /* what a program gave beside options (run.h); NULL: nothing */
     struct ct_site
-        *site;     /* this is a site, and its agent one of the run's (site.h); NULL: it is not */
-    bool may_grow; /* its last checkpoint stays, and it may be resumed for more epochs */
+        *site; /* this is a site, and its agent one of the run's (site.h); NULL: it is not */
+    bool
+        hides_test; /* options are being chosen: lines tell of held-out samples, not of the test set */
+    bool may_grow;         /* its last checkpoint stays, and it may be resumed for more epochs */
     char device_note[512]; /* why a device was chosen, to be told when the run begins, or "" */
 } ct_config;
 

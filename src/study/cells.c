@@ -13,6 +13,7 @@
 #include "run/run.h"
 #include "run/schedule.h"
 #include "schema/interval.h"
+#include "study/axes.h"
 #include "study/study_internal.h"
 #include "topology/schedule.h"
 #include "util/file.h"
@@ -157,6 +158,10 @@ static ct_status apply(const ct_study *study, int row, int column, ct_cell *cell
         const ct_setting *s = &study->settings[k];
         bool is_of_cells = strcmp(s->name, "paper") == 0 || strcmp(s->name, "cells") == 0;
         if (s->row != row || s->column != column || (row != CT_ANY && is_of_cells)) continue;
+        if (strcmp(s->name, "tune") == 0) {
+            CT_TRY_AT(study, s->line, entry_of(study, s, cell->column, cell->tune));
+            continue;
+        }
         CT_TRY_AT(study, s->line, apply_one(study, s, cell));
         from->lines[ct_schema_find(s->name) - ct_run_options] = s->line;
     }
@@ -267,11 +272,36 @@ static ct_status resolve(const ct_study *study, ct_cell *cell, const sources *fr
     return ct_config_put(&cell->resolved, "epochs", text);
 }
 
+ct_status ct_cell_resolve(const ct_study *study, ct_cell *cell) {
+    sources from = {.given = &cell->config};
+    for (int id = 0; id < CT_N_OPTIONS; id++) from.lines[id] = study->rows[cell->row].line;
+    return resolve(study, cell, &from);
+}
+
+/* The words of its tuning; an option is tuned or has a value. */
+static ct_status check_tuning(const ct_study *study, ct_cell *cell) {
+    CT_SCOPED_BLOCK(ct_axes) axes = NULL;
+    char option[64];
+    if (strcmp(cell->tune, "none") == 0 || study->tune.n_rungs == 0) cell->tune[0] = '\0';
+    cell->is_waiting = cell->tune[0] != '\0';
+    if (!cell->is_waiting) return CT_OK;
+    CT_TRY(ct_make(&axes, 1, "what is tuned"));
+    CT_TRY(ct_axes_add_grid(axes, "tune", cell->tune));
+    for (int a = 0; a < axes->n; a++)
+        for (int i = 0; ct_axis_option(axes->axes[a].name, i, option, sizeof option), option[0];
+             i++)
+            if (ct_config_is_given(&cell->config, option))
+                return ct_refuse(option, "@%s is tuned; it cannot have a value as well", option);
+    return CT_OK;
+}
+
 static ct_status configure(const ct_study *study, const ct_config *given, ct_cell *cell) {
     sources from = {.given = given};
     const ct_setting *paper = ct_study_setting(study, cell->row, CT_ANY, "paper");
     CT_TRY(apply_all(study, cell, &from));
     CT_TRY(simplify_seeds(&cell->config));
+    cell->config.hides_test = study->request.hides_test;
+    CT_TRY_AT(study, study->rows[cell->row].line, check_tuning(study, cell));
     CT_TRY(choose_data_dir(&cell->config));
     CT_TRY(ct_run_name_data(&cell->config));
     CT_TRY(set_dir(study, cell));
@@ -293,9 +323,11 @@ static ct_status try_pattern(void *context, const char *pattern) {
 
 /* A directory in --out that is neither --out itself nor one of ours for other things. */
 static bool is_usable(const char *name) {
-    static const char *const ours[] = {"reused",      "reused-part", "table.md",
-                                       "table.csv",   "table.tex",   "curves.csv",
-                                       "report.html", "figure.svg",  "figure.png"};
+    static const char *const ours[] = {"reused",     "reused-part", "table.md",    "table.csv",
+                                       "table.tex",  "curves.csv",  "report.html", "figure.svg",
+                                       "figure.png", "tune",        "tuned.md",    "tuned.csv",
+                                       "tuned.tex",  "versus.md",   "versus.csv",  "versus.tex",
+                                       "ranks.md",   "ranks.csv",   "ranks.tex"};
     for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
         if (strcmp(name, ours[k]) == 0) return false;
     return name[strspn(name, ".")] != '\0' && strncmp(name, CT_SHARED, strlen(CT_SHARED)) != 0;
@@ -397,6 +429,7 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
     study->request = *request;
     CT_TRY(complete(study));
     for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, row));
+    CT_TRY(ct_tune_check(study));
     if (request->is_quick) say_quick(study);
     CT_TRY(say_options(study, given));
     CT_TRY(ct_figure_place_cells(study));

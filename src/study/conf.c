@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "study/study_internal.h"
+#include "study/tune.h"
 #include "util/budget.h"
 #include "util/memory.h"
 
@@ -102,14 +103,20 @@ static ct_status set_property(ct_study *s, const ct_setting *line) {
     if (strcmp(name, "rows") == 0) return set_heads(s, value);
     if (strcmp(name, "show") == 0) return ct_study_add_metrics(value, s->shown, &s->n_shown);
     if (strcmp(name, "curves") == 0) return ct_study_add_metrics(value, s->curves, &s->n_curves);
+    if (strcmp(name, "baseline") == 0) {
+        snprintf(s->baseline, sizeof s->baseline, "%.*s", CT_STUDY_LABEL - 1, value);
+        s->baseline_line = line->line;
+        return CT_OK;
+    }
     if (strcmp(name, "figure") == 0) {
         s->figure.line = line->line;
         return ct_figure_parse(value, &s->figure);
     }
-    return ct_fail(CT_IO,
-                   "'%s' is none of title, note, rows, show, curves, figure; options stand below "
-                   "[options]",
-                   name);
+    return ct_fail(
+        CT_IO,
+        "'%s' is none of title, note, rows, show, curves, figure, baseline; options stand "
+        "below [options]",
+        name);
 }
 
 /* ---- sections ---- */
@@ -146,12 +153,13 @@ static ct_status begin_section(reader *r, char *text) {
     kind[length] = '\0';
     r->is_inside = true;
     r->row = r->column = CT_ANY;
-    if (strcmp(kind, "options") == 0)
-        return label[0] == '\0' ? CT_OK : ct_fail(CT_IO, "[options] has no label");
+    if (strcmp(kind, "tune") == 0) r->row = r->column = CT_TUNE;
+    if (strcmp(kind, "options") == 0 || strcmp(kind, "tune") == 0)
+        return label[0] == '\0' ? CT_OK : ct_fail(CT_IO, "[%s] has no label", kind);
     if (strcmp(kind, "column") == 0)
         return add_section(r, &s->columns, &s->n_columns, label, &r->column);
     if (strcmp(kind, "row") == 0) return add_section(r, &s->rows, &s->n_rows, label, &r->row);
-    return ct_fail(CT_IO, "'[%s]' is none of [options], [column LABEL], [row LABEL]", kind);
+    return ct_fail(CT_IO, "'[%s]' is none of [tune], [options], [column LABEL], [row LABEL]", kind);
 }
 
 static ct_status set_option(ct_study *study, const ct_setting *setting) {
@@ -161,7 +169,7 @@ static ct_status set_option(ct_study *study, const ct_setting *setting) {
         ct_study_setting(study, setting->row, setting->column, setting->name);
     if (before != NULL)
         return ct_fail(CT_IO, "'%s' is set twice; first in line %d", setting->name, before->line);
-    if (ct_config_is_single(setting->name))
+    if (ct_config_is_single(setting->name) && setting->row != CT_TUNE)
         return ct_fail(CT_IO, "'%s' has no place here", setting->name);
     return add_setting(study, setting);
 }
@@ -216,9 +224,14 @@ static void name_study(const char *path, char *name, size_t size) {
 
 static ct_status complete(reader *r) {
     ct_study *s = r->study;
+    CT_TRY(ct_tune_read_rule(s));
     r->line++;
     if (s->n_rows == 0) return ct_fail(CT_IO, "the study has no [row]");
     if (s->title[0] == '\0') snprintf(s->title, sizeof s->title, "%s", s->name);
+    if (s->baseline[0] != '\0' && ct_study_find_line(s->rows, s->n_rows, s->baseline) == NULL) {
+        r->line = s->baseline_line;
+        return ct_fail(CT_IO, "baseline: there is no row '%s'", s->baseline);
+    }
     if (s->figure.line == 0) s->figure.kind = CT_FIGURE_DOTS;
     if (s->figure.kind != CT_FIGURE_CURVES || s->n_curves > 0) return CT_OK;
     r->line = s->figure.line;
@@ -252,6 +265,8 @@ ct_status ct_study_parse(const char *path, const char *text, ct_study *out) {
 void ct_study_free(ct_study *study) {
     for (int k = 0; k < study->n_cells; k++) {
         ct_json_free(&study->cells[k].summary);
+        ct_choice_free(&study->cells[k].choice);
+        ct_free(study->cells[k].seeds);
         ct_free(study->cells[k].elsewhere);
     }
     ct_free(study->cells);

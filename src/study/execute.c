@@ -7,6 +7,7 @@
 #include "run/run.h"
 #include "run/signals.h"
 #include "study/study_internal.h"
+#include "study/tune.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/show.h"
@@ -58,7 +59,7 @@ ct_status ct_cell_is_run(const ct_cell *cell, const ct_json *options, const ct_j
                          bool *is_run) {
     ct_error error;
     ct_status status = CT_CATCH(&error, check_run(cell, options, summary));
-    *is_run = status == CT_OK;
+    *is_run = status == CT_OK && !cell->is_waiting;
     return status == CT_NOMEM ? ct_fail_again(&error) : CT_OK;
 }
 
@@ -86,7 +87,9 @@ static ct_status inspect(ct_cell *cell) {
     const char *dir = cell->config.out;
     ct_json_free(&cell->summary);
     cell->state = CT_CELL_MISSING;
-    if (cell->config.force && cell->is_selected) return CT_OK;
+    if (cell->choice != NULL && cell->choice->chosen < 0) cell->state = CT_CELL_DIVERGED;
+    if (cell->choice != NULL && cell->choice->chosen < 0) return CT_OK;
+    if ((cell->config.force && cell->is_selected) || cell->is_waiting) return CT_OK;
     bool is_done, has_diverged;
     CT_TRY(ct_record_holds(dir, CT_FILE_SUMMARY, &is_done));
     CT_TRY(ct_record_holds(dir, CT_FILE_DIVERGED, &has_diverged));
@@ -116,11 +119,15 @@ ct_status ct_cell_take(ct_cell *cell, const char *from, bool keep) {
 
 bool ct_cell_is_free(const ct_cell *cell) {
     bool is_forced = cell->config.force && cell->is_selected;
-    return cell->state == CT_CELL_MISSING && !is_forced && !ct_dir_exists(cell->config.out);
+    return cell->state == CT_CELL_MISSING && !is_forced && !cell->is_waiting &&
+           !ct_dir_exists(cell->config.out);
 }
 
 ct_status ct_study_inspect(ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++) CT_TRY(inspect(&study->cells[k]));
+    for (int k = 0; k < study->n_cells; k++) {
+        CT_TRY(ct_tune_recall(study, &study->cells[k]));
+        CT_TRY(inspect(&study->cells[k]));
+    }
     return CT_OK;
 }
 
@@ -134,6 +141,8 @@ ct_status ct_study_move(ct_study *study, const char *out) {
             if (n < 0 || (size_t)n >= sizeof configs[c]->out)
                 return ct_refuse("out", "the name is too long: %s", out);
         }
+        ct_tune_forget(cell);
+        CT_TRY(ct_tune_recall(study, cell));
         CT_TRY(inspect(cell));
         bool has_config = ct_record_has(cell->config.out, CT_FILE_CONFIG);
         if (cell->state == CT_CELL_BEGUN && has_config) CT_TRY(check_begun(cell));
@@ -194,14 +203,15 @@ ct_status ct_study_heed_signal(void) {
     return ct_signals_seen() != 0 ? ct_fail(CT_STOPPED, "stopped") : CT_OK;
 }
 
-static bool is_to_do(const ct_cell *cell) {
+static bool is_to_do(const ct_study *study, const ct_cell *cell) {
+    if (study->request.tune_only && !cell->is_waiting) return false;
     return cell->is_selected && (cell->state == CT_CELL_MISSING || cell->state == CT_CELL_BEGUN);
 }
 
 int ct_study_count_to_do(const ct_study *study) {
     int n = 0;
     for (int k = 0; k < study->n_cells; k++)
-        n += is_to_do(&study->cells[k]) && study->cells[k].elsewhere == NULL;
+        n += is_to_do(study, &study->cells[k]) && study->cells[k].elsewhere == NULL;
     return n;
 }
 
@@ -214,6 +224,11 @@ static bool is_time_up(const ct_study_request *r) {
 static ct_status run_from(ct_study *study, int k) {
     ct_cell *cell = &study->cells[k];
     int n_shared = 0;
+    if (cell->is_waiting) {
+        ct_note("%d to do: %s: choosing its options", ct_study_count_to_do(study), cell->name);
+        CT_TRY(ct_tune_cell(study, cell));
+        return inspect(cell);
+    }
     CT_TRY(ct_share_run(study, k, &n_shared));
     if (n_shared > 0 && !cell->is_alone) return CT_OK;
     ct_note("%d to do: %s%s", ct_study_count_to_do(study), cell->name,
@@ -221,18 +236,33 @@ static ct_status run_from(ct_study *study, int k) {
     return run_cell(study, cell);
 }
 
-static ct_status run_all(ct_study *study) {
+/* The choices of tuned cells go with their runs. */
+static ct_status attach_choices(const ct_study *study) {
+    for (int k = 0; k < study->n_cells; k++)
+        if (study->cells[k].state == CT_CELL_DONE) CT_TRY(ct_tune_attach(&study->cells[k]));
+    return CT_OK;
+}
+
+static ct_status run_all(ct_study *study, bool has_tables) {
     CT_TRY(ct_share_resume_all(study));
     for (int k = 0; k < study->n_cells;) {
-        if (!is_to_do(&study->cells[k])) {
+        if (!is_to_do(study, &study->cells[k])) {
             k++;
             continue;
         }
         if (is_time_up(&study->request)) break;
         CT_TRY(run_from(study, k));
-        CT_TRY(ct_study_write(study));
+        CT_TRY(attach_choices(study));
+        if (has_tables) CT_TRY(ct_study_write(study));
         CT_TRY(ct_study_heed_signal());
     }
+    return CT_OK;
+}
+
+ct_status ct_study_run_cells(ct_study *study, int *n_left) {
+    CT_TRY(ct_dir_create(study->out));
+    CT_TRY(run_all(study, false));
+    *n_left = ct_study_count_to_do(study);
     return CT_OK;
 }
 
@@ -245,7 +275,7 @@ ct_status ct_study_run(ct_study *study, int *n_left) {
             CT_TRY(ct_record_lighten_again(cell->config.out, cell->name));
     }
     if (r->time_limit_s > 0) ct_signals_stop_at(r->started_s + r->time_limit_s);
-    ct_status status = run_all(study);
+    ct_status status = run_all(study, true);
     ct_signals_stop_at(0);
     *n_left = ct_study_count_to_do(study);
     return status;
@@ -259,9 +289,10 @@ ct_status ct_study_print_plan(const ct_study *study, FILE *out) {
         if (!cell->is_selected) continue;
         ct_config_print_command(&cell->config, &command);
         CT_TRY(ct_text_status(&command));
+        const char *state = cell->is_waiting ? "to tune" : states[cell->state];
         ct_show(out, "%-8s  %s\n          crosstalk train%s\n",
-                cell->elsewhere != NULL ? "reused" : states[cell->state], cell->name,
-                command.chars);
+                cell->elsewhere != NULL ? "reused" : state, cell->name, command.chars);
+        if (cell->is_waiting) ct_show(out, "          tuned: %s\n", cell->tune);
         if (cell->elsewhere != NULL) ct_show(out, "          is %s\n", cell->elsewhere);
     }
     ct_show(out, "%d of %d runs to do\n", ct_study_count_to_do(study), study->n_cells);

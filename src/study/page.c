@@ -95,6 +95,8 @@ ct_status ct_study_write_page(const ct_study *study) {
     ct_text_add(&intro, "<section id=\"study\">\n");
     CT_TRY(add_figures(study, &intro));
     CT_TRY(ct_study_add_html(study, &intro));
+    CT_TRY(ct_study_add_versus(study, &intro));
+    CT_TRY(ct_study_add_tuned(study, &intro));
     if (is_large)
         ct_text_add(&intro, "<p class=\"note\">Splits, graphs and mistakes of every group of runs: "
                             "<code>crosstalk report</code> with this folder.</p>\n");

@@ -61,8 +61,8 @@ ct_status ct_study_find_elsewhere(ct_study *study) {
 
 /* What a light run has. */
 static ct_status copy_files(const char *from, const char *to) {
-    static const ct_record_file files[] = {CT_FILE_CONFIG, CT_FILE_METRICS, CT_FILE_SETTING,
-                                           CT_FILE_EVALUATION, CT_FILE_SUMMARY};
+    static const ct_record_file files[] = {CT_FILE_CONFIG,     CT_FILE_METRICS, CT_FILE_SETTING,
+                                           CT_FILE_EVALUATION, CT_FILE_TUNED,   CT_FILE_SUMMARY};
     CT_TRY(ct_dir_create(to));
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         CT_SCOPED(ct_blob) blob = {0};

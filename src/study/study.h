@@ -11,7 +11,14 @@
  *                                     line a row; label=WORDS at the end names that axis
  *                                     curves: a file for each of the curves, over the epochs
  *                                     none
+ *   baseline = QG-DSGDm-N             statistics: every row against this one (compare.c)
+ *   [tune]                            how options are chosen on held-out samples (tune.h):
+ *   rungs = 0.25, 0.5, 1              parts of the epochs, for all, half, a quarter of what is tried
+ *   seeds = 1                         of these runs; default: the first of the run's
+ *   validation-fraction = 0.1
  *   [options]                         of every run: name = value, as in a config.txt
+ *   tune = lr=0.1,0.05; lambda-m+lambda-d=1,0.1   of every run, a column's or a row's: what is
+ *                                     tried; all have the same number of combinations; "none"
  *   seeds = 1,2,3
  *   [column alpha = 0.1]              a label, then options of this column's runs
  *   alpha = 0.1
@@ -37,7 +44,8 @@
 #define CT_STUDY_SHOWN 12
 #define CT_STUDY_CELLS 4096
 
-#define CT_ANY (-1) /* row or column */
+#define CT_ANY  (-1) /* row or column */
+#define CT_TUNE (-2) /* the section [tune] */
 
 /* A line of the file below a section: an option of every run, of a column's or of a row's; or what
  * a row says of its cells, `paper` and `cells`. */
@@ -81,6 +89,25 @@ typedef enum ct_cell_state {
     CT_CELL_DIVERGED,
 } ct_cell_state;
 
+#define CT_MAX_RUNGS 8
+
+/* How options are tuned. */
+typedef struct ct_tune_rule {
+    double parts[CT_MAX_RUNGS]; /* of the epochs */
+    int n_rungs;                /* 0: nothing is tuned */
+    char seeds[CT_CONFIG_TEXT]; /* "": the cell's first */
+    double fraction;            /* held out */
+} ct_tune_rule;
+
+typedef struct ct_choice ct_choice; /* tune.h */
+
+/* What one seed of a finished run gave. */
+typedef struct ct_seed_score {
+    uint64_t seed;
+    double value;   /* of the study's first metric, in the table's unit */
+    char split[24]; /* the hash of who has which sample; "": unknown */
+} ct_seed_score;
+
 /* What is known of the data that a cell was looked at with last, so that the next one need not read
  * it again (data.c). */
 typedef struct ct_study_data {
@@ -94,11 +121,16 @@ typedef struct ct_cell {
     ct_config config;              /* what was asked for; out is its directory */
     ct_config resolved;            /* what that comes to: the options of its run */
     bool is_selected;
-    bool is_alone; /* not to be run with others */
+    bool is_alone;             /* not to be run with others */
+    char tune[CT_CONFIG_TEXT]; /* what is tried of it; "": nothing */
+    bool is_waiting;           /* nothing has been chosen yet: it cannot be run */
+    ct_choice *choice;         /* NULL: likewise, or nothing is tuned */
     ct_estimate paper;
     double x; /* where a figure of lines has it */
     ct_cell_state state;
-    ct_json *summary;    /* of a finished one */
+    ct_json *summary;     /* of a finished one */
+    ct_seed_score *seeds; /* [n_seeds] of a study with a baseline: of a finished one */
+    int n_seeds;
     char *elsewhere;     /* of a missing one: another study's run with the same options, or NULL */
     ct_study_data *data; /* lent */
 } ct_cell;
@@ -109,7 +141,9 @@ typedef struct ct_study_request {
     bool is_quick;        /* fewer epochs: */
     int64_t quick_epochs; /* so many; 0 = a twentieth */
     bool dry_run, table_only, keep, json;
-    bool reuse;  /* runs of the studies beside this one */
+    bool tune_only;  /* choose, and do not train with the choice */
+    bool hides_test; /* the lines of runs do not tell accuracies on the test set */
+    bool reuse;      /* runs of the studies beside this one */
     int at_once; /* worlds of one launch, where runs differ in the lambdas alone; 0, 1 = one run */
     double time_limit_s; /* 0 = none */
     double started_s;    /* on the monotonic clock */
@@ -123,6 +157,9 @@ typedef struct ct_study {
     const ct_metric *shown[CT_STUDY_SHOWN], *curves[CT_STUDY_SHOWN];
     int n_shown, n_curves;
     ct_study_figure figure;
+    char baseline[CT_STUDY_LABEL]; /* the label of a row; "": no statistics */
+    int baseline_line;
+    ct_tune_rule tune;
     ct_study_line *rows, *columns;
     int n_rows, n_columns;
     ct_setting *settings;
@@ -186,6 +223,8 @@ ct_status ct_study_write(ct_study *study);
 /* "missing", "begun", "done", "diverged" */
 const char *ct_cell_state_name(ct_cell_state state);
 ct_status ct_study_print(const ct_study *study, FILE *out);
+/* What was tuned, as text. */
+ct_status ct_study_print_tuned(const ct_study *study, FILE *out);
 /* figure.svg, or figure-<metric>.svg for each of the curves; PNG and PDF too where librsvg is built
  * in. A study's figure is what its file says; of a comparison it is a ranking, of a sweep a line or
  * heat maps.

@@ -19,7 +19,9 @@ void ct_parts_get(const char *text, int k, int n, char *out, size_t size);
 /* A setting of a section; NULL: it has none. */
 const ct_setting *ct_study_setting(const ct_study *study, int row, int column, const char *name);
 
-/* ---- one cell (execute.c, data.c) ---- */
+/* ---- one cell (cells.c, execute.c, data.c) ---- */
+/* What its options come to, after some were put in its config. */
+ct_status ct_cell_resolve(const ct_study *study, ct_cell *cell);
 /* Nothing is there, and nobody asked to replace anything. */
 bool ct_cell_is_free(const ct_cell *cell);
 /* Whether a run with these saved options, and this summary if it is finished (else NULL), is the
@@ -38,6 +40,36 @@ int ct_study_count_to_do(const ct_study *study);
 /* After a run: a signal in its last evaluation let it end, but was for all of them:
  * CT_STOPPED. */
 ct_status ct_study_heed_signal(void);
+
+/* Runs what is selected and not there yet, without tables. *n_left: what time has left over. */
+ct_status ct_study_run_cells(ct_study *study, int *n_left);
+
+/* ---- choosing (tune.c, choice.c) ---- */
+/* The study's [tune]. */
+ct_status ct_tune_read_rule(ct_study *study);
+/* All cells try the same number of combinations. */
+ct_status ct_tune_check(const ct_study *study);
+/* What was chosen for a cell before, if it was: into its options. */
+ct_status ct_tune_recall(const ct_study *study, ct_cell *cell);
+void ct_tune_forget(ct_cell *cell);
+/* Chooses; the cell waits no more, unless time is up. */
+ct_status ct_tune_cell(const ct_study *study, ct_cell *cell);
+/* tuned.md, .tex and .csv: what was tried and chosen; nothing where nothing is tuned. And as HTML. */
+ct_status ct_study_write_tuned(const ct_study *study);
+ct_status ct_study_add_tuned(const ct_study *study, ct_text *out);
+/* ---- statistics of a study with a baseline (seeds.c, versus.c, pareto.c) ---- */
+/* What every seed of the finished cells gave. */
+ct_status ct_study_read_seeds(ct_study *study);
+/* Notes: the splits of every column, and rows that have others; runs that are missing. */
+void ct_study_add_splits(ct_text *out, const ct_study *study);
+/* versus.* and ranks.*: every row against the baseline, and which are told apart; figure-ranks, and
+ * pareto-mib-K and pareto-compute-K of the K-th column. And the tables as HTML. */
+ct_status ct_study_write_versus(const ct_study *study);
+ct_status ct_study_add_versus(const ct_study *study, ct_text *out);
+ct_status ct_study_write_pareto(const ct_study *study);
+
+/* The choice goes with the cell's finished run. */
+ct_status ct_tune_attach(const ct_cell *cell);
 
 /* ---- several cells in one launch (share.c) ---- */
 #define CT_SHARED "shared-" /* what the directories of launches are called */

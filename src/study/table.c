@@ -1,33 +1,23 @@
-/* A study's table, filled with what is there: as text, Markdown, LaTeX, HTML and CSV. */
+/* A study's table, filled with what is there; and its CSV. */
 #include <math.h>
 #include <string.h>
 
-#include "report/markup.h"
+#include "study/grid.h"
 #include "study/study_internal.h"
 #include "util/file.h"
 #include "util/show.h"
 
 #define WIDEST 110 /* characters that a line of a table may have */
 
-typedef struct entry {
-    char text[CT_STUDY_LABEL + 32]; /* words, or a number */
-    bool is_number;
-    char deviation[32]; /* of a number; "": none */
-    bool is_marked;     /* a difference: ours is not what the paper says */
-} entry;
-
-/* Entries are added one after the other, line by line; the first line has the headings. */
-typedef struct grid {
-    int n_lines, n_columns, n_heads;
-    entry *entries; /* [n_lines][n_columns] */
-    int n;          /* so many were added */
-    bool has_paper, has_deviation;
+/* What is being filled. */
+typedef struct filling {
+    ct_grid grid;
+    bool has_paper;
     bool says_methods; /* rows are named as methods, not as they were asked for */
-} grid;
+} filling;
 
-static void grid_free(grid *g) {
-    ct_free(g->entries);
-    *g = (grid){0};
+static void filling_free(filling *f) {
+    ct_grid_free(&f->grid);
 }
 
 bool ct_estimate_holds(const ct_estimate *paper, double ours) {
@@ -75,51 +65,35 @@ static bool has_paper(const ct_study *study, int column) {
     return false;
 }
 
-static entry *add_text(grid *g, const char *text) {
-    entry *e = &g->entries[g->n++];
-    snprintf(e->text, sizeof e->text, "%s", text);
-    return e;
-}
-
-/* `format` is of a number with so many digits. */
-static entry *add_number(grid *g, const char *format, double value, double deviation, int digits) {
-    entry *e = add_text(g, "");
-    e->is_number = true;
-    snprintf(e->text, sizeof e->text, format, digits, value);
-    if (isnan(deviation)) return e;
-    snprintf(e->deviation, sizeof e->deviation, "%.*f", digits, deviation);
-    g->has_deviation = true;
-    return e;
-}
-
-static void add_metric(grid *g, const ct_cell *cell, const ct_metric *metric) {
+static void add_metric(ct_grid *g, const ct_cell *cell, const ct_metric *metric) {
     double value = ct_metric_value(metric, cell->summary);
     if (isnan(value))
-        add_text(g, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
+        ct_grid_text(g, cell->state == CT_CELL_DIVERGED ? "diverged" : "-");
     else
-        add_number(g, "%.*f", value, ct_metric_deviation(metric, cell->summary), metric->digits);
+        ct_grid_number(g, "%.*f", value, ct_metric_deviation(metric, cell->summary),
+                       metric->digits);
 }
 
 /* The paper's number and the difference. */
-static void add_paper(grid *g, const ct_cell *cell, const ct_metric *metric) {
+static void add_paper(ct_grid *g, const ct_cell *cell, const ct_metric *metric) {
     const ct_estimate *p = &cell->paper;
     double ours = ct_metric_value(metric, cell->summary), off = ours - p->mean;
     if (isnan(p->mean))
-        add_text(g, "");
+        ct_grid_text(g, "");
     else
-        add_number(g, "%.*f", p->mean, p->deviation, p->digits);
+        ct_grid_number(g, "%.*f", p->mean, p->deviation, p->digits);
     if (isnan(off)) {
-        add_text(g, "");
+        ct_grid_text(g, "");
         return;
     }
     bool is_zero = fabs(off) < 0.5 * pow(10, -metric->digits); /* no -0.00 */
-    entry *e = add_number(g, "%+.*f", is_zero ? 0 : off, NAN, metric->digits);
+    ct_entry *e = ct_grid_number(g, "%+.*f", is_zero ? 0 : off, NAN, metric->digits);
     e->is_marked = !ct_estimate_holds(p, ours);
 }
 
 /* The entries of a cell are its metrics; behind the first, if so wished, the paper's number and the
  * difference. They stay empty where there is no cell. */
-static void add_cell(grid *g, const ct_study *study, const ct_cell *cell, bool with_paper) {
+static void add_cell(ct_grid *g, const ct_study *study, const ct_cell *cell, bool with_paper) {
     for (int m = 0; m < study->n_shown; m++) {
         bool has_paper_s = m == 0 && with_paper;
         if (cell == NULL) {
@@ -132,44 +106,44 @@ static void add_cell(grid *g, const ct_study *study, const ct_cell *cell, bool w
 }
 
 /* Their headings. */
-static void add_headings(grid *g, const ct_study *study, const char *label, bool with_paper) {
+static void add_headings(ct_grid *g, const ct_study *study, const char *label, bool with_paper) {
     for (int m = 0; m < study->n_shown; m++) {
         bool has_label = label[0] != '\0', has_title = !has_label || study->n_shown > 1;
-        entry *e = add_text(g, "");
+        ct_entry *e = ct_grid_text(g, "");
         snprintf(e->text, sizeof e->text, "%s%s%s", label, has_label && has_title ? ": " : "",
                  has_title ? study->shown[m]->title : "");
         if (m > 0 || !with_paper) continue;
-        add_text(g, "paper");
-        add_text(g, "difference");
+        ct_grid_text(g, "paper");
+        ct_grid_text(g, "difference");
     }
 }
 
-static void add_row_label(grid *g, const ct_study *study, int row) {
-    if (g->says_methods) {
-        entry *e = add_text(g, "");
+static void add_row_label(filling *f, const ct_study *study, int row) {
+    ct_grid *g = &f->grid;
+    if (f->says_methods) {
+        ct_entry *e = ct_grid_text(g, "");
         ct_study_say_row(study, row, 0, study->n_heads, e->text, sizeof e->text);
         return;
     }
     for (int k = 0; k < study->n_heads; k++) {
-        entry *e = add_text(g, "");
+        ct_entry *e = ct_grid_text(g, "");
         ct_parts_get(study->rows[row].label, k, study->n_heads, e->text, sizeof e->text);
     }
 }
 
 /* A line for every row; or, if it is long, for every run. */
-static ct_status fill_grid(const ct_study *study, bool is_long, grid *g) {
+static ct_status fill_grid(const ct_study *study, bool is_long, filling *f) {
     int n_cells = is_long ? 1 : study->n_columns; /* in a line */
-    bool says_methods = g->says_methods;
-    grid_free(g);
-    *g = (grid){.says_methods = says_methods,
-                .n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
-                .n_heads = study->n_heads + is_long,
-                .has_paper = has_paper(study, CT_ANY)};
-    g->n_columns = g->n_heads + n_cells * study->n_shown;
-    for (int k = 0; k < n_cells; k++) g->n_columns += 2 * has_paper(study, is_long ? CT_ANY : k);
-    CT_TRY(ct_make(&g->entries, (size_t)g->n_lines * (size_t)g->n_columns, "a table"));
-    for (int k = 0; k < study->n_heads; k++) add_text(g, study->heads[k]);
-    if (is_long) add_text(g, "run");
+    int n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
+        n_heads = study->n_heads + is_long;
+    int n_columns = n_heads + n_cells * study->n_shown;
+    ct_grid *g = &f->grid;
+    for (int k = 0; k < n_cells; k++) n_columns += 2 * has_paper(study, is_long ? CT_ANY : k);
+    f->has_paper = has_paper(study, CT_ANY);
+    ct_grid_free(g);
+    CT_TRY(ct_grid_make(n_lines, n_columns, n_heads, g));
+    for (int k = 0; k < study->n_heads; k++) ct_grid_text(g, study->heads[k]);
+    if (is_long) ct_grid_text(g, "run");
     for (int k = 0; k < n_cells; k++) {
         bool has_label = !is_long && study->columns[k].line > 0;
         add_headings(g, study, has_label ? study->columns[k].label : "",
@@ -179,182 +153,19 @@ static ct_status fill_grid(const ct_study *study, bool is_long, grid *g) {
         for (int k = 0; k < study->n_columns; k++) {
             const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
             if (is_long && cell == NULL) continue;
-            if (is_long || k == 0) add_row_label(g, study, study->order[line]);
-            if (is_long) add_text(g, study->columns[k].label);
+            if (is_long || k == 0) add_row_label(f, study, study->order[line]);
+            if (is_long) ct_grid_text(g, study->columns[k].label);
             add_cell(g, study, cell, has_paper(study, is_long ? CT_ANY : k));
         }
     return CT_OK;
 }
 
-/* ---- forms ---- */
-
-/* What is NULL is nothing. */
-typedef struct form {
-    const char *plus_minus, *mark, *dollar;         /* of numbers */
-    void (*escape)(ct_text *out, const char *text); /* of words */
-    bool is_padded;                                 /* a column is as wide as its widest entry */
-    const char *begin, *between, *end;              /* of a line */
-    const char *open[3], *close[3];                 /* of an entry: words, a heading, a number */
-    const char *rule[2];                            /* a line below the headings: words, numbers */
-    const char *after_head;
-    const char *title;             /* the sign before it; NULL: it is not there */
-    const char *opening, *closing; /* of the whole table */
-    bool is_labelled;              /* an entry names its column: a phone shows no headings */
-    const char *note[2]; /* around each of what a reader must know; NULL: it is not said */
-    void (*escape_note)(ct_text *out, const char *text);
-} form;
-
-static void add_plain(ct_text *out, const char *text) {
-    if (text != NULL) ct_text_add(out, "%s", text);
-}
-
-static void add_markdown(ct_text *out, const char *text) {
-    for (; *text != '\0'; text++) ct_text_add(out, *text == '|' ? "\\%c" : "%c", *text);
-}
-
-static void add_latex(ct_text *out, const char *text) {
-    for (; *text != '\0'; text++) {
-        if (strchr("&%$#_{}", *text) != NULL)
-            ct_text_add(out, "\\%c", *text);
-        else if (*text == '\\' || *text == '^' || *text == '~')
-            ct_text_add(out, "\\char%d{}", (int)*text);
-        else
-            ct_text_add(out, "%c", *text);
-    }
-}
-
-static void open_latex(ct_text *out, const ct_study *study, const grid *g) {
-    ct_text_add(out, "%% needs nothing but LaTeX\n\\begin{table}[ht]\n\\caption{");
-    add_latex(out, study->title);
-    if (study->said[0] != '\0') {
-        ct_text_add(out, " (");
-        add_latex(out, study->said);
-        ct_text_add(out, ")");
-    }
-    ct_text_add(out, "}\n\\label{tab:%s}\n\\begin{center}\n\\begin{tabular}{", study->name);
-    for (int k = 0; k < g->n_columns; k++) ct_text_add(out, k < g->n_heads ? "l" : "r");
-    ct_text_add(out, "}\n\\hline\n");
-}
-
-static const form plain = {.plus_minus = "\xc2\xb1",
-                           .mark = " *",
-                           .escape = add_plain,
-                           .is_padded = true,
-                           .between = "  ",
-                           .end = "\n",
-                           .title = "",
-                           .closing = "\n",
-                           .note = {"", "\n"},
-                           .escape_note = add_plain};
-static const form markdown = {.plus_minus = "\xc2\xb1",
-                              .mark = " \\*",
-                              .escape = add_markdown,
-                              .begin = "|",
-                              .end = "\n",
-                              .open = {" ", " ", " "},
-                              .close = {" |", " |", " |"},
-                              .rule = {"---|", "---:|"},
-                              .title = "# ",
-                              .closing = "\n",
-                              .note = {"- ", "\n"},
-                              .escape_note = add_plain};
-static const form latex = {.plus_minus = "\\pm",
-                           .mark = "^{*}",
-                           .dollar = "$",
-                           .escape = add_latex,
-                           .between = " & ",
-                           .end = " \\\\\n",
-                           .after_head = "\\hline\n",
-                           .closing = "\\hline\n\\end{tabular}\n\\end{center}\n\\end{table}\n"};
-static const form html = {.plus_minus = "\xc2\xb1",
-                          .mark = " *",
-                          .escape = ct_markup_text,
-                          .begin = "<tr>",
-                          .end = "</tr>\n",
-                          .open = {"<th class=\"word\">", "<th>", "<td>"},
-                          .close = {"</th>", "</th>", "</td>"},
-                          .after_head = "</thead>\n<tbody>\n",
-                          .is_labelled = true,
-                          .opening = "<div class=\"wide-table\"><table id=\"study-table\" "
-                                     "class=\"rows\">\n<thead>\n",
-                          .closing = "</tbody></table></div>\n",
-                          .note = {"<p class=\"note\">", "</p>\n"},
-                          .escape_note = ct_markup_text};
-
-static void add_entry(ct_text *out, const entry *e, const form *f) {
-    if (!e->is_number) {
-        f->escape(out, e->text);
-        return;
-    }
-    add_plain(out, f->dollar);
-    add_plain(out, e->text);
-    if (e->deviation[0] != '\0') ct_text_add(out, " %s %s", f->plus_minus, e->deviation);
-    if (e->is_marked) add_plain(out, f->mark);
-    add_plain(out, f->dollar);
-}
-
-/* Characters, of which some are several bytes. */
-static int count_characters(const ct_text *text) {
-    int n = 0;
-    for (size_t k = 0; k < text->n; k++) n += ((unsigned char)text->chars[k] & 0xC0) != 0x80;
-    return n;
-}
-
-static int width_of(ct_text *out, const grid *g, int column) {
-    int widest = 1;
-    for (int line = 0; line < g->n_lines; line++) {
-        CT_SCOPED(ct_text) text = {0};
-        add_entry(&text, &g->entries[line * g->n_columns + column], &plain);
-        if (count_characters(&text) > widest) widest = count_characters(&text);
-        if (text.failed) out->failed = true;
-    }
-    return widest;
-}
-
-static void add_padded(ct_text *out, const grid *g, const entry *e, int column) {
-    CT_SCOPED(ct_text) text = {0};
-    add_entry(&text, e, &plain);
-    if (text.failed) out->failed = true;
-    int width = width_of(out, g, column) + (int)text.n - count_characters(&text);
-    ct_text_add(out, "%*s", column < g->n_heads ? -width : width, text.n > 0 ? text.chars : "");
-}
-
-static void add_grid(ct_text *out, const grid *g, const form *f) {
-    const entry *e = g->entries;
-    for (int line = 0; line < g->n_lines; line++) {
-        add_plain(out, f->begin);
-        for (int column = 0; column < g->n_columns; column++, e++) {
-            int kind = column < g->n_heads ? 0 : line == 0 ? 1 : 2;
-            if (column > 0) add_plain(out, f->between);
-            bool needs_head = kind == 0 && line > 0 && strchr("0123456789.", e->text[0]) != NULL;
-            if (f->is_labelled && kind == 2)
-                ct_markup_add(out, "<td data-th='%s'>", g->entries[column].text);
-            else if (f->is_labelled && needs_head)
-                ct_markup_add(out, "<th class='word' data-th='%s'>", g->entries[column].text);
-            else
-                add_plain(out, f->open[kind]);
-            if (f->is_padded)
-                add_padded(out, g, e, column);
-            else
-                add_entry(out, e, f);
-            add_plain(out, f->close[kind]);
-        }
-        add_plain(out, f->end);
-        if (line == 0 && f->rule[0] != NULL) {
-            add_plain(out, f->begin);
-            for (int k = 0; k < g->n_columns; k++) add_plain(out, f->rule[k >= g->n_heads]);
-            add_plain(out, f->end);
-        }
-        if (line == 0) add_plain(out, f->after_head);
-    }
-}
-
 /* Rows, or runs where rows would be too wide to be read. */
-static ct_status fill(ct_text *out, const ct_study *study, grid *g) {
-    CT_TRY(fill_grid(study, false, g));
+static ct_status fill(const ct_study *study, filling *f) {
+    CT_TRY(fill_grid(study, false, f));
     int width = 0;
-    for (int k = 0; k < g->n_columns; k++) width += width_of(out, g, k) + 2;
-    return width > WIDEST && study->n_columns > 1 ? fill_grid(study, true, g) : CT_OK;
+    for (int k = 0; k < f->grid.n_columns; k++) width += ct_grid_width(&f->grid, k) + 2;
+    return width > WIDEST && study->n_columns > 1 ? fill_grid(study, true, f) : CT_OK;
 }
 
 /* ---- what stands around it ---- */
@@ -377,33 +188,27 @@ void ct_study_add_notes(ct_text *out, const ct_study *study, bool has_deviation,
     if (study->note[0] != '\0') ct_text_add(out, "%s\n", study->note);
 }
 
-static ct_status add_table(ct_text *out, const ct_study *study, const form *f) {
-    CT_SCOPED(grid) g = {.says_methods = f == &html && study->is_comparison};
+static ct_status add_table(ct_text *out, const ct_study *study, ct_form form) {
+    CT_SCOPED(filling) f = {.says_methods = form == CT_FORM_HTML && study->is_comparison};
     CT_SCOPED(ct_text) notes = {0};
-    CT_TRY(fill(out, study, &g));
-    if (f == &latex) open_latex(out, study, &g);
-    add_plain(out, f->opening);
-    if (f->title != NULL) ct_text_add(out, "%s%s\n\n", f->title, study->title);
-    add_grid(out, &g, f);
-    add_plain(out, f->closing);
-    if (f->note[0] != NULL) ct_study_add_notes(&notes, study, g.has_deviation, g.has_paper);
+    CT_TRY(fill(study, &f));
+    ct_study_add_notes(&notes, study, f.grid.has_deviation, f.has_paper);
+    ct_study_add_splits(&notes, study);
     CT_TRY(ct_text_status(&notes));
-    ct_lines lines = {.rest = notes.chars, .end = notes.chars + notes.n};
-    for (char *line; (line = ct_lines_next(&lines)) != NULL;) {
-        add_plain(out, f->note[0]);
-        f->escape_note(out, line);
-        add_plain(out, f->note[1]);
-    }
-    return ct_text_status(out);
+    ct_frame frame = {.title = study->title,
+                      .label = form == CT_FORM_HTML ? "study-table" : study->name,
+                      .said = study->said,
+                      .notes = notes.n > 0 ? notes.chars : ""};
+    return ct_grid_write(&f.grid, form, &frame, out);
 }
 
 ct_status ct_study_add_html(const ct_study *study, ct_text *out) {
-    return add_table(out, study, &html);
+    return add_table(out, study, CT_FORM_HTML);
 }
 
 ct_status ct_study_print(const ct_study *study, FILE *out) {
     CT_SCOPED(ct_text) text = {0};
-    CT_TRY(add_table(&text, study, &plain));
+    CT_TRY(add_table(&text, study, CT_FORM_PLAIN));
     ct_show_lines(out, text.chars);
     return CT_OK;
 }
@@ -483,25 +288,37 @@ ct_status ct_study_write_file(const ct_study *study, const char *name, const ct_
     return ct_file_write(ct_path_in(study->out, name).text, text->chars, text->n);
 }
 
-/* table.<ending> or compare.<ending>; without a form, CSV. */
-static ct_status write_table(const ct_study *study, const char *ending, const form *f) {
-    CT_SCOPED(ct_text) text = {0};
+/* table.<ending> or compare.<ending> */
+static ct_status write_text(const ct_study *study, const char *ending, const ct_text *text) {
     char name[32];
-    if (f != NULL)
-        CT_TRY(add_table(&text, study, f));
-    else if (study->is_comparison)
+    snprintf(name, sizeof name, "%s.%s", study->is_comparison ? "compare" : "table", ending);
+    return ct_study_write_file(study, name, text);
+}
+
+static ct_status write_table(const ct_study *study, const char *ending, ct_form form) {
+    CT_SCOPED(ct_text) text = {0};
+    CT_TRY(add_table(&text, study, form));
+    return write_text(study, ending, &text);
+}
+
+static ct_status write_csv(const ct_study *study) {
+    CT_SCOPED(ct_text) text = {0};
+    if (study->is_comparison)
         add_comparison_csv(&text, study);
     else
         add_csv(&text, study);
-    snprintf(name, sizeof name, "%s.%s", study->is_comparison ? "compare" : "table", ending);
-    return ct_study_write_file(study, name, &text);
+    return write_text(study, "csv", &text);
 }
 
 ct_status ct_study_write(ct_study *study) {
     sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
-    CT_TRY(write_table(study, "md", &markdown));
-    CT_TRY(write_table(study, "tex", &latex));
-    CT_TRY(write_table(study, "csv", NULL));
+    if (study->request.tune_only) return ct_study_write_tuned(study);
+    CT_TRY(ct_study_read_seeds(study));
+    CT_TRY(write_table(study, "md", CT_FORM_MARKDOWN));
+    CT_TRY(write_table(study, "tex", CT_FORM_LATEX));
+    CT_TRY(write_csv(study));
+    CT_TRY(ct_study_write_tuned(study));
+    CT_TRY(ct_study_write_versus(study));
     return ct_study_write_figures(study);
 }

@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [distill] [async] [nets] [tables] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [distill] [async] [nets] [tables] [statistics] (all when none is named)."""
 
 import os
 import sys
@@ -33,7 +33,12 @@ def main(parts):
     if "tables" in parts:
         import tables
         tables.write(os.path.join(FIXTURES, "tables"))
+    if "statistics" in parts:
+        import statistics_of_studies
+        with open(os.path.join(FIXTURES, "statistics.txt"), "w") as out:
+            statistics_of_studies.write(out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "distill", "async", "nets", "tables"])
+    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "distill", "async", "nets", "tables",
+                          "statistics"])
