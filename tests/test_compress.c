@@ -262,6 +262,25 @@ static void a_wrong_name_or_number_is_refused(void) {
     CHECK_FAILS(ct_compressor_parse("low-rank:1.5", 9, &how), CT_INVAL, "a whole number");
 }
 
+static void the_averaging_rate_follows_bits_momentum_and_rounds(void) {
+    static const struct {
+        const char *options;
+        double gamma;
+    } known[] = {{"--algorithm qg-dsgdm --compress quantize:3 --local-steps 8", 1},
+                 {"--algorithm qg-dsgdm --compress quantize:2", 0.9},
+                 {"--algorithm qg-dsgdm --compress quantize:2 --local-steps 4", 0.5},
+                 {"--algorithm dsgdm --compress quantize:2 --local-steps 4", 0.9},
+                 {"--algorithm qg-dsgdm --compress sign", 0.05},
+                 {"--algorithm dsgdm --compress sign", 0.4},
+                 {"--algorithm qg-dsgdm --compress sign --gamma 0.3", 0.3}};
+    static ct_run run;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN, known[k].options, &run));
+        CHECK_NEAR(run.config.gamma, known[k].gamma, 1e-12);
+        ct_run_clear(&run);
+    }
+}
+
 static void what_cannot_be_combined_is_refused(void) {
     static const char *const cases[][2] = {
         {"--algorithm gt", "gt cannot train with --compress"},
@@ -383,6 +402,7 @@ int main(void) {
     TEST(class_sums_are_rounded_without_bias);
     TEST(a_hostile_payload_does_no_harm);
     TEST(a_wrong_name_or_number_is_refused);
+    TEST(the_averaging_rate_follows_bits_momentum_and_rounds);
     TEST(what_cannot_be_combined_is_refused);
     TEST(mixing_keeps_the_average_and_agents_meet);
     TEST(every_byte_that_travels_is_counted);

@@ -34,6 +34,7 @@ typedef struct ct_algo {
     bool is_simulation;                  /* of a clock of its own, in one process: async.h */
     bool may_compress;                   /* it mixes what it shares (share, pull): @compress */
     bool shares_two;                     /* not x alone (share_also): then not @consensus */
+    bool carries_gossip;                 /* momentum takes gossip up: less gamma with @compress */
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
     const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
     const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */

@@ -126,6 +126,7 @@ const ct_algo ct_algo_qgm = {
     .name = "qg-dsgdm",
     .graphs = CT_GRAPHS_AVERAGED,
     .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
+    .carries_gossip = true,
     .gamma_denser = 0.9,
     .buffers = {"momentum"},
     .may_compress = true,

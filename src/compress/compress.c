@@ -56,10 +56,10 @@ ct_status ct_compressor_parse_model(const char *text, const ct_graph *graph, ct_
     return parse(text, graph->n_weights, graph, out);
 }
 
-double ct_compressor_gamma(const char *text) {
+double ct_compressor_gamma(const char *text, ct_gossip_ways ways) {
     ct_compressor how;
     if (CT_CATCH(NULL, ct_compressor_parse(text, 1, &how)) != CT_OK) return 1;
-    return how.kind->gamma(how.argument);
+    return how.kind->gamma(how.argument, ways);
 }
 
 size_t ct_take_differences(const float *x, const float *known, size_t first, size_t from, size_t n,

@@ -22,13 +22,19 @@ typedef struct ct_compress_key {
     uint32_t key[2], index, iteration, agent;
 } ct_compress_key;
 
+/* What makes agents swing sooner. */
+typedef struct ct_gossip_ways {
+    bool are_carried; /* momentum takes up what gossip does (ct_algo.carries_gossip) */
+    bool are_rare;    /* not every iteration gossips (--local-steps) */
+} ct_gossip_ways;
+
 typedef struct ct_compressor_kind {
     const char *name, *argument, *text; /* "top-k", "F", one line of help */
     bool is_on_host;                    /* no device packs it */
     /* CT_INVAL: no such argument (NaN: none was given). */
     ct_status (*check)(double argument);
     /* The averaging rate with which it is stable on the usual graphs. */
-    double (*gamma)(double argument);
+    double (*gamma)(double argument, ct_gossip_ways ways);
     /* Everything of c that follows from kind, argument, n and graph. */
     void (*fit)(ct_compressor *c);
     /* packed = Q(x - known); known may be NULL: zeros. scratch: [n_scratch]. */
@@ -62,7 +68,7 @@ ct_status ct_compressor_parse(const char *text, size_t n, ct_compressor *out);
 ct_status ct_compressor_parse_model(const char *text, const struct ct_graph *graph,
                                     ct_compressor *out);
 /* Its averaging rate unless one is given; 1: "none", or no compressor. */
-double ct_compressor_gamma(const char *text);
+double ct_compressor_gamma(const char *text, ct_gossip_ways ways);
 /* Rows of n_groups * width values, in every group all but the last in 8 bits without bias. */
 void ct_compressor_sums(size_t n_groups, size_t width, ct_compressor *out);
 

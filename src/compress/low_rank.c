@@ -44,7 +44,8 @@ static size_t n_floats(const ct_compressor *c, const matrix *m) {
 /* On a ring of 16, 2 R / a is best for changes without structure, and 3 R / a the limit, a being the
  * smaller side of the widest matrix. Quasi-global momentum bears half: LeNet-5 (a = 120) with R = 4
  * drifts apart at 1/16 and does not at 1/32. */
-static double gamma_of(double rank) {
+static double gamma_of(double rank, ct_gossip_ways ways) {
+    (void)ways;
     return rank < 128 ? rank / 128 : 1;
 }
 

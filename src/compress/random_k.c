@@ -9,7 +9,8 @@
 #include "compress/compress.h"
 
 /* An agent moves 1 / part times on average before the others hear of it. */
-static double gamma_of(double part) {
+static double gamma_of(double part, ct_gossip_ways ways) {
+    (void)ways;
     return part / (2 - part);
 }
 

@@ -17,9 +17,11 @@ static size_t n_values(const ct_compressor *c, size_t k) {
     return left < CT_BUCKET ? left : CT_BUCKET;
 }
 
-static double gamma_of(double argument) {
+/* QG-DSGDm-N on Fashion-MNIST (ring of 16, rate 0.01): from 0.1 on agents drift apart; DSGDm-N trains with
+ * 0.4, about what CHOCO-SGD's authors take (0.45). */
+static double gamma_of(double argument, ct_gossip_ways ways) {
     (void)argument;
-    return 0.4;
+    return ways.are_carried ? 0.05 : 0.4;
 }
 
 static void fit(ct_compressor *c) {

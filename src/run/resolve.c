@@ -156,7 +156,9 @@ bool ct_config_has_own_steps(const ct_config *c) {
 
 static double usual_gamma(const ct_config *c, const ct_algo *algo) {
     if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
-    return ct_algo_gamma(algo, c->topology) * ct_compressor_gamma(c->compress);
+    ct_gossip_ways ways = {.are_carried = algo->carries_gossip,
+                           .are_rare = strcmp(c->local_steps, "1") != 0};
+    return ct_algo_gamma(algo, c->topology) * ct_compressor_gamma(c->compress, ways);
 }
 
 /* Rows of numbers are no pictures. */

@@ -79,7 +79,7 @@ OPTION("agents", TEXT, topology, "topology", "graph", "ring", 0, 0, "", SETTING,
 OPTION("agents", TEXT, weights, "weights", "", "auto", 0, 0, "auto, uniform, metropolis", 0, "",
        "mixing weights: uniform or metropolis; auto = uniform on regular graphs, else metropolis")
 OPTION("agents", REAL, gamma, "gamma", "averaging_rate,averaging-rate", "auto", 1e-6, 1, "", 0, "",
-       "averaging rate of gossip; auto = 1, but 0.9 for qg-dsgdm on dyck and torus, and less with @compress")
+       "averaging rate of gossip; auto = 1, but 0.9 for qg-dsgdm on dyck and torus, and less with @compress: as compressor, momentum and @local-steps bear it (for quantize and sign chosen by training)")
 OPTION("agents", TEXT, local_steps, "local-steps", "", "1", 0, 0, "", 0, "",
        "gossip in every N-th iteration only; 1:8 = in every one at first, then every 2nd, 4th and 8th, each for an equal part of the run")
 
