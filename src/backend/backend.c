@@ -222,6 +222,18 @@ ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_
     return plan->ops->features(plan, work, features, class_sums);
 }
 
+ct_status ct_soften_jobs(ct_plan *plan, const ct_work *work, const ct_softening *how,
+                         ct_bank *rows) {
+    rows->fresh = false;
+    return plan->ops->soften(plan, work, how, rows);
+}
+
+ct_status ct_plan_check_soft(const ct_plan *plan) {
+    if (plan->ops->soften != NULL) return CT_OK;
+    return ct_fail(CT_INVAL, "distillation needs to know what a model predicts, and a model of the "
+                             "caller's own does not say it: take one of ours");
+}
+
 ct_status ct_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                       ct_bank *gradient, ct_bank *losses, size_t column) {
     CT_TRY(plan->ops->gradient(plan, work, objective, gradient, losses, column));

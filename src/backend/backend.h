@@ -143,14 +143,22 @@ typedef struct ct_work {
     int n_jobs;
 } ct_work;
 
-/* What a gradient is taken of: cross-entropy, and with `ccl` the contrastive terms. */
+/* What teachers say of the jobs' batches (loss.h). */
+typedef struct ct_soft_targets {
+    const ct_bank *rows; /* [...][max_batch * ct_soft_width]; NULL: labels alone */
+    const int *row;      /* [n_jobs] of job k; -1: labels alone */
+    double temperature;
+} ct_soft_targets;
+
+/* What a gradient is taken of: cross-entropy, with `ccl` the contrastive terms, and soft targets. */
 typedef struct ct_objective {
     ct_loss_spec loss;
     const ct_bank *cross;   /* [edges][max_batch * r] neighbours' features of a job's batch */
     const int *cross_begin; /* [n_jobs + 1] job k's rows of `cross` are cross_begin[k] .. */
     const ct_bank *lambdas; /* [job.out][2] lambda_m, lambda_d instead of the loss'; may be NULL */
     const ct_bank *class_sums; /* [job.out][C * (r + 1)] neighbours' sums about the job's model */
-    double weight_decay;       /* so much of the parameters is added; then job.model is job.out */
+    ct_soft_targets soft;
+    double weight_decay; /* so much of the parameters is added; then job.model is job.out */
 } ct_objective;
 
 /* One job's losses in a loss bank (loss.h): CT_LOSS_FIELDS columns from `column` on. */
@@ -189,6 +197,8 @@ typedef struct ct_backend_ops {
     void (*plan_free)(ct_plan *plan);
     ct_status (*features)(ct_plan *plan, const ct_work *work, ct_bank *features,
                           ct_bank *class_sums);
+    /* NULL: its plans do not say what a model predicts */
+    ct_status (*soften)(ct_plan *plan, const ct_work *work, const ct_softening *how, ct_bank *rows);
     ct_status (*gradient)(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
     ct_status (*evaluate)(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
@@ -279,6 +289,13 @@ void ct_plan_free(ct_plan **plan);
  * class_sums[job.out] = per class c: r sums of the features of class c, then their count.
  * Batchnorm uses the batch's statistics. */
 ct_status ct_features(ct_plan *plan, const ct_work *work, ct_bank *features, ct_bank *class_sums);
+
+/* Forward only: rows[job.out] = what the model says of the batch, as soft targets (ct_soften).
+ * Batchnorm uses the batch's statistics. */
+ct_status ct_soften_jobs(ct_plan *plan, const ct_work *work, const ct_softening *how,
+                         ct_bank *rows);
+/* CT_INVAL: it cannot, nor learn from soft targets. */
+ct_status ct_plan_check_soft(const ct_plan *plan);
 
 /* Forward, objective and backward: gradient[job.out] = d(objective)/d(model), and the job's losses
  * at losses[job.out][column ...]. Batchnorm updates its running statistics. */

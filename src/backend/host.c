@@ -146,17 +146,47 @@ static void contrast(const ct_graph *g, const ct_objective *o, int k, int row, i
         if (t != CT_LOSS_CE) loss[t] = (float)terms[t];
 }
 
+/* Job k's targets; NULL: it has labels alone. */
+static const float *targets_of(const ct_objective *o, int k) {
+    if (o->soft.rows == NULL || o->soft.row[k] < 0) return NULL;
+    return ct_host_row(o->soft.rows, o->soft.row[k]);
+}
+
+/* The cross-entropy with labels, and the gradient of it and of the soft targets, if there are some. */
+static double classify(const ct_graph *g, const ct_objective *o, int k, int n,
+                       const ct_host_outputs *out, int *n_correct) {
+    const float *targets = targets_of(o, k);
+    if (targets == NULL)
+        return ct_smooth_cross_entropy(o->loss.label_smoothing, out->logits, out->labels, n,
+                                       g->n_classes, out->dlogits, n_correct);
+    const ct_soft_batch batch = {.logits = out->logits,
+                                 .labels = out->labels,
+                                 .rows = targets,
+                                 .n = n,
+                                 .n_classes = g->n_classes,
+                                 .temperature = o->soft.temperature,
+                                 .smoothing = o->loss.label_smoothing};
+    double hard, soft;
+    ct_soft_loss(&batch, out->dlogits, n_correct, &hard, &soft);
+    return hard;
+}
+
 void ct_host_losses(const ct_plan *plan, const ct_work *work, const ct_objective *objective, int k,
                     const ct_host_outputs *out, float *loss) {
     const ct_graph *g = plan->graph;
     const int n = label_batch(work, k, out->labels)->n;
     int n_correct = 0;
     memset(loss, 0, CT_LOSS_FIELDS * sizeof *loss);
-    loss[CT_LOSS_CE] =
-        (float)ct_smooth_cross_entropy(objective->loss.label_smoothing, out->logits, out->labels, n,
-                                       g->n_classes, out->dlogits, &n_correct);
+    loss[CT_LOSS_CE] = (float)classify(g, objective, k, n, out, &n_correct);
     loss[CT_LOSS_CORRECT] = (float)n_correct;
     if (objective->loss.ccl) contrast(g, objective, k, work->jobs[k].out, n, out, loss);
+}
+
+void ct_host_soften(const ct_plan *plan, const ct_work *work, int k, const ct_softening *how,
+                    const ct_host_outputs *out, ct_bank *rows) {
+    const ct_job *job = &work->jobs[k];
+    ct_soften(how, out->logits, work->batches[job->batch].n, plan->graph->n_classes,
+              ct_host_row(rows, job->out));
 }
 
 void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,

@@ -59,6 +59,9 @@ ct_host_outputs ct_host_outputs_cut(const ct_plan *plan, float *block);
  * contrastive terms, at the features. */
 void ct_host_losses(const ct_plan *plan, const ct_work *work, const ct_objective *objective, int k,
                     const ct_host_outputs *out, float *loss);
+/* Job k's logits as soft targets. */
+void ct_host_soften(const ct_plan *plan, const ct_work *work, int k, const ct_softening *how,
+                    const ct_host_outputs *out, ct_bank *rows);
 /* Job k's score and, unless predictions is NULL, its predictions, from the logits. */
 void ct_host_score(const ct_plan *plan, const ct_work *work, int k, const ct_host_outputs *out,
                    ct_score *scores, int *predictions);

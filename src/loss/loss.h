@@ -65,6 +65,36 @@ double ct_cross_entropy(const float *logits, const int32_t *labels, int n, int n
 double ct_smooth_cross_entropy(double smoothing, const float *logits, const int32_t *labels, int n,
                                int n_classes, float *dlogits, int *n_correct);
 
+/* Soft targets: what a teacher says of a batch, beside or instead of its labels (Hinton, Vinyals and
+ * Dean, 2015). Over the n samples of a batch
+ *   L  = 1/n sum_b ( h_b CE(z_b, y_b) + s_b T^2 KL(t_b | p_b) ),   p_b = softmax(z_b / T)
+ *   dL/dz_b = 1/n ( h_b (softmax(z_b) - [y_b]) + s_b T (p_b - t_b) )
+ *   z_b [C] logits, y_b the label, t_b [C] probabilities (constant), T the temperature
+ *   h_b, s_b  weights of the sample's label and of its targets
+ * A sample's row is t_b, then h_b and s_b. */
+static inline size_t ct_soft_width(int n_classes) {
+    return (size_t)n_classes + 2;
+}
+
+/* What becomes of logits that are targets: t = softmax(logits / temperature). */
+typedef struct ct_softening {
+    double temperature;
+    double hard, soft; /* h and s of every sample */
+} ct_softening;
+/* rows [n][ct_soft_width] of logits [n][n_classes] */
+void ct_soften(const ct_softening *how, const float *logits, int n, int n_classes, float *rows);
+
+typedef struct ct_soft_batch {
+    const float *logits;   /* [n][n_classes] */
+    const int32_t *labels; /* [n] */
+    const float *rows;     /* [n][ct_soft_width] */
+    int n, n_classes;
+    double temperature, smoothing; /* smoothing: of the labels */
+} ct_soft_batch;
+/* dlogits = dL/dz; *hard and *soft: the two parts of L. */
+void ct_soft_loss(const ct_soft_batch *batch, float *dlogits, int *n_correct, double *hard,
+                  double *soft);
+
 /* sums[c] = sum of the features of class c, then their count: [n_classes][r + 1]. */
 void ct_class_sums(const float *features, const int32_t *labels, int n, size_t r, int n_classes,
                    float *sums);

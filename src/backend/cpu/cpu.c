@@ -84,6 +84,7 @@ static const ct_backend_ops cpu_ops = {
     .plan_create = ct_cpu_plan_create,
     .plan_free = ct_cpu_plan_free,
     .features = ct_cpu_features,
+    .soften = ct_cpu_soften,
     .gradient = ct_cpu_gradient,
     .evaluate = ct_cpu_evaluate,
     .logits = ct_cpu_logits,

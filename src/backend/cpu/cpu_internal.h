@@ -176,6 +176,7 @@ void ct_cpu_load_pictures(const ct_source *source, const ct_batch *batch, float 
 /* run.c */
 ct_status ct_cpu_features(ct_plan *plan, const ct_work *work, ct_bank *features,
                           ct_bank *class_sums);
+ct_status ct_cpu_soften(ct_plan *plan, const ct_work *work, const ct_softening *how, ct_bank *rows);
 ct_status ct_cpu_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                           ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cpu_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);

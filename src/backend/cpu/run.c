@@ -18,6 +18,7 @@ typedef struct task {
     ct_score *scores;
     int *predictions;
     float *logits;
+    const ct_softening *how;
 } task;
 
 static const cpu_backend *backend_of(const cpu_plan *plan) {
@@ -129,6 +130,14 @@ static void features_run_task(void *context, int run, int worker) {
         t->work->batches[t->work->jobs[first].batch].n <= t->plan->pass_samples;
     for (int k = first; k < end_of_run(t->work, first); k++)
         features_job(t, k, worker, k > first && is_one_pass);
+}
+
+static void soften_task(void *context, int k, int worker) {
+    const task *t = context;
+    const ct_host_outputs *out = &t->plan->workers[worker].outputs;
+    forward_job(t, &t->work->jobs[k], worker, CPU_FEATURES, t->plan->n_steps,
+                t->plan->base.graph->logits, false, out->logits);
+    ct_host_soften(&t->plan->base, t->work, k, t->how, out, t->out);
 }
 
 /* The losses, and their gradients at the logits and the features. */
@@ -243,6 +252,13 @@ ct_status ct_cpu_features(ct_plan *base, const ct_work *work, ct_bank *features,
         ct_pool_run(pool, n, features_run_task, &t);
     else
         ct_pool_run(pool, work->n_jobs, features_task, &t);
+    return CT_OK;
+}
+
+ct_status ct_cpu_soften(ct_plan *base, const ct_work *work, const ct_softening *how,
+                        ct_bank *rows) {
+    task t = {.plan = (cpu_plan *)base, .work = work, .out = rows, .how = how};
+    ct_pool_run(backend_of(t.plan)->pool, work->n_jobs, soften_task, &t);
     return CT_OK;
 }
 

@@ -83,6 +83,7 @@ static const ct_backend_ops cuda_ops = {
     .plan_create = ct_cuda_plan_create,
     .plan_free = ct_cuda_plan_free,
     .features = ct_cuda_features,
+    .soften = ct_cuda_soften,
     .gradient = ct_cuda_gradient,
     .evaluate = ct_cuda_evaluate,
     .logits = ct_cuda_logits,

@@ -36,6 +36,7 @@ typedef struct cuda_source {
 typedef enum cuda_call_kind {
     CUDA_CALL_UPDATE,
     CUDA_CALL_FEATURES,
+    CUDA_CALL_SOFTEN,
     CUDA_CALL_GRADIENT,
     CUDA_CALL_PARCEL,
     CUDA_CALL_STEPS
@@ -72,6 +73,11 @@ typedef struct cuda_call {
     bool joins;     /* gradient: calls before are beside it */
     cuda_rows params, buffers, features, sums, gradient, losses, cross, received, lambdas;
     ct_loss_spec loss;
+    /* soft targets: of a gradient their rows, by job in the stage; or how they are made */
+    cuda_rows soft;
+    size_t soft_row;
+    double temperature;
+    ct_softening how;
 } cuda_call;
 
 typedef struct cuda_recording {
@@ -303,6 +309,8 @@ cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n
 /* run.c */
 ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
                            ct_bank *class_sums);
+ct_status ct_cuda_soften(ct_plan *plan, const ct_work *work, const ct_softening *how,
+                         ct_bank *rows);
 ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                            ct_bank *gradient, ct_bank *losses, size_t column);
 ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);

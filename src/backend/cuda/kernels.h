@@ -441,12 +441,20 @@ typedef struct cuda_loss {
     const float *lambdas_dev; /* [job.out][2] instead of lambda_m and lambda_d; NULL: those */
     size_t lambdas_stride;
     const int32_t *labels_dev; /* [n_jobs][n_max] */
+    const float *soft_dev;     /* [...][n_max * ct_soft_width] soft targets; NULL: none */
+    size_t soft_stride;
+    const int *soft_row_dev; /* [n_jobs] -1: none */
+    double temperature;      /* of these */
 } cuda_loss;
 
 /* Per sample: [n_jobs][n_max][4] cross-entropy, L_mv, L_dv, correct. dlogits may be NULL;
  * predictions [n_jobs][n_max] may be NULL. */
 ct_status ct_cuda_cross_entropy(const cuda_run *run, const cuda_loss *loss, const float *logits_dev,
                                 float *dlogits_dev, double *samples_dev, int *predictions_dev);
+/* rows [n][ct_soft_width] of job.out: softmax(logits / temperature), hard, soft */
+ct_status ct_cuda_soften_logits(const cuda_run *run, int n_classes, double temperature, double hard,
+                                double soft, const float *logits_dev, float *rows_dev,
+                                size_t rows_stride);
 /* features row [n][r] of job.out from the node's tensor, and class sums [C][r + 1] of job.out */
 ct_status ct_cuda_take_features(const cuda_run *run, const cuda_loss *loss, const float *z_dev,
                                 float *features_dev, size_t features_stride, float *sums_dev,

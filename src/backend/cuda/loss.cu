@@ -33,6 +33,31 @@ static __device__ int first_largest(const float *logits, int n_classes, int lane
     return best;
 }
 
+/* The warp's log of sum_c exp(z_c / T). */
+static __device__ double soft_log_sum(const float *z, double largest, int n_classes, int lane,
+                                      double temperature) {
+    double sum = 0.0;
+    for (int c = lane; c < n_classes; c += 32) sum += exp((z[c] - largest) / temperature);
+    return log(warp_sum(sum)) + largest / temperature;
+}
+
+/* The row of a sample's soft targets; NULL: it has none. */
+static __device__ const float *soft_row(const cuda_loss &loss, int b) {
+    int row = loss.soft_dev != NULL ? loss.soft_row_dev[blockIdx.y] : -1;
+    if (row < 0) return NULL;
+    return loss.soft_dev + row * loss.soft_stride + (size_t)b * (loss.n_classes + 2);
+}
+
+/* dlogits = h / n dlogits' + s T / n (p - t), where dlogits' / n is what is there. */
+static __device__ void add_soft(const cuda_loss &loss, const float *row, const float *z,
+                                double largest, int lane, int n, float *dlogits) {
+    double all = soft_log_sum(z, largest, loss.n_classes, lane, loss.temperature);
+    double hard = row[loss.n_classes], soft = row[loss.n_classes + 1] * loss.temperature / n;
+    for (int c = lane; c < loss.n_classes; c += 32)
+        dlogits[c] =
+            (float)(hard * dlogits[c] + soft * (exp(z[c] / loss.temperature - all) - row[c]));
+}
+
 static __global__ void entropy_kernel(const cuda_job *jobs, int n_max, cuda_loss loss,
                                       const float *logits, float *dlogits, double *samples,
                                       int *predictions) {
@@ -54,8 +79,13 @@ static __global__ void entropy_kernel(const cuda_job *jobs, int n_max, cuda_loss
                 (float)((exp(z[c] - largest) / sum -
                          ((1.0 - loss.smoothing) * (c == label) + part)) /
                         job.n);
+    const float *row = soft_row(loss, b);
+    if (row != NULL && dlogits != NULL)
+        add_soft(loss, row, z, largest, lane, job.n, dlogits + sample * loss.n_classes);
     if (lane != 0) return;
-    samples[sample * FIELDS + CE] = log(sum) + largest - (1.0 - loss.smoothing) * z[label] - all;
+    double hard = row != NULL ? row[loss.n_classes] : 1.0;
+    samples[sample * FIELDS + CE] =
+        hard * (log(sum) + largest - (1.0 - loss.smoothing) * z[label] - all);
     samples[sample * FIELDS + MV] = samples[sample * FIELDS + DV] = 0.0;
     samples[sample * FIELDS + CORRECT] = best == label;
     if (predictions != NULL) predictions[sample] = best;
@@ -65,6 +95,30 @@ ct_status ct_cuda_cross_entropy(const cuda_run *run, const cuda_loss *loss, cons
                                 float *dlogits_dev, double *samples_dev, int *predictions_dev) {
     return launch_kernel(run, entropy_kernel, grid_of(run), THREADS, 0, run->jobs_dev, run->n_max,
                          *loss, logits_dev, dlogits_dev, samples_dev, predictions_dev);
+}
+
+/* ct_soften(): a warp a sample. */
+static __global__ void soften_kernel(const cuda_job *jobs, int n_max, int n_classes,
+                                     double temperature, double hard, double soft,
+                                     const float *logits, float *rows, size_t rows_stride) {
+    int b = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = threadIdx.x & 31;
+    const cuda_job job = jobs[blockIdx.y];
+    if (b >= job.n) return;
+    const float *z = logits + ((size_t)blockIdx.y * n_max + b) * n_classes;
+    float *row = rows + job.out * rows_stride + (size_t)b * (n_classes + 2);
+    double all =
+        soft_log_sum(z, z[first_largest(z, n_classes, lane)], n_classes, lane, temperature);
+    for (int c = lane; c < n_classes; c += 32) row[c] = (float)exp(z[c] / temperature - all);
+    if (lane != 0) return;
+    row[n_classes] = (float)hard;
+    row[n_classes + 1] = (float)soft;
+}
+
+ct_status ct_cuda_soften_logits(const cuda_run *run, int n_classes, double temperature, double hard,
+                                double soft, const float *logits_dev, float *rows_dev,
+                                size_t rows_stride) {
+    return launch_kernel(run, soften_kernel, grid_of(run), THREADS, 0, run->jobs_dev, run->n_max,
+                         n_classes, temperature, hard, soft, logits_dev, rows_dev, rows_stride);
 }
 
 enum { FEATURES = 64, CLASSES = 128 }; /* a block of the class sums: 32 KB of shared memory */

@@ -74,6 +74,30 @@ ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features
     return ct_cuda_call_commit((cuda_backend *)plan->backend, &call);
 }
 
+ct_status ct_cuda_soften(ct_plan *plan, const ct_work *work, const ct_softening *how,
+                         ct_bank *rows) {
+    cuda_call call;
+    if (work->n_jobs == 0) return CT_OK;
+    CT_TRY(begin_call(plan, work, false, &call));
+    call.kind = CUDA_CALL_SOFTEN;
+    call.soft = rows_of(rows);
+    call.how = *how;
+    return ct_cuda_call_commit((cuda_backend *)plan->backend, &call);
+}
+
+/* Which rows of soft targets the jobs have. */
+static ct_status stage_soft(cuda_backend *backend, const ct_work *work, const ct_soft_targets *soft,
+                            cuda_call *call) {
+    void *host = NULL;
+    const size_t n = (size_t)work->n_jobs * sizeof *soft->row;
+    if (soft->rows == NULL) return CT_OK;
+    call->soft = rows_of(soft->rows);
+    call->temperature = soft->temperature;
+    CT_TRY(ct_cuda_stage_reserve(backend, n, &call->soft_row, &host));
+    memcpy(host, soft->row, n);
+    return CT_OK;
+}
+
 ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objective *objective,
                            ct_bank *gradient, ct_bank *losses, size_t column) {
     cuda_backend *backend = (cuda_backend *)plan->backend;
@@ -88,6 +112,7 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
     call.loss.label_smoothing = objective->loss.label_smoothing;
     CT_TRY(ct_cuda_stage_reserve(backend, sizeof column, &call.column, &host));
     memcpy(host, &column, sizeof column);
+    CT_TRY(stage_soft(backend, work, &objective->soft, &call));
     if (objective->loss.ccl) {
         call.loss.lambda_m = objective->loss.lambda_m;
         call.loss.lambda_d = objective->loss.lambda_d;
@@ -149,6 +174,7 @@ static cuda_loss loss_of(const cuda_call *call, const cuda_workspace *w) {
                        .ccl = call->loss.ccl,
                        .cross_fraction = call->loss.cross_fraction,
                        .smoothing = call->loss.label_smoothing,
+                       .temperature = call->temperature,
                        .lambdas_dev = call->lambdas.data,
                        .lambdas_stride = call->lambdas.stride,
                        .labels_dev = w->labels};
@@ -180,12 +206,26 @@ static ct_status launch_features(const cuda_backend *backend, const cuda_call *c
                                  call->sums.data, call->sums.stride);
 }
 
+static ct_status launch_soften(const cuda_backend *backend, const cuda_call *call) {
+    const cuda_plan *plan = call->plan;
+    const ct_graph *g = plan->base.graph;
+    cuda_workspace w = workspace_of(call);
+    cuda_run run = run_of(backend, call, &w);
+    CT_TRY(launch_forward(backend, call, &run, &w, CUDA_FEATURES, plan->n_steps));
+    return ct_cuda_soften_logits(
+        &run, g->n_classes, call->how.temperature, call->how.hard, call->how.soft,
+        cuda_tensor(&run, &w, plan->forward.value[g->logits]), call->soft.data, call->soft.stride);
+}
+
 /* The losses and their gradients at logits and features. */
 static ct_status launch_loss(const cuda_backend *backend, const cuda_call *call,
                              const cuda_run *run, const cuda_workspace *w) {
     const cuda_plan *plan = call->plan;
     const ct_graph *g = plan->base.graph;
     cuda_loss loss = loss_of(call, w);
+    loss.soft_dev = call->soft.data;
+    loss.soft_stride = call->soft.stride;
+    loss.soft_row_dev = (const int *)(backend->stage.dev + call->soft_row);
     const float *z = cuda_tensor(run, w, plan->train.value[g->features]);
     float *dz = cuda_tensor(run, w, plan->train.grad[plan->root[g->features]]);
     CT_TRY(ct_cuda_cross_entropy(run, &loss, cuda_tensor(run, w, plan->train.value[g->logits]),
@@ -245,6 +285,7 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
 
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
     if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
+    if (call->kind == CUDA_CALL_SOFTEN) return launch_soften(backend, call);
     if (call->kind == CUDA_CALL_GRADIENT) return launch_gradient(backend, call);
     if (call->kind == CUDA_CALL_STEPS)
         return ct_cuda_launch_steps(

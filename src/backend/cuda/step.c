@@ -60,6 +60,7 @@ static ct_status find_beside(cuda_tape *tape, cuda_call *gradient) {
     for (int k = end - 1; k >= 0 && tape->calls[k].kind != CUDA_CALL_GRADIENT; k--) {
         cuda_call *call = &tape->calls[k];
         if (call->kind == CUDA_CALL_UPDATE) continue;
+        if (call->kind == CUDA_CALL_SOFTEN) break; /* the loss reads it before it joins */
         if (call->plan != gradient->plan || call->params.data != gradient->params.data) break;
         CT_TRY(ct_cuda_reserve_beside(gradient->plan, call, &is_there));
         if (!is_there) return CT_OK;

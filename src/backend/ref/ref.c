@@ -163,6 +163,19 @@ static ct_status features(ct_plan *base, const ct_work *work, ct_bank *out, ct_b
     return CT_OK;
 }
 
+static ct_status soften(ct_plan *base, const ct_work *work, const ct_softening *how,
+                        ct_bank *rows) {
+    ref_plan *plan = (ref_plan *)base;
+    const ct_graph *g = base->graph;
+    for (int k = 0; k < work->n_jobs; k++) {
+        const ct_job *job = &work->jobs[k];
+        forward(plan, work, job, REF_FEATURES, g->logits);
+        node_values(plan, g->logits, work->batches[job->batch].n, plan->outputs.logits);
+        ct_host_soften(base, work, k, how, &plan->outputs, rows);
+    }
+    return CT_OK;
+}
+
 static void clear_gradients(ref_plan *plan) {
     memset(plan->grad[0], 0, plan->base.workspace_bytes / 2);
 }
@@ -263,6 +276,7 @@ static const ct_backend_ops ref_ops = {
     .plan_create = plan_create,
     .plan_free = plan_free,
     .features = features,
+    .soften = soften,
     .gradient = gradient,
     .evaluate = evaluate,
     .logits = logits,
