@@ -400,7 +400,8 @@ static void a_form_that_an_algorithm_has_not_is_refused_where_it_is_named(void) 
     REQUIRE_OK(ct_algo_find("gt", &gt));
     REQUIRE_OK(ct_algo_find("dsgd", &dsgd));
     CHECK_OK(ct_algo_check_option(dsgd, "momentum"));
-    CHECK_FAILS(ct_algo_check_option(dsgd, "variant"), CT_INVAL, "an option of qg-dsgdm, gt");
+    CHECK_FAILS(ct_algo_check_option(dsgd, "variant"), CT_INVAL,
+                "an option of def-kt, qg-dsgdm, gt");
     CHECK_OK(ct_algo_check_variant(gt, "atc"));
     CHECK_OK(ct_algo_check_variant(gt, "paper"));
     CHECK_FAILS(ct_algo_check_variant(gt, "wacv24"), CT_INVAL, "known: paper, atc");

@@ -1,5 +1,10 @@
-/* Soft targets: their loss against central differences, backends against each other. */
+/* Soft targets: their loss against central differences, backends against each other. Def-KT against an
+ * independent float64 computation (tests/oracle/distill.py), and what it promises: who meets whom, its
+ * bytes, where it is refused. */
+#include "oracle.h"
 #include "plans.h"
+
+#include <unistd.h>
 
 /* ---- the loss ---- */
 
@@ -231,11 +236,194 @@ static void cuda_teaches_like_ref(void) {
     check_device("cuda", "resnet20", (ct_shape){3, 32, 32}, 1e-3);
 }
 
+/* ---- Def-KT ---- */
+
+#define APART "--init init-agents.safetensors --weight-decay 0.01 --lr 0.1 --loss ce --batch-size 9"
+
+static void the_fixtures_cover_every_form(void) {
+    static const char *const wanted[] = {
+        "def-kt ",           "--variant own",       "--loss ccl", "--local-steps",
+        "--kt-weight",       "--kt-temperature",    "--sam",      "--clip-norm",
+        "--label-smoothing", "one-peer-exponential"};
+    read_fixtures("distill");
+    check_cover(wanted, sizeof wanted / sizeof *wanted);
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle(void) {
+    REQUIRE(n_fixtures > 0);
+    for (int i = 0; i < n_fixtures; i++) check_case("ref", &fixtures[i], 2e-5);
+    for (int i = 0; i < n_fixtures; i++) check_case("cpu", &fixtures[i], 2e-4);
+}
+
+static void five_steps_of_every_case_agree_with_the_oracle_on_cuda(void) {
+    if (!has_gpu()) SKIP("no GPU works here");
+    for (int i = 0; i < n_fixtures; i++) check_case("cuda", &fixtures[i], 2e-4);
+}
+
+/* Own rows of x after four steps, agents from `first` on. */
+static void train(const char *base, const char *options, int first,
+                  float rows[4][RUN_MAX_COLUMNS]) {
+    static ct_run run;
+    REQUIRE_OK(run_create("cpu", base, options, &run));
+    size_t n = run.graph.n_weights;
+    REQUIRE(n <= RUN_MAX_COLUMNS);
+    run_steps(&run, 0, 4);
+    for (int i = 0; i < 4; i++) CHECK_OK(ct_bank_read(&run.agents.x, first + i, 0, n, rows[i]));
+    ct_run_clear(&run);
+}
+
+static const char *const forms[] = {
+    "--algorithm def-kt", "--algorithm def-kt --loss ccl --local-steps 2",
+    "--algorithm def-kt --variant own --topology full",
+    "--algorithm def-kt --topology matchings --sam 0.1 --clip-norm 0.5",
+    "--algorithm def-kt --topology epidemic-local:2 --local-steps 3 --kt-temperature 2"};
+enum { N_FORMS = sizeof forms / sizeof *forms };
+
+static void seeds_side_by_side_train_as_they_would_alone(void) {
+    static float together[4][RUN_MAX_COLUMNS], alone[4][RUN_MAX_COLUMNS];
+    for (size_t k = 0; k < N_FORMS; k++) {
+        train(RUN_PLAIN " --agents 4 --seeds 3,5", forms[k], 4, together);
+        train(RUN_PLAIN " --agents 4 --seed 5", forms[k], 0, alone);
+        bool is_same = memcmp(together, alone, sizeof alone) == 0;
+        if (!is_same) printf("    with %s\n", forms[k]);
+        CHECK(is_same);
+    }
+}
+
+static void a_step_takes_no_memory(void) {
+    static ct_run run;
+    for (size_t k = 0; k < N_FORMS; k++) {
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6", forms[k], &run));
+        run_steps(&run, 0, 4);
+        uint64_t before = ct_alloc_count();
+        run_steps(&run, 4, 4);
+        if (ct_alloc_count() != before) printf("    with %s\n", forms[k]);
+        CHECK(ct_alloc_count() == before);
+        ct_run_clear(&run);
+    }
+}
+
+/* Rows of models that six agents send in 12 iterations. */
+static double rows_sent(const char *options) {
+    static ct_run run;
+    double sent = 0;
+    if (run_create("cpu", RUN_PLAIN " --agents 6 --topology full", options, &run) != CT_OK)
+        return NAN;
+    run_steps(&run, 0, 12);
+    for (int i = 0; i < 6; i++)
+        sent += (double)ct_transport_sent(run.transport, i, CT_TRAFFIC_PARAMETERS);
+    sent /= 4.0 * (double)run.graph.n_weights;
+    ct_run_clear(&run);
+    return sent;
+}
+
+static void of_every_pair_one_sends_its_model_once_a_round(void) {
+    CHECK_NEAR(rows_sent("--algorithm def-kt"), 12 * 3, 0);
+    CHECK_NEAR(rows_sent("--algorithm def-kt --variant own --local-steps 4"), 3 * 3, 0);
+    /* with CCL everyone's model goes to everyone as well, in rounds that contrast */
+    CHECK_NEAR(rows_sent("--algorithm def-kt --loss ccl --local-steps 4"), 3 * (3 + 6 * 5), 0);
+}
+
+/* Pairs of a round: nobody in two, along edges, and none could be added. */
+static void check_pairs(const ct_run *run, const double *guest_of, int *n_met) {
+    const ct_topology *t = &run->topology;
+    int in[RUN_MAX_AGENTS] = {0};
+    for (int i = 0; i < t->n; i++) {
+        if (guest_of[i] < 0) continue;
+        const int from = (int)guest_of[i];
+        CHECK(ct_topology_has_edge(t, from, i));
+        in[i]++, in[from]++;
+        n_met[i * t->n + from]++;
+    }
+    for (int i = 0; i < t->n; i++) {
+        CHECK(in[i] <= 1);
+        for (int e = t->begin[i]; e < t->begin[i + 1]; e++)
+            CHECK(in[i] == 1 || in[t->neighbour[e]] == 1);
+    }
+}
+
+/* Over many rounds everyone hosts each of its neighbours about as often as any. */
+static void pairs_are_drawn_along_edges_and_without_preference(void) {
+    enum { AGENTS = 6, ROUNDS = 600 };
+    static ct_run run;
+    int n_met[AGENTS * AGENTS] = {0};
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6 --topology ring --epochs 300",
+                          "--algorithm def-kt --batch-size 1", &run));
+    for (long k = 0; k < ROUNDS; k++) {
+        size_t n = 0;
+        run_steps(&run, k, 1);
+        const double *guest_of = run.algo->host_state(run.agents.state, &n);
+        REQUIRE(n == AGENTS);
+        check_pairs(&run, guest_of, n_met);
+    }
+    /* a pair of neighbours meets with probability 4/9, either way */
+    for (int i = 0; i < AGENTS; i++)
+        for (int k = -1; k <= 1; k += 2)
+            CHECK_NEAR(n_met[i * AGENTS + (i + k + AGENTS) % AGENTS] / (double)ROUNDS, 2.0 / 9,
+                       0.06);
+    ct_run_clear(&run);
+}
+
+/* Who keeps its own model and does not listen is alone. */
+static void without_weight_own_models_train_alone(void) {
+    static float own[4][RUN_MAX_COLUMNS], local[4][RUN_MAX_COLUMNS];
+    train(RUN_ORACLE " " APART, "--algorithm def-kt --variant own --kt-weight 0", 0, own);
+    train(RUN_ORACLE " " APART, "--algorithm local --momentum 0", 0, local);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < RUN_MAX_COLUMNS; k++) CHECK_NEAR(own[i][k], local[i][k], 1e-6);
+}
+
+/* Without steps `own` leaves every model where it is, `paper` leaves the sender's with both. */
+static void without_steps_models_only_travel(void) {
+    static ct_run run;
+    static float before[5][RUN_MAX_COLUMNS], after[RUN_MAX_COLUMNS];
+    for (int is_own = 0; is_own < 2; is_own++) {
+        size_t n_rows = 0;
+        REQUIRE_OK(run_create("cpu", RUN_ORACLE " " APART,
+                              is_own ? "--algorithm def-kt --variant own --lr 1e-12"
+                                     : "--algorithm def-kt --lr 1e-12",
+                              &run));
+        const size_t n = run.graph.n_weights;
+        for (int i = 0; i < 5; i++) CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, before[i]));
+        run_steps(&run, 0, 1);
+        const double *guest_of = run.algo->host_state(run.agents.state, &n_rows);
+        for (int i = 0; i < 5; i++) {
+            const int from = is_own || guest_of[i] < 0 ? i : (int)guest_of[i];
+            CHECK_OK(ct_bank_read(&run.agents.x, i, 0, n, after));
+            for (size_t k = 0; k < n; k++) CHECK_NEAR(after[k], before[from][k], 1e-9);
+        }
+        ct_run_clear(&run);
+    }
+}
+
+static void it_is_refused_where_it_is_wrong(void) {
+    static const char *const cases[][2] = {
+        {"--algorithm def-kt --fault drop=0.1", "def-kt cannot lose messages"},
+        {"--algorithm def-kt --compress sign", "def-kt cannot train with --compress"},
+        {"--algorithm def-kt --norm batchnorm --model resnet20", "not --norm batchnorm"},
+        {"--algorithm def-kt --kt-temperature 0", "kt-temperature"},
+    };
+    static ct_run run;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        CHECK_FAILS(run_create("cpu", RUN_PLAIN, cases[k][0], &run), CT_INVAL, cases[k][1]);
+}
+
 int main(void) {
+    if (chdir(CT_SOURCE_DIR "/tests/fixtures") != 0) return 1;
     TEST(soft_targets_have_their_value_and_gradient);
     TEST(targets_that_do_not_count_leave_the_plain_loss);
     TEST(softened_logits_are_probabilities_and_keep_their_order);
     TEST(backends_teach_alike_and_write_no_more_than_there_is);
     TEST(cuda_teaches_like_ref);
+    TEST(the_fixtures_cover_every_form);
+    TEST(five_steps_of_every_case_agree_with_the_oracle);
+    TEST(five_steps_of_every_case_agree_with_the_oracle_on_cuda);
+    TEST(seeds_side_by_side_train_as_they_would_alone);
+    TEST(a_step_takes_no_memory);
+    TEST(of_every_pair_one_sends_its_model_once_a_round);
+    TEST(pairs_are_drawn_along_edges_and_without_preference);
+    TEST(without_weight_own_models_train_alone);
+    TEST(without_steps_models_only_travel);
+    TEST(it_is_refused_where_it_is_wrong);
     return test_report();
 }

@@ -35,6 +35,12 @@ static void several_seeds_are_spread_as_well(void) {
     CHECK(same_results("one/seed-3", "five/seed-3") && same_results("one/seed-4", "five/seed-4"));
     remove_tree("one");
     remove_tree("five");
+    CHECK(shell("mpirun -n 5 %s" RUN "--algorithm def-kt --seeds 3,4 --out five 2>&1%s", CT_PROGRAM,
+                "") == 0);
+    CHECK(shell("%s" RUN "--algorithm def-kt --seed 4 --out one 2>&1%s", CT_PROGRAM, "") == 0);
+    CHECK(same_results("one", "five/seed-4"));
+    remove_tree("one");
+    remove_tree("five");
 }
 
 /* Two steps: the first joins the agents of the first half with each other, and has more messages
@@ -140,6 +146,13 @@ static void recent_methods_are_spread_and_resumed(void) {
     spread_and_resume("one-peer-exponential --algorithm motef --loss ccl");
     spread_and_resume("ring --algorithm motef --loss ccl --compress quantize:4");
     spread_and_resume("chain --algorithm motef --compress top-k:0.1 --local-steps 2 --sam 0.05");
+}
+
+static void methods_that_distil_are_spread_and_resumed(void) {
+    NEEDS_MPI();
+    spread_and_resume("full --algorithm def-kt --local-steps 3");
+    spread_and_resume("ring --algorithm def-kt --variant own --loss ccl --local-steps 2");
+    spread_and_resume("matchings --algorithm def-kt --local-steps 4 --sam 0.05 --kt-temperature 2");
 }
 
 static void a_failure_of_one_rank_ends_all_with_its_words(void) {
@@ -248,6 +261,7 @@ int main(void) {
     TEST(packed_models_are_spread_and_resumed);
     TEST(other_forms_of_methods_are_spread_and_resumed);
     TEST(recent_methods_are_spread_and_resumed);
+    TEST(methods_that_distil_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);
     TEST(a_rank_that_hangs_is_named);
     TEST(a_rank_that_dies_takes_nothing_along);

@@ -12,8 +12,8 @@
 
 /* What test_algorithms, test_recent and test_async check already. */
 static bool is_elsewhere(const char *name) {
-    static const char *const names[] = {"dsgd", "dsgdm", "qg-dsgdm", "relaysgd",
-                                        "edm",  "motef", "adpsgd",   "swift"};
+    static const char *const names[] = {"dsgd",  "dsgdm",  "qg-dsgdm", "relaysgd", "edm",
+                                        "motef", "adpsgd", "swift",    "def-kt"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strcmp(name, names[k]) == 0) return true;
     return false;

@@ -154,10 +154,37 @@ static ct_status clip(ct_agents *a) {
     return ct_update_run(a->backend, &u);
 }
 
+/* With --sam, decay is added to the second gradient alone. */
+static ct_objective objective_of(const ct_agents *a, const ct_soft_targets *soft) {
+    return (ct_objective){.loss = a->loss,
+                          .soft = *soft,
+                          .weight_decay = a->sam.radius > 0 ? 0 : a->hyper.weight_decay};
+}
+
+static ct_status finish_gradient(ct_agents *a, const ct_bank *at, const ct_work *work,
+                                 const ct_objective *objective) {
+    if (a->sam.radius > 0) CT_TRY(ct_sam_gradient(a, at, work, objective));
+    return a->hyper.clip_norm > 0 ? clip(a) : CT_OK;
+}
+
+ct_status ct_agents_guest_gradient(ct_agents *a, const ct_bank *at, const ct_job *jobs, int n_jobs,
+                                   const ct_soft_targets *soft) {
+    ct_objective objective = objective_of(a, soft);
+    ct_work work = ct_agents_work(a, at, jobs, n_jobs);
+    objective.loss.ccl = false;
+    for (int k = 0; k < n_jobs; k++) a->samples.gradients += a->batches[jobs[k].batch].n;
+    /* the agents' own losses will be written over these */
+    CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
+    return finish_gradient(a, at, &work, &objective);
+}
+
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
-    const bool is_sharp = a->sam.radius > 0;
-    ct_objective objective = {.loss = a->loss,
-                              .weight_decay = is_sharp ? 0 : a->hyper.weight_decay};
+    return ct_agents_taught_gradient(a, at, shared, &(ct_soft_targets){.rows = NULL});
+}
+
+ct_status ct_agents_taught_gradient(ct_agents *a, ct_bank *at, ct_bank *shared,
+                                    const ct_soft_targets *soft) {
+    ct_objective objective = objective_of(a, soft);
     ct_work work = ct_agents_work(a, at, a->own_jobs, a->n);
     objective.loss.ccl = ct_cross_features_are_due(a);
     if (objective.loss.ccl) CT_TRY(ct_cross_features_exchange(a, shared, &objective));
@@ -166,8 +193,7 @@ ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared) {
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
     if (objective.loss.ccl && a->ccl.economy.adaptive_share > 0)
         CT_TRY(ct_cross_features_update_means(a));
-    if (is_sharp) CT_TRY(ct_sam_gradient(a, at, &work, &objective));
-    return a->hyper.clip_norm > 0 ? clip(a) : CT_OK;
+    return finish_gradient(a, at, &work, &objective);
 }
 
 ct_status ct_agents_apply(ct_agents *a, const ct_update *u) {

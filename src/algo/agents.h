@@ -121,6 +121,14 @@ ct_status ct_agents_pull(ct_agents *a, ct_update *u, const ct_bank *p, ct_bank *
  * it is taken uphill of `at` (sam.h). */
 ct_status ct_agents_gradient(ct_agents *a, ct_bank *at, ct_bank *shared);
 
+/* The same with soft targets for some rows of `at` (by own agent). */
+ct_status ct_agents_taught_gradient(ct_agents *a, ct_bank *at, ct_bank *shared,
+                                    const ct_soft_targets *soft);
+/* g of these jobs alone, on models beside the agents' own: without contrast, and no losses. The jobs
+ * write to the rows that they read; the other rows of g mean nothing. */
+ct_status ct_agents_guest_gradient(ct_agents *a, const ct_bank *at, const ct_job *jobs, int n_jobs,
+                                   const ct_soft_targets *soft);
+
 /* An empty update over these agents, and its run. */
 static inline ct_update ct_agents_update(const ct_agents *a) {
     return (ct_update){.n_rows = a->n};

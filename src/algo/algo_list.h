@@ -10,6 +10,7 @@
 ALGO(dsgd)
 ALGO(dsgdm)
 ALGO(dfedavgm)
+ALGO(defkt)
 ALGO(qgm)
 ALGO(relaysgd)
 ALGO(gt)

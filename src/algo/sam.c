@@ -37,7 +37,7 @@ ct_status ct_sam_gradient(ct_agents *a, const ct_bank *at, const ct_work *work,
     ct_work second = *work;
     second.params = &sam->at;
     if (work->buffers != NULL) second.buffers = &sam->running;
-    for (int i = 0; i < a->n; i++) a->samples.own += a->batches[i].n;
+    for (int k = 0; k < work->n_jobs; k++) a->samples.own += a->batches[work->jobs[k].batch].n;
     CT_TRY(ct_gradient(a->plan, &second, objective, &a->g, &sam->losses, 0));
     if (a->hyper.weight_decay == 0) return CT_OK;
     ct_update decay = ct_agents_update(a);

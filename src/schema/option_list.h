@@ -91,8 +91,8 @@ OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagos
 
 OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
        "training method; crosstalk list algorithms names them; ccl = qg-dsgdm with the CCL loss")
-OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21", 0, "",
-       "form of the method, if it has several: paper (its default), atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21; crosstalk list algorithms says which has which")
+OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own", 0, "",
+       "form of the method, if it has several: paper (its default), atc, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own; crosstalk list algorithms says which has which")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd: what stands in for models that have not arrived yet: init (start values) or self (own model)")
 OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "", 0, "",
@@ -101,6 +101,10 @@ OPTION("algorithm", REAL, ngc_alpha, "ngc-alpha", "", "1", 0, 1, "", 0, "",
        "ngc: weight of data-variant gradients; 0 = model-variant ones only, which sends no more than dsgd")
 OPTION("algorithm", REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "", 0, "",
        "cga: smallest multiplier of a gradient in the projection")
+OPTION("algorithm", REAL, kt_weight, "kt-weight", "", "1", 0, 1e6, "", 0, "",
+       "def-kt: weight of what the other model predicts, beside the labels'")
+OPTION("algorithm", REAL, kt_temperature, "kt-temperature", "", "1", 0.01, 1e3, "", 0, "",
+       "def-kt: temperature at which the two models' predictions are compared")
 OPTION("algorithm", TEXT, loss, "loss", "", "auto", 0, 0, "auto, ce, ccl", METHOD, "",
        "loss, with any algorithm: ce (cross-entropy) or ccl; auto = ccl if a lambda is given")
 OPTION("algorithm", REAL, lambda_m, "lambda-m", "lambda_m", "auto", 0, 1e6, "", 0, "",

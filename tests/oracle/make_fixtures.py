@@ -1,4 +1,4 @@
-"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [async] [nets] [tables] (all when none is named)."""
+"""Writes tests/fixtures: make_fixtures.py [cases] [related] [compress] [recent] [distill] [async] [nets] [tables] (all when none is named)."""
 
 import os
 import sys
@@ -24,6 +24,9 @@ def main(parts):
     if "recent" in parts:
         import recent
         recent.write(FIXTURES)
+    if "distill" in parts:
+        import distill
+        distill.write(FIXTURES)
     if "nets" in parts:
         import nets
         nets.write(os.path.join(FIXTURES, "nets"))
@@ -33,4 +36,4 @@ def main(parts):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "async", "nets", "tables"])
+    main(sys.argv[1:] or ["cases", "related", "compress", "recent", "distill", "async", "nets", "tables"])
