@@ -241,10 +241,24 @@ static void cuda_teaches_like_ref(void) {
 #define APART "--init init-agents.safetensors --weight-decay 0.01 --lr 0.1 --loss ce --batch-size 9"
 
 static void the_fixtures_cover_every_form(void) {
-    static const char *const wanted[] = {
-        "def-kt ",           "--variant own",       "--loss ccl", "--local-steps",
-        "--kt-weight",       "--kt-temperature",    "--sam",      "--clip-norm",
-        "--label-smoothing", "one-peer-exponential"};
+    static const char *const wanted[] = {"def-kt ",
+                                         "--variant own",
+                                         "--loss ccl",
+                                         "--local-steps",
+                                         "--kt-weight",
+                                         "--kt-temperature",
+                                         "--sam",
+                                         "--clip-norm",
+                                         "--label-smoothing",
+                                         "one-peer-exponential",
+                                         "--public-data",
+                                         "--public-samples",
+                                         "--distil-epochs 1,2",
+                                         "--distil-threshold",
+                                         "--distil-temperature",
+                                         "atc",
+                                         "wacv24",
+                                         "dsgdm"};
     read_fixtures("distill");
     check_cover(wanted, sizeof wanted / sizeof *wanted);
 }

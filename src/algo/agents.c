@@ -68,6 +68,7 @@ void ct_agents_free(ct_agents *a) {
     for (int b = 0; b < a->n_buffers; b++) ct_bank_free(&a->buffers[b].bank);
     ct_free(a->own_jobs);
     ct_sam_free(&a->sam);
+    ct_lesson_free(&a->lesson);
     ct_sparse_free(&a->clipping);
     ct_free(a->norm_row);
     memset(a, 0, sizeof *a);
@@ -193,6 +194,7 @@ ct_status ct_agents_taught_gradient(ct_agents *a, ct_bank *at, ct_bank *shared,
     CT_TRY(ct_gradient(a->plan, &work, &objective, &a->g, a->losses, a->loss_column));
     if (objective.loss.ccl && a->ccl.economy.adaptive_share > 0)
         CT_TRY(ct_cross_features_update_means(a));
+    CT_TRY(ct_lesson_gradient(a, at));
     return finish_gradient(a, at, &work, &objective);
 }
 

@@ -11,6 +11,7 @@
 #include "algo/copies.h"
 #include "algo/cross_features.h"
 #include "algo/faults.h"
+#include "algo/lesson.h"
 #include "algo/links.h"
 #include "algo/sam.h"
 #include "algo/speed.h"
@@ -77,6 +78,7 @@ typedef struct ct_agents {
     ct_copies copies;
     ct_own_steps steps;
     ct_sam sam;
+    ct_lesson lesson;
     ct_fault_room fault_room;
     ct_bank running;    /* batchnorm's running statistics; no columns without batchnorm */
     ct_job *own_jobs;   /* [n] */

@@ -141,6 +141,14 @@ ct_status ct_algo_check_compress(const ct_algo *algo) {
     return check_able(algo, "compress", may_pack);
 }
 
+static bool may_learn_public(const ct_algo *algo) {
+    return algo->learns_public;
+}
+
+ct_status ct_algo_check_public(const ct_algo *algo) {
+    return check_able(algo, "public-data", may_learn_public);
+}
+
 ct_status ct_algo_check_own_steps(const ct_algo *algo) {
     return check_able(algo, "consensus", may_have_own_steps);
 }

@@ -33,6 +33,7 @@ typedef struct ct_algo {
     const char *why_always;              /* it needs gossip in every iteration; NULL: it does not */
     bool is_simulation;                  /* of a clock of its own, in one process: async.h */
     bool may_compress;                   /* it mixes what it shares (share, pull): @compress */
+    bool learns_public;                  /* with samples beside the own ones: @public-data */
     bool shares_two;                     /* not x alone (share_also): then not @consensus */
     bool carries_gossip;                 /* momentum takes gossip up: less gamma with @compress */
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
@@ -79,6 +80,7 @@ int ct_algo_variant(const ct_algo *algo, const char *name);
 ct_status ct_algo_check_schedule(const ct_algo *algo, const ct_schedule *schedule);
 ct_status ct_algo_check_local_steps(const ct_algo *algo); /* iterations without gossip */
 ct_status ct_algo_check_compress(const ct_algo *algo);    /* what is sent is packed */
+ct_status ct_algo_check_public(const ct_algo *algo);      /* samples that all agents have */
 ct_status ct_algo_check_own_steps(const ct_algo *algo);   /* rates of their own */
 ct_status ct_algo_check_sites(const ct_algo *algo);       /* between sites, which come and go */
 ct_status ct_algo_check_faults(const ct_algo *algo, const ct_faults *faults);

@@ -24,6 +24,7 @@ const ct_algo ct_algo_dsgd = {
     .name = "dsgd",
     .graphs = CT_GRAPHS_AVERAGED,
     .may_compress = true,
+    .learns_public = true,
     .text = "decentralized SGD: a gradient step, then gossip averaging (@variant paper|cta)",
     .variants = {"cta"},
     .step = step,

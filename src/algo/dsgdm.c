@@ -29,6 +29,7 @@ const ct_algo ct_algo_dsgdm = {
     .name = "dsgdm",
     .graphs = CT_GRAPHS_AVERAGED,
     .may_compress = true,
+    .learns_public = true,
     .text = "DSGDm-N: local (Nesterov) momentum, then gossip averaging (@variant paper|cta)",
     .buffers = {"momentum"},
     .variants = {"cta"},

@@ -130,6 +130,7 @@ const ct_algo ct_algo_qgm = {
     .gamma_denser = 0.9,
     .buffers = {"momentum"},
     .may_compress = true,
+    .learns_public = true,
     .variants = {"atc", "wacv24"},
     .create = create,
     .step = step,

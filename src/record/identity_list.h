@@ -16,4 +16,5 @@ IDENTITY(graph,        SAME) /* with its weights */
 IDENTITY(data,         SAME) /* ct_dataset_fingerprint; unknown where there is a part of it */
 IDENTITY(test,         SAME) /* the test part's */
 IDENTITY(split,        SAME)
+IDENTITY(public,       SAME) /* of --public-data */
 IDENTITY(init,         ONCE) /* of the file of start values */

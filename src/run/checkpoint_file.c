@@ -10,7 +10,7 @@
 #include "util/memory.h"
 
 #define MAGIC        UINT64_C(0x31304b4843525443) /* "CTRCHK01"; reads otherwise on other machines */
-#define MAX_SECTIONS (2 * CT_MAX_BUFFERS + 6)
+#define MAX_SECTIONS (2 * CT_MAX_BUFFERS + 7)
 
 typedef struct header {
     uint64_t magic, row, iteration, n_sections;
@@ -79,6 +79,8 @@ static int list_sections(ct_run *run, int own_row, section *s, place *p) {
     }
     ct_average *average = &run->average;
     if (average->x.n > 0) add_section(s, p, &n, "average", &average->x, own_row, 1);
+    if (run->public.labels.n > 0)
+        add_section(s, p, &n, "public labels", &run->public.labels, own_row, 1);
     if (average->running.n > 0)
         add_section(s, p, &n, "average running", &average->running, own_row, 1);
     return n;

@@ -150,6 +150,19 @@ static ct_status check_compress(const ct_config *c, const ct_algo *algo) {
     return CT_OK;
 }
 
+/* Options about samples that all agents have, without any. */
+static ct_status check_public(const ct_config *c, const ct_algo *algo) {
+    static const int others[] = {CT_OPT_public_dataset, CT_OPT_public_samples, CT_OPT_distil_epochs,
+                                 CT_OPT_distil_threshold, CT_OPT_distil_temperature};
+    if (c->public_data[0] != '\0') return ct_algo_check_public(algo);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (c->named[others[k]])
+            return ct_refuse(ct_run_options[others[k]].name,
+                             "@%s does nothing without @public-data",
+                             ct_run_options[others[k]].name);
+    return CT_OK;
+}
+
 bool ct_config_has_own_steps(const ct_config *c) {
     return strcmp(c->consensus, "adagossip") == 0;
 }
@@ -182,6 +195,7 @@ ct_status ct_config_choose(ct_config *c) {
     CT_TRY(check_names(c));
     CT_TRY(check_local_steps(c, algo));
     CT_TRY(check_compress(c, algo));
+    CT_TRY(check_public(c, algo));
     if (ct_config_has_own_steps(c)) CT_TRY(ct_algo_check_own_steps(algo));
     return check_needs(c, algo);
 }

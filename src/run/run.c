@@ -291,6 +291,7 @@ static ct_status build(ct_run *run) {
     CT_TRY(ct_run_create_sources(run));
     CT_TRY(create_agents(run));
     CT_TRY(ct_run_create_average(run));
+    CT_TRY(ct_run_create_public(run));
     ct_transport_part(run->transport);
     return create_consensus(run);
 }
@@ -316,6 +317,7 @@ void ct_run_clear(ct_run *run) {
     ct_free(run->confusion);
     ct_sparse_free(&run->mean);
     ct_average_free(&run->average);
+    ct_public_free(&run->public);
     ct_speeds_free(&run->speeds);
     ct_bank_free(&run->collected_x);
     ct_bank_free(&run->collected_running);
@@ -388,6 +390,7 @@ ct_status ct_run_iterate(ct_run *run, long iteration) {
     a->iteration = iteration;
     a->loss_column = (size_t)(iteration % run->epoch_iterations) * CT_LOSS_FIELDS;
     CT_TRY(ct_run_batches(run, iteration));
+    CT_TRY(ct_run_use_public(run, iteration));
     spend_time(run, iteration);
     if (a->faults != NULL) CT_TRY(ct_faults_begin(a));
     CT_TRY(take_step(run));

@@ -15,6 +15,7 @@
 #include "record/folder.h"
 #include "record/identity.h"
 #include "run/average.h"
+#include "run/public.h"
 #include "run/resolve.h"
 #include "run/schedule.h"
 #include "util/file.h"
@@ -107,6 +108,7 @@ struct ct_run {
                                 * evaluation: test samples of a class (row) that were taken for another
                                 * (column); NULL: more classes than CT_MAX_CONFUSION */
     ct_average average;        /* of --average */
+    ct_public public;          /* of --public-data */
     ct_speeds speeds;          /* of --speed */
     ct_training *training;     /* NULL: it has not begun */
     void *given;               /* the block that config.inputs lies in, or NULL */

@@ -105,6 +105,18 @@ OPTION("algorithm", REAL, kt_weight, "kt-weight", "", "1", 0, 1e6, "", 0, "",
        "def-kt: weight of what the other model predicts, beside the labels'")
 OPTION("algorithm", REAL, kt_temperature, "kt-temperature", "", "1", 0.01, 1e3, "", 0, "",
        "def-kt: temperature at which the two models' predictions are compared")
+OPTION("algorithm", TEXT, public_data, "public-data", "", "", 0, 0, "", CONTENT | PATH, "",
+       "IDKD: folder or file of samples that all agents have: they are labelled by the agents and learnt from")
+OPTION("algorithm", TEXT, public_dataset, "public-dataset", "", "auto", 0, 0, "", 0, "",
+       "kind of data set that lies in @public-data; auto = recognise it. Its labels are not used")
+OPTION("algorithm", WHOLE, public_samples, "public-samples", "", "0", 0, 1e9, "", 0, "",
+       "use only the first N public samples; 0 = all")
+OPTION("algorithm", TEXT, distil_epochs, "distil-epochs", "", "", 0, 0, "", LIST, "",
+       "after these epochs public samples are labelled, e.g. 120,160; default: after 4/5 of @epochs")
+OPTION("algorithm", REAL, distil_threshold, "distil-threshold", "", "0", 0, 1, "", 0, "",
+       "largest probability from which on an agent labels a public sample; 0 = what parts its own from public ones best")
+OPTION("algorithm", REAL, distil_temperature, "distil-temperature", "", "1", 0.01, 1e3, "", 0, "",
+       "temperature of the labels")
 OPTION("algorithm", TEXT, loss, "loss", "", "auto", 0, 0, "auto, ce, ccl", METHOD, "",
        "loss, with any algorithm: ce (cross-entropy) or ccl; auto = ccl if a lambda is given")
 OPTION("algorithm", REAL, lambda_m, "lambda-m", "lambda_m", "auto", 0, 1e6, "", 0, "",

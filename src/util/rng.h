@@ -21,6 +21,7 @@ typedef enum ct_rng_use {
     CT_RNG_COMPRESS,  /* agent, epoch = iteration, index = what is sent */
     CT_RNG_SPEED,     /* agent, epoch = its step, index = of what */
     CT_RNG_PAIRS,     /* epoch = round: who meets whom along a graph's edges */
+    CT_RNG_PUBLIC,    /* agent, epoch of labelling, index = pass: public samples */
     CT_RNG_BOOTSTRAP, /* resampled differences of a study */
 } ct_rng_use;
 
