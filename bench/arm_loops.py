@@ -29,19 +29,20 @@ FLAGS = ["-std=c11", "-O3", "-DNDEBUG", "-fPIC", "-ffp-contract=fast", "-fno-mat
 
 # What is computed, its file, and the function that holds the loop (without the set's name).
 HOT = [
-    ("conv 5x5, 6 outputs", "conv", "row_of_tile"),
-    ("conv 5x5 weights", "conv_wgrad", "tile_of"),
-    ("5x5 rows forward", "winograd5_rows", "ct_rows5_pool_"),
-    ("5x5 rows weights", "winograd5_rows", "ct_rows5_backward_"),
-    ("5x5 products", "winograd5", "ct_winograd5_product_"),
-    ("5x5 gradient sums", "winograd5_backward", "ct_winograd5_backward_"),
-    ("3x3 products", "winograd_tile4", ""),
-    ("3x3 strided", "winograd2", ""),
-    ("linear", "matrix", "ct_linear_"),
-    ("linear weights", "matrix", "ct_outer_"),
-    ("1x1 weights", "lanes_outer", "ct_lanes_outer_"),
-    ("depthwise", "depthwise", "ct_depthwise_"),
-    ("EvoNorm", "group_norms", ""),
+    ("5x5 convolution, direct", "conv", "row_of_tile"),
+    ("its weights' gradient", "conv_wgrad", "tile_of"),
+    ("LeNet-5, first 5x5 layer", "winograd5_rows", "ct_rows5_pool_"),
+    ("its weights' gradient, Winograd", "winograd5_rows", "ct_rows5_backward_"),
+    ("LeNet-5, second 5x5 layer", "winograd5", "ct_winograd5_product_"),
+    ("its weights' gradient, 2-d Winograd", "winograd5_backward", ""),
+    ("3x3 Winograd products", "winograd_tile4", "winograd_products"),
+    ("3x3 Winograd weights' gradient", "winograd_tile4", "winograd_backward"),
+    ("3x3 Winograd products, stride 2", "winograd2", "conv"),
+    ("linear layer", "matrix", "ct_linear_"),
+    ("linear layer, weights' gradient", "matrix", "ct_outer_"),
+    ("1x1 convolution, weights' gradient", "lanes_outer", "ct_lanes_outer_"),
+    ("depthwise 3x3", "depthwise", "ct_depthwise_"),
+    ("EvoNorm-S0", "group_norms", "ct_norm_"),
 ]
 
 
@@ -131,7 +132,8 @@ def main():
                 continue
             for kind in sets:
                 code = functions(compile_kernel(file, kind, folder))
-                loops = [(count(l), l, f) for f in code if f.startswith(function) for l in innermost_loops(code[f])]
+                loops = [(count(l), l, f)
+                         for f in code if f.startswith(function) for l in innermost_loops(code[f])]
                 loops = sorted((l for l in loops if l[0]["fma"] >= 1), key=lambda l: -l[0]["fma"])
                 for n, loop, f in loops if a.all else loops[:1]:
                     row = [n[k] for k in ("loop", "fma", "loads", "spills", "dup")]

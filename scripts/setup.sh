@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/setup.sh [test|demo|build]: what a build (and the tests, or the demo) needs from the
-# system. Installs what is missing through apt-get where that is possible, and says in one line what
+# scripts/setup.sh [test|demo|build|arm]: what a build (and the tests, the demo, or tests/test_arm.sh)
+# needs from the system. Installs what is missing through apt-get where that is possible, and says in one line what
 # to install where it is not. Exit 1 only if something without which nothing works is missing.
 # CT_NO_INSTALL=1 looks and says, but installs nothing.
 set -u
@@ -8,9 +8,9 @@ purpose=${1:-test}
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 fashion_mnist=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 case $purpose in
-build | test | demo) ;;
+build | test | demo | arm) ;;
 *)
-    echo "usage: scripts/setup.sh [test|demo|build]" >&2
+    echo "usage: scripts/setup.sh [test|demo|build|arm]" >&2
     exit 2
     ;;
 esac
@@ -68,6 +68,13 @@ look_for_python() {
     done
 }
 
+# A compiler for 64-bit ARM, and what runs its programs.
+look_for_arm() {
+    echo 'int main(void) { return 0; }' | aarch64-linux-gnu-gcc -x c -o "$scratch/a.out" - 2>/dev/null ||
+        optional="$optional gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+    have qemu-aarch64 || have qemu-aarch64-static || optional="$optional qemu-user-static"
+}
+
 # look: sets required and optional to the Debian names of what is missing, words to what it is.
 look() {
     required='' optional='' words=''
@@ -75,6 +82,10 @@ look() {
     has_zlib || need "zlib with its headers" zlib1g-dev
     has_cmake || need "CMake 3.20 or later" cmake
     have ninja || have make || need "ninja or make" ninja-build
+    if [ "$purpose" = arm ]; then
+        look_for_arm
+        return
+    fi
     has_header jpeglib.h || optional="$optional libjpeg-dev"
     has_header png.h || optional="$optional libpng-dev"
     has_header archive.h || optional="$optional libarchive-dev"
@@ -88,6 +99,7 @@ look() {
     if [ "$purpose" = test ]; then
         have python3 || optional="$optional python3"
         look_for_python
+        look_for_arm
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
