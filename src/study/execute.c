@@ -238,13 +238,17 @@ static ct_status run_from(ct_study *study, int k) {
 
 /* The choices of tuned cells go with their runs. */
 static ct_status attach_choices(const ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++)
-        if (study->cells[k].state == CT_CELL_DONE) CT_TRY(ct_tune_attach(&study->cells[k]));
+    for (int k = 0; k < study->n_cells; k++) {
+        ct_cell_state state = study->cells[k].state;
+        if (state == CT_CELL_DONE || state == CT_CELL_DIVERGED)
+            CT_TRY(ct_tune_attach(&study->cells[k]));
+    }
     return CT_OK;
 }
 
 static ct_status run_all(ct_study *study, bool has_tables) {
     CT_TRY(ct_share_resume_all(study));
+    CT_TRY(attach_choices(study));
     for (int k = 0; k < study->n_cells;) {
         if (!is_to_do(study, &study->cells[k])) {
             k++;
