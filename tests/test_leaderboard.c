@@ -95,6 +95,19 @@ static void differences_are_paired_by_seed(void) {
     CHECK(contains("b/table.md", line));
 }
 
+/* Ten for the best five: rows trained with further seeds elsewhere, with the same choice. */
+static void a_row_may_have_further_seeds(void) {
+    CHECK(system("cp -r b more && mkdir else && cp -r b/tune else/tune") == 0);
+    succeeds("reproduce board.conf --quiet --out else --only qg-dsgdm-n-alpha-1 --seeds 1,2,3,4");
+    CHECK(system("rm -r more/qg-dsgdm-n-alpha-1 && cp -r else/qg-dsgdm-n-alpha-1 more") == 0);
+    succeeds("reproduce board.conf --quiet --out more --table-only");
+    CHECK(contains("more/table.md", "more seeds: qg-dsgdm-n-alpha-1 4"));
+    CHECK(same_files("more/versus.csv", "b/versus.csv")); /* of the seeds that both have */
+    CHECK(same_files("more/ranks.csv", "b/ranks.csv"));
+    CHECK(same_files("more/tuned.csv", "b/tuned.csv"));
+    succeeds(VERIFY "more/qg-dsgdm-n-alpha-1");
+}
+
 static void rows_that_keep_the_rules_are_accepted(void) {
     char hashes[3][32], splits[128];
     for (int s = 0; s < 3; s++) {
@@ -115,6 +128,8 @@ static void rows_that_keep_the_rules_are_accepted(void) {
     succeeds(VERIFY "sent.jsonl.gz --retrain=2");
     CHECK(strstr(said.out, "numbers of the first epochs trained again are the same") != NULL);
     CHECK(strstr(said.out, "6 runs: nothing is wrong\n") != NULL);
+    succeeds(VERIFY "sent.jsonl.gz/dsgdm-n-alpha-1");
+    CHECK(strstr(said.out, "1 run: nothing is wrong\n") != NULL);
 }
 
 /* Exit code 1, and this finding among those on stdout. */
@@ -222,6 +237,7 @@ int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_board_is_made_piece_by_piece);
     TEST(differences_are_paired_by_seed);
+    TEST(a_row_may_have_further_seeds);
     TEST(rows_that_keep_the_rules_are_accepted);
     TEST(a_changed_option_is_refused);
     TEST(another_split_is_refused);

@@ -301,6 +301,7 @@ static ct_status configure(const ct_study *study, const ct_config *given, ct_cel
     const ct_setting *paper = ct_study_setting(study, cell->row, CT_ANY, "paper");
     CT_TRY(apply_all(study, cell, &from));
     CT_TRY(simplify_seeds(&cell->config));
+    cell->takes_more_seeds = study->baseline[0] != '\0';
     cell->config.hides_test = study->request.hides_test;
     CT_TRY_AT(study, study->rows[cell->row].line, check_tuning(study, cell));
     CT_TRY(choose_data_dir(&cell->config));

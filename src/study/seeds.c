@@ -127,9 +127,22 @@ static void add_missing(ct_text *out, const ct_study *study) {
     if (n > 0) ct_text_add(out, "\n");
 }
 
+/* Whose mean is over more seeds than the study's. */
+static void add_more(ct_text *out, const ct_study *study) {
+    const char *before = "more seeds: ";
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        if (cell->n_seeds <= ct_count_parts(cell->resolved.seeds, ',')) continue;
+        ct_text_add(out, "%s%s %d", before, cell->name, cell->n_seeds);
+        before = ", ";
+    }
+    if (before[0] == ',') ct_text_add(out, "\n");
+}
+
 void ct_study_add_splits(ct_text *out, const ct_study *study) {
     if (study->baseline[0] == '\0') return;
     add_missing(out, study);
+    add_more(out, study);
     for (int column = 0; column < study->n_columns; column++) add_column(out, study, column);
     add_differences(out, study);
 }

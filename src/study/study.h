@@ -11,7 +11,8 @@
  *                                     line a row; label=WORDS at the end names that axis
  *                                     curves: a file for each of the curves, over the epochs
  *                                     none
- *   baseline = QG-DSGDm-N             statistics: every row against this one (compare.c)
+ *   baseline = QG-DSGDm-N             statistics: every row against this one (versus.c); a run may
+ *                                     have further seeds behind the study's
  *   free = lr, gut-mu                 a row that is sent in may have its own of these (submission.h)
  *   [tune]                            how options are chosen on held-out samples (tune.h):
  *   rungs = 0.25, 0.5, 1              parts of the epochs, for all, half, a quarter of what is tried
@@ -124,6 +125,7 @@ typedef struct ct_cell {
     ct_config resolved;            /* what that comes to: the options of its run */
     bool is_selected;
     bool is_alone;             /* not to be run with others */
+    bool takes_more_seeds;     /* a run with these and further ones is its own, too */
     char tune[CT_CONFIG_TEXT]; /* what is tried of it; "": nothing */
     bool is_waiting;           /* nothing has been chosen yet: it cannot be run */
     ct_choice *choice;         /* NULL: likewise, or nothing is tuned */

@@ -314,8 +314,9 @@ static ct_status list_runs(const char *path, ct_name_list *out) {
 
 ct_status ct_submission_check(ct_submission *s, const char *path) {
     CT_SCOPED(ct_name_list) names = {0};
-    bool is_run = ct_dir_exists(path) && ct_record_has(path, CT_FILE_CONFIG);
+    bool is_run = false;
     const char *slash = strrchr(path, '/');
+    CT_TRY(ct_record_holds(path, CT_FILE_CONFIG, &is_run));
     if (is_run) return check_dir(s, path, slash != NULL && slash[1] != '\0' ? slash + 1 : path);
     CT_TRY(list_runs(path, &names));
     for (int k = 0; k < names.n; k++) {

@@ -146,18 +146,18 @@ static bool has_ended(const ct_cell *cell) {
     return cell != NULL && (cell->state == CT_CELL_DONE || cell->state == CT_CELL_DIVERGED);
 }
 
-/* The finished run of a column in which the baseline has ended that has most seeds; NULL: the column
+/* The finished run of a column in which the baseline has ended that has fewest seeds, which all have; NULL: the column
  * does not count. */
 static const ct_cell *blocks_of(const ct_study *study, int column) {
-    const ct_cell *most = NULL;
+    const ct_cell *fewest = NULL;
     if (!has_ended(ct_study_cell_at(study, baseline_row(study), column))) return NULL;
     for (int row = 0; row < study->n_rows; row++) {
         const ct_cell *cell = ct_study_cell_at(study, row, column);
-        if (cell != NULL && cell->state == CT_CELL_DONE &&
-            cell->n_seeds > (most != NULL ? most->n_seeds : 0))
-            most = cell;
+        if (cell != NULL && cell->state == CT_CELL_DONE && cell->n_seeds > 0 &&
+            (fewest == NULL || cell->n_seeds < fewest->n_seeds))
+            fewest = cell;
     }
-    return most;
+    return fewest;
 }
 
 static bool is_whole(const ct_study *study, int row) {
