@@ -521,9 +521,8 @@ static bool prepare(void) {
                      "[row ccl]\nalgorithm = ccl\n");
     put("tuned.conf", "title = tuned\nfigure = none\nbaseline = plain\nfree = algorithm,lr\n"
                       "[tune]\nrungs = 1\n[options]\ndataset = idx\ndata-dir = fixtures/data\n"
-                      "model = mlp:4\nagents = 4\nepochs = 1\nbatch-size = 8\nseeds = 1,2\n"
-                      "partition = iid\ntune = lr=0.1,0.01\n[row plain]\nalgorithm = dsgdm\n"
-                      "[row other]\nalgorithm = qg-dsgdm\n");
+                      "model = mlp:4\nagents = 2\nepochs = 1\nbatch-size = 8\n"
+                      "partition = iid\ntune = lr=0.1,0.01\n[row plain]\nalgorithm = dsgdm\n");
     make_pictures();
     make_mirror();
     make_runs();
