@@ -94,6 +94,8 @@ static const starved_case cases[] = {
      "--model mlp:4 --agents 4 --threads 1 --batch-size 8 --epochs 1 --out out/table",
      NULL, true},
     {"reproduce", "reproduce tiny.conf --quiet --threads 1 --out out/table", NULL, true},
+    {"reproduce_tuned", "reproduce tuned.conf --quiet --threads 1 --out out/table", NULL, true},
+    {"leaderboard", "leaderboard verify board --study tuned.conf", NULL, false},
     {"reproduce_list", "reproduce list", NULL, false},
     {"list_models", "list models", NULL, false},
     {"topology", "topology --topology dyck --agents 32", NULL, false},
@@ -517,9 +519,14 @@ static bool prepare(void) {
                      "batch-size = 8\nseeds = 1,2\n[column iid]\npartition = iid\n"
                      "[row plain]\nalgorithm = dsgdm\npaper = 50.00 +- 1\n"
                      "[row ccl]\nalgorithm = ccl\n");
+    put("tuned.conf", "title = tuned\nfigure = none\nbaseline = plain\nfree = algorithm,lr\n"
+                      "[tune]\nrungs = 1\n[options]\ndataset = idx\ndata-dir = fixtures/data\n"
+                      "model = mlp:4\nagents = 2\nepochs = 1\nbatch-size = 8\n"
+                      "partition = iid\ntune = lr=0.1,0.01\n[row plain]\nalgorithm = dsgdm\n");
     make_pictures();
     make_mirror();
     make_runs();
+    succeeds("reproduce tuned.conf --quiet --threads 1 --out board");
     return !test_failed;
 }
 

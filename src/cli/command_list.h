@@ -11,6 +11,8 @@ COMMAND(sweep, "sweep", "Train",
         "train every combination of options' values: one table, best first")
 COMMAND(reproduce, "reproduce", "Train",
         "run the paper's tables and figures, ours beside the paper's")
+COMMAND(leaderboard, "leaderboard", "Train", "check rows that others add to the leaderboard")
+PART(leaderboard, verify, "check runs against the rules, and train them again")
 COMMAND(site, "site", "Train", "train between sites that keep their data")
 PART(site, keygen, "make this site's key pair")
 PART(site, check, "check a federation's file, this site's key and its data")

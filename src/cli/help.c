@@ -84,7 +84,7 @@ ct_status ct_cli_no_part(const char *command, const char *name) {
 enum {
     INDENT = 2,
     COLUMN = 26 /* where the help of an option begins */,
-    SHORT = 16 /* of a command */,
+    SHORT = 21 /* of a command */,
     MAX_WIDTH = 100
 };
 

@@ -158,6 +158,7 @@ static ct_status apply(const ct_study *study, int row, int column, ct_cell *cell
         const ct_setting *s = &study->settings[k];
         bool is_of_cells = strcmp(s->name, "paper") == 0 || strcmp(s->name, "cells") == 0;
         if (s->row != row || s->column != column || (row != CT_ANY && is_of_cells)) continue;
+        if (row == CT_ANY && column != CT_ANY && strcmp(s->name, "splits") == 0) continue;
         if (strcmp(s->name, "tune") == 0) {
             CT_TRY_AT(study, s->line, entry_of(study, s, cell->column, cell->tune));
             continue;
@@ -300,6 +301,7 @@ static ct_status configure(const ct_study *study, const ct_config *given, ct_cel
     const ct_setting *paper = ct_study_setting(study, cell->row, CT_ANY, "paper");
     CT_TRY(apply_all(study, cell, &from));
     CT_TRY(simplify_seeds(&cell->config));
+    cell->takes_more_seeds = study->baseline[0] != '\0';
     cell->config.hides_test = study->request.hides_test;
     CT_TRY_AT(study, study->rows[cell->row].line, check_tuning(study, cell));
     CT_TRY(choose_data_dir(&cell->config));

@@ -93,6 +93,12 @@ static ct_status add_note(ct_study *s, const char *value) {
     return CT_OK;
 }
 
+static ct_status check_option(void *context, const char *name) {
+    const ct_option *option;
+    (void)context;
+    return ct_schema_look_up(name, &option);
+}
+
 static ct_status set_property(ct_study *s, const ct_setting *line) {
     const char *name = line->name, *value = line->value;
     if (strcmp(name, "title") == 0) {
@@ -108,13 +114,17 @@ static ct_status set_property(ct_study *s, const ct_setting *line) {
         s->baseline_line = line->line;
         return CT_OK;
     }
+    if (strcmp(name, "free") == 0) {
+        memcpy(s->free, value, sizeof s->free);
+        return ct_split(value, check_option, NULL);
+    }
     if (strcmp(name, "figure") == 0) {
         s->figure.line = line->line;
         return ct_figure_parse(value, &s->figure);
     }
     return ct_fail(
         CT_IO,
-        "'%s' is none of title, note, rows, show, curves, figure, baseline; options stand "
+        "'%s' is none of title, note, rows, show, curves, figure, baseline, free; options stand "
         "below [options]",
         name);
 }

@@ -31,6 +31,17 @@ static bool does_not_matter_yet(const ct_json *ours, const ct_json *theirs) {
            strcmp(ours->key, "partition-file") == 0;
 }
 
+/* What the run must have: the cell's options, with the run's seeds if they only go on. */
+static void find_wanted(const ct_cell *cell, const ct_json *options, ct_config *out) {
+    const ct_json *seeds = ct_json_get(options, "seeds");
+    *out = cell->resolved;
+    size_t n = strlen(out->seeds);
+    bool goes_on = cell->takes_more_seeds && n > 0 && seeds != NULL &&
+                   seeds->kind == CT_JSON_STRING && strlen(seeds->string) < sizeof out->seeds &&
+                   strncmp(seeds->string, out->seeds, n) == 0 && seeds->string[n] == ',';
+    if (goes_on) snprintf(out->seeds, sizeof out->seeds, "%s", seeds->string);
+}
+
 /* CT_INVAL: it is not the cell's run. */
 static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct_json *summary) {
     static const char what_to_do[] = "name another @out, or run it again with @force";
@@ -38,7 +49,9 @@ static ct_status check_run(const ct_cell *cell, const ct_json *options, const ct
     CT_SCOPED(ct_text) theirs = {0};
     const char *dir = cell->config.out, *source = NULL;
     char name[64] = "";
-    CT_TRY(ct_config_find_difference(&cell->resolved, options,
+    ct_config wanted;
+    find_wanted(cell, options, &wanted);
+    CT_TRY(ct_config_find_difference(&wanted, options,
                                      summary != NULL ? does_not_matter : does_not_matter_yet, name,
                                      sizeof name, &ours, &theirs));
     CT_TRY(ct_text_status(&ours));
@@ -238,13 +251,17 @@ static ct_status run_from(ct_study *study, int k) {
 
 /* The choices of tuned cells go with their runs. */
 static ct_status attach_choices(const ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++)
-        if (study->cells[k].state == CT_CELL_DONE) CT_TRY(ct_tune_attach(&study->cells[k]));
+    for (int k = 0; k < study->n_cells; k++) {
+        ct_cell_state state = study->cells[k].state;
+        if (state == CT_CELL_DONE || state == CT_CELL_DIVERGED)
+            CT_TRY(ct_tune_attach(&study->cells[k]));
+    }
     return CT_OK;
 }
 
 static ct_status run_all(ct_study *study, bool has_tables) {
     CT_TRY(ct_share_resume_all(study));
+    CT_TRY(attach_choices(study));
     for (int k = 0; k < study->n_cells;) {
         if (!is_to_do(study, &study->cells[k])) {
             k++;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "record/folder.h"
@@ -42,8 +43,40 @@ ct_status ct_study_read_seeds(ct_study *study) {
 
 /* ---- notes ---- */
 
-/* The split that the first run of a column has for a seed; NULL: none has. */
+/* The place of a seed among those of a run; -1: it is none of them. */
+static int place_of_seed(const ct_config *c, uint64_t seed) {
+    const char *at = c->seeds;
+    if (at[0] == '\0') return c->seed == (int64_t)seed ? 0 : -1;
+    for (int k = 0; *at != '\0'; k++) {
+        if (strtoull(at, NULL, 10) == seed) return k;
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return -1;
+}
+
+/* The seeds are those of the column's first run. */
+bool ct_study_find_split(const ct_study *study, int column, uint64_t seed, char *out, size_t size) {
+    const ct_setting *splits = ct_study_setting(study, CT_ANY, column, "splits");
+    const ct_cell *cell = study->cells;
+    while (cell < study->cells + study->n_cells && cell->column != column) cell++;
+    if (splits == NULL || cell == study->cells + study->n_cells) return false;
+    int place = place_of_seed(&cell->resolved, seed);
+    const char *at = splits->value;
+    for (int k = 0; k < place && *at != '\0'; k++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (place < 0 || *at == '\0') return false;
+    at += strspn(at, " ");
+    snprintf(out, size, "%.*s", (int)strcspn(at, ", "), at);
+    return strcmp(out, "-") != 0;
+}
+
+/* The split of a column for a seed: what the file says, or the first run; NULL: unknown. */
 static const char *split_of(const ct_study *study, int column, uint64_t seed) {
+    static _Thread_local char said[24];
+    if (ct_study_find_split(study, column, seed, said, sizeof said)) return said;
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *cell = &study->cells[k];
         for (int s = 0; s < cell->n_seeds && cell->column == column; s++)
@@ -77,7 +110,7 @@ static void add_differences(ct_text *out, const ct_study *study) {
             is_other = is_other || (split != NULL && strcmp(split, cell->seeds[s].split) != 0);
         }
         if (is_other)
-            ct_text_add(out, "%s has another split than the first row: it cannot be compared\n",
+            ct_text_add(out, "%s has another split than the other rows: it cannot be compared\n",
                         cell->name);
     }
 }
@@ -94,9 +127,22 @@ static void add_missing(ct_text *out, const ct_study *study) {
     if (n > 0) ct_text_add(out, "\n");
 }
 
+/* Whose mean is over more seeds than the study's. */
+static void add_more(ct_text *out, const ct_study *study) {
+    const char *before = "more seeds: ";
+    for (int k = 0; k < study->n_cells; k++) {
+        const ct_cell *cell = &study->cells[k];
+        if (cell->n_seeds <= ct_count_parts(cell->resolved.seeds, ',')) continue;
+        ct_text_add(out, "%s%s %d", before, cell->name, cell->n_seeds);
+        before = ", ";
+    }
+    if (before[0] == ',') ct_text_add(out, "\n");
+}
+
 void ct_study_add_splits(ct_text *out, const ct_study *study) {
     if (study->baseline[0] == '\0') return;
     add_missing(out, study);
+    add_more(out, study);
     for (int column = 0; column < study->n_columns; column++) add_column(out, study, column);
     add_differences(out, study);
 }

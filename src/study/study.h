@@ -11,7 +11,9 @@
  *                                     line a row; label=WORDS at the end names that axis
  *                                     curves: a file for each of the curves, over the epochs
  *                                     none
- *   baseline = QG-DSGDm-N             statistics: every row against this one (compare.c)
+ *   baseline = QG-DSGDm-N             statistics: every row against this one (versus.c); a run may
+ *                                     have further seeds behind the study's
+ *   free = lr, gut-mu                 a row that is sent in may have its own of these (submission.h)
  *   [tune]                            how options are chosen on held-out samples (tune.h):
  *   rungs = 0.25, 0.5, 1              parts of the epochs, for all, half, a quarter of what is tried
  *   seeds = 1                         of these runs; default: the first of the run's
@@ -22,6 +24,7 @@
  *   seeds = 1,2,3
  *   [column alpha = 0.1]              a label, then options of this column's runs
  *   alpha = 0.1
+ *   splits = 77d7c3a5bc7b0db5,-       hashes of this column's splits, by seed; - where unknown
  *   [row 16 | CCL]                    a label, then options of this row's runs; a value with | has
  *   lambda-d = 0 | 0.01               an entry for every column
  *   paper = 86.63 +- 0.52 | -         what the cells should give; - where nothing is known
@@ -122,6 +125,7 @@ typedef struct ct_cell {
     ct_config resolved;            /* what that comes to: the options of its run */
     bool is_selected;
     bool is_alone;             /* not to be run with others */
+    bool takes_more_seeds;     /* a run with these and further ones is its own, too */
     char tune[CT_CONFIG_TEXT]; /* what is tried of it; "": nothing */
     bool is_waiting;           /* nothing has been chosen yet: it cannot be run */
     ct_choice *choice;         /* NULL: likewise, or nothing is tuned */
@@ -159,6 +163,7 @@ typedef struct ct_study {
     ct_study_figure figure;
     char baseline[CT_STUDY_LABEL]; /* the label of a row; "": no statistics */
     int baseline_line;
+    char free[CT_CONFIG_TEXT]; /* options that a row sent in may choose (submission.h) */
     ct_tune_rule tune;
     ct_study_line *rows, *columns;
     int n_rows, n_columns;

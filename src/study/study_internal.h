@@ -60,6 +60,8 @@ ct_status ct_study_add_tuned(const ct_study *study, ct_text *out);
 /* ---- statistics of a study with a baseline (seeds.c, versus.c, pareto.c) ---- */
 /* What every seed of the finished cells gave. */
 ct_status ct_study_read_seeds(ct_study *study);
+/* The hash of a column's split of a seed, as the study's file has it; false: it does not. */
+bool ct_study_find_split(const ct_study *study, int column, uint64_t seed, char *out, size_t size);
 /* Notes: the splits of every column, and rows that have others; runs that are missing. */
 void ct_study_add_splits(ct_text *out, const ct_study *study);
 /* versus.* and ranks.*: every row against the baseline, and which are told apart; figure-ranks, and

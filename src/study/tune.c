@@ -107,7 +107,7 @@ static ct_status read_choice(const ct_cell *cell, ct_choice **out) {
 /* ---- what it was ---- */
 
 /* The seeds that are tried. */
-static void name_seeds(const ct_study *study, const ct_cell *cell, char *out, size_t size) {
+void ct_tune_name_seeds(const ct_study *study, const ct_cell *cell, char *out, size_t size) {
     const ct_config *c = &cell->resolved;
     if (study->tune.seeds[0] != '\0')
         snprintf(out, size, "%s", study->tune.seeds);
@@ -117,7 +117,7 @@ static void name_seeds(const ct_study *study, const ct_cell *cell, char *out, si
         snprintf(out, size, "%lld", (long long)c->seed);
 }
 
-static int64_t epochs_of(const ct_study *study, const ct_cell *cell, int rung) {
+int64_t ct_tune_epochs(const ct_study *study, const ct_cell *cell, int rung) {
     double n = ceil(study->tune.parts[rung] * (double)cell->resolved.epochs - 1e-9);
     return n > 1 ? (int64_t)n : 1;
 }
@@ -125,10 +125,11 @@ static int64_t epochs_of(const ct_study *study, const ct_cell *cell, int rung) {
 /* A choice is of the same combinations, seeds and epochs, or it is another one. */
 static ct_status check_choice(const ct_study *study, const ct_cell *cell, const ct_choice *c) {
     char seeds[CT_CONFIG_TEXT], why[128] = "";
-    name_seeds(study, cell, seeds, sizeof seeds);
+    ct_tune_name_seeds(study, cell, seeds, sizeof seeds);
     bool is_it = strcmp(c->grid, cell->tune) == 0 && strcmp(c->seeds, seeds) == 0 &&
                  c->fraction == study->tune.fraction && c->n_rungs == study->tune.n_rungs;
-    for (int r = 0; r < c->n_rungs && is_it; r++) is_it = c->epochs[r] == epochs_of(study, cell, r);
+    for (int r = 0; r < c->n_rungs && is_it; r++)
+        is_it = c->epochs[r] == ct_tune_epochs(study, cell, r);
     if (!is_it)
         return ct_fail(
             CT_INVAL,
@@ -267,7 +268,7 @@ static ct_status begin_choice(const ct_study *study, const ct_cell *cell, ct_cho
     CT_SCOPED_HANDLE(ct_choice) c = NULL;
     CT_TRY(ct_make(&c, 1, "what is tried"));
     snprintf(c->grid, sizeof c->grid, "%s", cell->tune);
-    name_seeds(study, cell, c->seeds, sizeof c->seeds);
+    ct_tune_name_seeds(study, cell, c->seeds, sizeof c->seeds);
     c->fraction = study->tune.fraction;
     c->n_rungs = study->tune.n_rungs;
     CT_TRY(ct_axes_add_grid(&c->axes, "tune", c->grid));
@@ -277,7 +278,7 @@ static ct_status begin_choice(const ct_study *study, const ct_cell *cell, ct_cho
     CT_TRY(ct_make(&c->is_tried, n, "what is tried"));
     for (size_t k = 0; k < n; k++) c->scores[k] = NAN;
     for (int k = 0; k < c->n_trials; k++) c->is_tried[k] = true;
-    for (int r = 0; r < c->n_rungs; r++) c->epochs[r] = epochs_of(study, cell, r);
+    for (int r = 0; r < c->n_rungs; r++) c->epochs[r] = ct_tune_epochs(study, cell, r);
     ct_move(out, &c);
     return CT_OK;
 }

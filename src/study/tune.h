@@ -41,4 +41,8 @@ ct_status ct_choice_take(const ct_json *json, const char *what, ct_choice **out)
 void ct_choice_print(const ct_choice *choice, ct_text *out);
 void ct_choice_free(ct_choice **choice);
 
+/* The seeds with which options of a cell are tried, and the epochs of a rung. */
+void ct_tune_name_seeds(const ct_study *study, const ct_cell *cell, char *out, size_t size);
+int64_t ct_tune_epochs(const ct_study *study, const ct_cell *cell, int rung);
+
 #endif

@@ -25,6 +25,22 @@ static void say_values(const ct_choice *c, int trial, char *out, size_t size) {
                               ct_axes_value(&c->axes, trial, a));
 }
 
+/* The largest or smallest number of several was chosen: a better one may lie beyond. */
+static bool is_at_end(const ct_choice *c) {
+    for (int a = 0; a < c->axes.n; a++) {
+        const ct_axis_values *axis = &c->axes.axes[a];
+        double chosen, value, low = INFINITY, high = -INFINITY;
+        bool is_number = ct_parse_double(ct_axes_value(&c->axes, c->chosen, a), &chosen);
+        for (int k = 0; k < axis->n && is_number; k++) {
+            is_number = ct_parse_double(axis->values[k], &value);
+            low = fmin(low, value);
+            high = fmax(high, value);
+        }
+        if (is_number && axis->n > 2 && (chosen == low || chosen == high)) return true;
+    }
+    return false;
+}
+
 /* "0.1: 81.20 84.10; 0.01: 70.00": every combination with its score in each rung that it was in. */
 static void say_tried(const ct_choice *c, char *out, size_t size) {
     size_t n = 0;
@@ -57,6 +73,8 @@ static void add_line(const ct_study *study, const ct_cell *cell, ct_grid *g) {
     ct_grid_text(g, words);
     snprintf(words, sizeof words, "diverged");
     if (c->chosen >= 0) say_values(c, c->chosen, words, sizeof words);
+    size_t end = strlen(words);
+    if (c->chosen >= 0 && is_at_end(c)) snprintf(words + end, sizeof words - end, " (end)");
     ct_grid_text(g, words);
     if (c->chosen >= 0)
         ct_grid_number(g, "%.*f", 100 * c->scores[(c->n_rungs - 1) * c->n_trials + c->chosen], NAN,
@@ -71,6 +89,8 @@ static void add_notes(const ct_study *study, ct_text *out) {
     ct_text_add(out,
                 "tried: the accuracy (%%) of the consensus model on held-out training samples, "
                 "after each rung that the values were in; the test set plays no part\n");
+    ct_text_add(out,
+                "(end): the largest or smallest that was tried; a better one may lie beyond\n");
     ct_text_add(out, "rungs:");
     for (int r = 0; r < study->tune.n_rungs; r++)
         ct_text_add(out, "%s %g", r > 0 ? "," : "", study->tune.parts[r]);

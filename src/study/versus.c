@@ -146,15 +146,23 @@ static bool has_ended(const ct_cell *cell) {
     return cell != NULL && (cell->state == CT_CELL_DONE || cell->state == CT_CELL_DIVERGED);
 }
 
-/* The baseline has ended in the column. */
-static const ct_cell *base_of(const ct_study *study, int column) {
-    const ct_cell *base = ct_study_cell_at(study, baseline_row(study), column);
-    return base != NULL && base->state == CT_CELL_DONE && base->n_seeds > 0 ? base : NULL;
+/* The finished run of a column in which the baseline has ended that has fewest seeds, which all have; NULL: the column
+ * does not count. */
+static const ct_cell *blocks_of(const ct_study *study, int column) {
+    const ct_cell *fewest = NULL;
+    if (!has_ended(ct_study_cell_at(study, baseline_row(study), column))) return NULL;
+    for (int row = 0; row < study->n_rows; row++) {
+        const ct_cell *cell = ct_study_cell_at(study, row, column);
+        if (cell != NULL && cell->state == CT_CELL_DONE && cell->n_seeds > 0 &&
+            (fewest == NULL || cell->n_seeds < fewest->n_seeds))
+            fewest = cell;
+    }
+    return fewest;
 }
 
 static bool is_whole(const ct_study *study, int row) {
     for (int column = 0; column < study->n_columns; column++)
-        if (base_of(study, column) != NULL && !has_ended(ct_study_cell_at(study, row, column)))
+        if (blocks_of(study, column) != NULL && !has_ended(ct_study_cell_at(study, row, column)))
             return false;
     return true;
 }
@@ -195,14 +203,14 @@ static ct_status rank_rows(const ct_study *study, ranking *r, bool *is_there) {
     for (int row = 0; row < study->n_rows && r->n_rows < CT_MOST_METHODS; row++)
         if (is_whole(study, row)) r->rows[r->n_rows++] = row;
     for (int column = 0; column < study->n_columns; column++)
-        if (base_of(study, column) != NULL) most += base_of(study, column)->n_seeds;
+        if (blocks_of(study, column) != NULL) most += blocks_of(study, column)->n_seeds;
     *is_there = r->n_rows > 1 && most > 1;
     if (!*is_there) return CT_OK;
     CT_TRY(ct_make(&r->values, (size_t)most * (size_t)r->n_rows, "ranks"));
     for (int column = 0; column < study->n_columns; column++) {
-        const ct_cell *base = base_of(study, column);
-        for (int s = 0; base != NULL && s < base->n_seeds; s++)
-            add_block(r, column, base->seeds[s].seed);
+        const ct_cell *blocks = blocks_of(study, column);
+        for (int s = 0; blocks != NULL && s < blocks->n_seeds; s++)
+            add_block(r, column, blocks->seeds[s].seed);
     }
     ct_friedman_test(r->values, r->n_blocks, r->n_rows, r->ranks, &r->test);
     sort_ranks(r);
