@@ -66,6 +66,8 @@ void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
     if (e->is_evaluated && ct_run_is_tested(run) && run->config.site != NULL)
         snprintf(scores, sizeof scores, "%s  own model %.2f %%", consensus,
                  100 * v->local_accuracy_mean);
+    else if (e->is_evaluated && ct_run_is_tested(run) && isnan(v->local_accuracy_mean))
+        snprintf(scores, sizeof scores, "%s", consensus);
     else if (e->is_evaluated && ct_run_is_tested(run))
         snprintf(scores, sizeof scores, "%s  local %.2f %% (%.2f-%.2f)", consensus,
                  100 * v->local_accuracy_mean, 100 * v->local_accuracy_min,
