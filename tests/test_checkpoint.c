@@ -1,8 +1,19 @@
 /* Checkpoints: what is resumed ends as if nothing had happened, and what is damaged is refused. */
 #include "resume.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "schema/interval.h"
 #include "util/json.h"
+
+/* Waits for the disk: this one stands before the C library's. */
+static int n_waits;
+
+int fsync(int fd) {
+    n_waits++;
+    return (int)syscall(SYS_fsync, fd);
+}
 
 /* ---- resuming ---- */
 
@@ -46,6 +57,22 @@ static void a_resumed_run_ends_with_the_same_bits(void) {
         remove_tree("whole");
         remove_tree("parts");
     }
+}
+
+/* Few agents' files are waited for one by one, many at once. */
+static void a_checkpoint_of_many_agents_waits_for_the_disk_once(void) {
+    static const char *const many = SMALL "agents=100 batch-size=4 partition=iid ";
+    n_waits = 0;
+    CHECK_OK(train(with(many, "out=none checkpoint-every=0")));
+    int n_others = n_waits;
+    CHECK_OK(train(with(many, "out=whole checkpoint-every=end")));
+    CHECK(n_waits - 2 * n_others < 20 && n_waits > 2 * n_others);
+    CHECK_OK(train(with(many, "out=parts iterations=2 checkpoint-every=end")));
+    CHECK_OK(train("resume=parts quiet=on iterations=0"));
+    CHECK(same_results("whole", "parts"));
+    remove_tree("none");
+    remove_tree("whole");
+    remove_tree("parts");
 }
 
 /* Costs so far are part of the state: the summary tells those of the whole run. */
@@ -376,6 +403,7 @@ static void intervals_are_epochs_or_time(void) {
 int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_resumed_run_ends_with_the_same_bits);
+    TEST(a_checkpoint_of_many_agents_waits_for_the_disk_once);
     TEST(the_summary_is_that_of_the_whole_run);
     TEST(several_seeds_resume_together);
     TEST(running_statistics_are_part_of_it);

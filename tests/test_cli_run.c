@@ -55,7 +55,7 @@ static void a_run_directory_holds_all_its_files(void) {
 }
 
 static void metrics_have_one_object_for_each_epoch(void) {
-    succeeds(TINY "--algorithm ccl --epochs 3 --lr-milestones 0.5 --lr-decay 0.25");
+    succeeds(TINY "--algorithm ccl --epochs 3 --lr-milestones 0.5 --lr-decay 0.25 --eval-agents 1");
     for (int e = 0; e < 3; e++) {
         ct_json *json = read_json("run/metrics.jsonl", e);
         REQUIRE(json != NULL && json->kind == CT_JSON_OBJECT);
@@ -186,7 +186,8 @@ static void threads_and_repetition_do_not_change_a_bit(void) {
         for (int k = 0; k < 4; k++) {
             char words[512], a[64], b[64];
             snprintf(words, sizeof words,
-                     TINY "--device cpu --algorithm ccl --lambda-m 1 --iterations 5 --save-agents "
+                     TINY "--device cpu --algorithm ccl --lambda-m 1 --iterations 5 --eval-agents "
+                          "1 --save-agents "
                           "--model %s --threads %d --out run%d",
                      models[m], k == 3 ? 2 : k + 1, k);
             succeeds(words);
@@ -336,6 +337,45 @@ static void epochs_between_evaluations_have_none_and_the_last_always_has(void) {
         ct_json_free(&json);
     }
     remove_dir("run");
+}
+
+static bool is_known(const char *file, int line, const char *key) {
+    ct_json *json = read_json(file, line);
+    const ct_json *value = json != NULL ? ct_json_get(json, key) : NULL;
+    bool known = value != NULL && value->kind == CT_JSON_NUMBER;
+    CHECK(value != NULL);
+    ct_json_free(&json);
+    return known;
+}
+
+/* By default the consensus model every other epoch where there are many, the agents' own at the end. */
+static void own_models_are_tested_at_the_end_or_as_often_as_asked(void) {
+    static const struct {
+        const char *options;
+        int n_epochs, every, agents_every; /* 0: at the end; -1: never */
+    } plans[] = {{"--epochs 4", 4, 1, 0},
+                 {"--epochs 20", 20, 2, 0},
+                 {"--epochs 5 --eval-agents 2", 5, 1, 2},
+                 {"--epochs 5 --eval-every 3 --eval-agents 2", 5, 3, 2},
+                 {"--epochs 3 --eval-agents never", 3, 1, -1}};
+    for (size_t k = 0; k < sizeof plans / sizeof *plans; k++) {
+        char line[256];
+        snprintf(line, sizeof line, TINY "%s", plans[k].options);
+        succeeds(line);
+        for (int e = 1; e <= plans[k].n_epochs; e++) {
+            bool is_end = e == plans[k].n_epochs;
+            int every = plans[k].agents_every;
+            bool all = every >= 0 && (is_end || (every > 0 && e % every == 0));
+            bool any = all || is_end || e % plans[k].every == 0;
+            CHECK(is_known("run/metrics.jsonl", e - 1, "consensus_accuracy") == any);
+            CHECK(is_known("run/metrics.jsonl", e - 1, "consensus_distance") == any);
+            CHECK(is_known("run/metrics.jsonl", e - 1, "local_accuracy_min") == all);
+        }
+        CHECK(is_known("run/summary.json", -1, "local_accuracy_mean") ==
+              (plans[k].agents_every >= 0));
+        remove_dir("run");
+    }
+    REFUSES(2, TINY "--eval-agents 0", "--eval-agents 0", "end or never");
 }
 
 /* The order of samples is the only use of the seed left once start and split are given. */
@@ -503,6 +543,7 @@ int main(void) {
     TEST(batchnorm_models_are_saved_and_tested_with_their_statistics);
     TEST(iterations_stop_within_an_epoch_and_still_evaluate);
     TEST(epochs_between_evaluations_have_none_and_the_last_always_has);
+    TEST(own_models_are_tested_at_the_end_or_as_often_as_asked);
     TEST(without_shuffling_samples_come_in_the_order_of_the_partition);
     TEST(agents_with_fewer_samples_begin_again);
     TEST(progress_goes_to_stderr_in_plain_lines);

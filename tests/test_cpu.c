@@ -517,26 +517,28 @@ static void any_number_of_threads_gives_the_same_bits(void) {
 }
 
 /* y = 0.5 x - 2 M x + y, then x = t with t = x + y, over ragged columns. */
-static void update_rows(const char *name, int n_threads, float *x_out, float *y_out) {
-    enum { ROWS = 5, HALO = 2, COLUMNS = 2500 };
+static void update_rows(const char *name, int n_threads, int n_rows, size_t n_columns, float *x_out,
+                        float *y_out) {
+    enum { HALO = 2 };
     ct_backend *backend = NULL;
     ct_bank x = {0}, y = {0};
     ct_sparse m = {0};
     REQUIRE_OK(ct_backend_create(name, &(ct_backend_options){.n_threads = n_threads}, &backend));
-    CHECK_OK(ct_bank_create(backend, ROWS, HALO, COLUMNS, &x));
-    CHECK_OK(ct_bank_create(backend, ROWS, 0, COLUMNS, &y));
-    CHECK_OK(ct_sparse_create(ROWS, ROWS + HALO, 2 * ROWS, &m));
-    for (int i = 0; i < ROWS; i++) {
+    CHECK_OK(ct_bank_create(backend, n_rows, HALO, n_columns, &x));
+    CHECK_OK(ct_bank_create(backend, n_rows, 0, n_columns, &y));
+    CHECK_OK(ct_sparse_create(n_rows, n_rows + HALO, 2 * n_rows, &m));
+    for (int i = 0; i < n_rows; i++) {
         m.begin[i + 1] = 2 * (i + 1);
         m.column[2 * i] = i;
         m.column[2 * i + 1] = i + 2;
         m.value[2 * i] = 0.25;
-        m.value[2 * i + 1] = 0.1 * i;
+        m.value[2 * i + 1] = 0.1 * (i % 5);
     }
-    for (int i = 0; i < ROWS + HALO; i++) fill(x.data + (size_t)i * x.stride, x.n, 1, (uint32_t)i);
-    for (int i = 0; i < ROWS; i++) fill(y.data + (size_t)i * y.stride, y.n, 1, 20 + (uint32_t)i);
+    for (int i = 0; i < n_rows + HALO; i++)
+        fill(x.data + (size_t)i * x.stride, x.n, 1, (uint32_t)i);
+    for (int i = 0; i < n_rows; i++) fill(y.data + (size_t)i * y.stride, y.n, 1, 20 + (uint32_t)i);
     ct_bank t = ct_temp(1);
-    ct_update u = {.n_rows = ROWS};
+    ct_update u = {.n_rows = n_rows};
     SET(&u, &y, {0.5, &x}, {-2, &x, &m}, {1, &y});
     SET(&u, &t, {1, &x}, {1, &y});
     SET(&u, &x, {1, &t});
@@ -544,9 +546,9 @@ static void update_rows(const char *name, int n_threads, float *x_out, float *y_
     uint64_t before = ct_alloc_count();
     CHECK_OK(ct_update_run(backend, &u));
     CHECK(ct_alloc_count() == before);
-    for (int i = 0; i < ROWS; i++) {
-        CHECK_OK(ct_bank_read(&x, i, 0, x.n, x_out + i * COLUMNS));
-        CHECK_OK(ct_bank_read(&y, i, 0, y.n, y_out + i * COLUMNS));
+    for (int i = 0; i < n_rows; i++) {
+        CHECK_OK(ct_bank_read(&x, i, 0, x.n, x_out + (size_t)i * n_columns));
+        CHECK_OK(ct_bank_read(&y, i, 0, y.n, y_out + (size_t)i * n_columns));
     }
     CHECK(padding_is(&x, 0) && padding_is(&y, 0));
     ct_sparse_free(&m);
@@ -556,15 +558,18 @@ static void update_rows(const char *name, int n_threads, float *x_out, float *y_
 }
 
 static void updates_agree_with_ref(void) {
-    enum { COUNT = 5 * 2500 };
-    float *rows = ct_new(float, 6 * COUNT);
-    REQUIRE(rows != NULL);
-    update_rows("ref", 1, rows, rows + COUNT);
-    update_rows("cpu", 1, rows + 2 * COUNT, rows + 3 * COUNT);
-    update_rows("cpu", 3, rows + 4 * COUNT, rows + 5 * COUNT);
-    CHECK_NEAR(error_of(rows + 2 * COUNT, rows, 2 * COUNT, 0), 0, 1e-6);
-    CHECK(memcmp(rows + 2 * COUNT, rows + 4 * COUNT, 2 * COUNT * sizeof(float)) == 0);
-    ct_free(rows);
+    static const size_t sizes[][2] = {{5, 2500}, {1025, 700}, {9000, 17}}; /* rows, columns */
+    for (int k = 0; k < 3; k++) {
+        size_t columns = sizes[k][1], count = sizes[k][0] * columns;
+        float *rows = ct_new(float, 6 * count), *one = rows + 2 * count, *more = one + 2 * count;
+        REQUIRE(rows != NULL);
+        update_rows("ref", 1, (int)sizes[k][0], columns, rows, rows + count);
+        update_rows("cpu", 1, (int)sizes[k][0], columns, one, one + count);
+        update_rows("cpu", 3, (int)sizes[k][0], columns, more, more + count);
+        CHECK_NEAR(error_of(one, rows, 2 * count, 0), 0, 1e-6);
+        CHECK(memcmp(one, more, 2 * count * sizeof(float)) == 0);
+        ct_free(rows);
+    }
 }
 
 static void an_unknown_instruction_set_is_refused(void) {

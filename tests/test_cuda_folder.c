@@ -52,7 +52,7 @@ static void train(const ct_config *c, long n_steps, outcome *out) {
     REQUIRE_OK(ct_run_build(c, &run));
     CHECK(run.train_loader != NULL);
     for (long k = 0; k < n_steps; k++) CHECK_OK(ct_run_iterate(&run, k));
-    CHECK_OK(ct_run_score_all(&run, &out->scores));
+    CHECK_OK(ct_run_score_all(&run, true, &out->scores));
     out->n = run.agents.x.n;
     out->row = ct_new(float, out->n);
     CHECK_OK(ct_bank_read(&run.agents.x, 0, 0, out->n, out->row));

@@ -55,9 +55,9 @@ static void the_example_algorithm_mixes_twice(void) {
 static void the_example_algorithm_trains_and_counts_its_traffic(void) {
     ct_evaluation before, after;
     REQUIRE_OK(create_example("cpu", "--lr 0.1 --loss ccl --lambda-m 0.1 --lambda-d 0.1"));
-    CHECK_OK(ct_run_score_all(&run, &before));
+    CHECK_OK(ct_run_score_all(&run, true, &before));
     run_steps(&run, 0, 30);
-    CHECK_OK(ct_run_score_all(&run, &after));
+    CHECK_OK(ct_run_score_all(&run, true, &after));
     CHECK(after.consensus_loss < 0.9 * before.consensus_loss);
     CHECK(after.consensus_distance < before.consensus_distance);
     /* CCL's exchange before the step, then two rounds; a ring's agents have two neighbours */

@@ -263,7 +263,7 @@ static void run_briefly(const char *memory, const char *workers, ct_evaluation *
     REQUIRE_OK(ct_run_build(&config, &run));
     CHECK(run.train_loader != NULL);
     for (long k = 0; k < 3; k++) CHECK_OK(ct_run_iterate(&run, k));
-    CHECK_OK(ct_run_score_all(&run, out));
+    CHECK_OK(ct_run_score_all(&run, true, out));
     CHECK(ct_run_data_wait(&run) >= 0);
     ct_run_clear(&run);
 }
@@ -297,14 +297,14 @@ static void a_streamed_test_part_scores_as_one_in_memory(void) {
     CHECK_OK(ct_config_put(&config, "memory", "1")); /* 124 x 12 KiB are more */
     REQUIRE_OK(ct_run_build(&config, &run));
     REQUIRE(run.test_loader != NULL && run.dataset.test.n == 124);
-    CHECK_OK(ct_run_score_all(&run, &streamed));
-    CHECK_OK(ct_run_score_all(&run, &again));
+    CHECK_OK(ct_run_score_all(&run, true, &streamed));
+    CHECK_OK(ct_run_score_all(&run, true, &again));
     CHECK(streamed.consensus_loss == again.consensus_loss);
     ct_run_clear(&run);
     CHECK_OK(ct_config_put(&config, "memory", "64"));
     REQUIRE_OK(ct_run_build(&config, &run));
     CHECK(run.test_loader == NULL);
-    CHECK_OK(ct_run_score_all(&run, &in_memory));
+    CHECK_OK(ct_run_score_all(&run, true, &in_memory));
     CHECK(streamed.consensus_loss == in_memory.consensus_loss);
     CHECK(streamed.local_accuracy_mean == in_memory.local_accuracy_mean);
     ct_run_clear(&run);

@@ -275,7 +275,7 @@ static void the_consensus_is_scored_on_all_test_samples(void) {
     ct_evaluation e = {0};
     REQUIRE_OK(build(FOLDERS "augment=off", &run));
     for (long it = 0; it < 40; it++) CHECK_OK(ct_run_iterate(&run, it));
-    CHECK_OK(ct_run_score_all(&run, &e));
+    CHECK_OK(ct_run_score_all(&run, true, &e));
     uint32_t n = 0, n_right = 0;
     for (int k = 0; k < 25; k++) {
         n += run.confusion[k];
@@ -302,7 +302,7 @@ static void an_agent_without_test_samples_is_untested(void) {
     REQUIRE_OK(build(FOLDERS "augment=off", &run));
     CHECK(run.n_tested == 80);
     CHECK_OK(ct_run_iterate(&run, 0));
-    CHECK_OK(ct_run_score_all(&run, &e));
+    CHECK_OK(ct_run_score_all(&run, true, &e));
     CHECK(isnan(run.local_accuracy[1]) && isfinite(run.local_accuracy[2]));
     CHECK_NEAR(e.local_accuracy_mean, (run.local_accuracy[0] + run.local_accuracy[2]) / 2, 1e-12);
     CHECK(isfinite(e.consensus_accuracy));

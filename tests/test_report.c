@@ -37,7 +37,7 @@ static void every_point_of_a_curve_is_that_of_the_metrics(void) {
         {"id=\"fig-distance\"", "epoch", "consensus_distance"},
         {"id=\"fig-bytes\"", "bytes_sent_per_agent", "consensus_accuracy"},
         {"id=\"fig-time\"", "seconds", "consensus_accuracy"}};
-    succeeds(TINY "--algorithm ccl --epochs 5 --eval-every 1");
+    succeeds(TINY "--algorithm ccl --epochs 5 --eval-agents 1");
     REQUIRE(make_page("run"));
     check_page();
     for (size_t k = 0; k < sizeof figures / sizeof *figures; k++) {

@@ -134,6 +134,22 @@ static void epidemics_reach_as_many_as_they_say(void) {
     CHECK(create("epidemic:12", 12, &s) == CT_INVAL && create("epidemic:0", 12, &s) == CT_INVAL);
 }
 
+static void a_base_graph_of_thousands_averages_exactly_too(void) {
+    static const struct {
+        const char *spec;
+        int n, period;
+    } graphs[] = {{"base", 4096, 12}, {"base:4", 4096, 6}, {"base", 1000, 0}, {"base:3", 2187, 7}};
+    for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
+        double left = 1;
+        ct_schedule s = {0};
+        REQUIRE_OK(create(graphs[k].spec, graphs[k].n, &s));
+        CHECK(graphs[k].period == 0 || s.period == graphs[k].period);
+        CHECK_OK(ct_schedule_contraction(&s, &left));
+        CHECK_NEAR(left, 0, 1e-12);
+        ct_schedule_free(&s);
+    }
+}
+
 static void a_base_graph_averages_exactly_with_few_neighbours(void) {
     for (int base = 2; base <= 5; base++) {
         for (int n = 1; n <= 70; n++) {
@@ -326,6 +342,7 @@ int main(void) {
     TEST(a_base_graph_averages_exactly_with_few_neighbours);
     TEST(one_peer_exponential_averages_powers_of_two_exactly);
     TEST(one_peer_exponential_sends_one_way);
+    TEST(a_base_graph_of_thousands_averages_exactly_too);
     TEST(matchings_are_pairs_of_the_seed_and_iteration);
     TEST(seeds_side_by_side_do_not_meet);
     TEST(a_file_gives_two_way_edges_metropolis_weights);

@@ -122,6 +122,23 @@ static void dots_of_a_part_show_that_part(void) {
     ct_free(svg);
 }
 
+/* A figure each, and factors on the axis where the values are that far apart. */
+static void lines_of_every_metric_shown_are_drawn(void) {
+    put("wide.conf", "figure = lines x=lr\nshow = consensus, distance\n" OPTIONS
+                     "[column low]\nlr = 0.001\n[column high]\nlr = 0.05\n"
+                     "[row QG]\nalgorithm = qg-dsgdm\n");
+    succeeds("reproduce wide.conf --quiet --out wide");
+    char *first = read_text("wide/figure.svg"), *other = read_text("wide/figure-distance.svg");
+    char *csv = read_text("wide/table.csv"), *at = strstr(other, "data-y=\"");
+    CHECK(strstr(first, "data-x-log=\"1\"") != NULL && is_well_formed(other));
+    CHECK(count(other, "data-label=\"QG\"") == 1);
+    REQUIRE(at != NULL);
+    CHECK(fabs(strtod(at + 8, NULL) / BEHIND(csv, "QG,low,distance,") - 1) < 1e-4);
+    ct_free(first);
+    ct_free(other);
+    ct_free(csv);
+}
+
 /* Columns may come in any order. */
 static void lines_go_through_the_table_s_numbers(void) {
     put("sizes.conf", "figure = lines x=agents label=how many & where\n" OPTIONS
@@ -393,6 +410,7 @@ int main(void) {
     TEST(what_is_wrong_with_a_figure_is_named_with_its_line);
     TEST(dots_are_the_numbers_of_the_table);
     TEST(dots_of_a_part_show_that_part);
+    TEST(lines_of_every_metric_shown_are_drawn);
     TEST(lines_go_through_the_table_s_numbers);
     TEST(curves_have_a_file_each);
     TEST(a_sweep_is_a_line_or_a_heat_map);

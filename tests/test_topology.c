@@ -297,6 +297,42 @@ static void both_ways_to_the_spectrum_agree(void) {
     }
 }
 
+/* Rings with the same chord at every agent, and with one that is missing. */
+static void the_diameter_of_round_graphs_is_that_of_any(void) {
+    enum { N = 700 };
+    CHECK(facts_of("star", 9).diameter == 2 && facts_of("star", 700).diameter == 2);
+    static int edges[2 * N][2];
+    for (int k = 0; k < N; k++) {
+        edges[k][0] = edges[N + k][0] = k;
+        edges[k][1] = (k + 1) % N;
+        edges[N + k][1] = (k + 25) % N;
+    }
+    for (int missing = 0; missing < 2; missing++) {
+        ct_topology t = {0};
+        ct_sparse w = {0};
+        ct_topology_facts facts;
+        REQUIRE_OK(ct_topology_of_edges(N, (const int(*)[2])edges, 2 * N - missing, &t));
+        REQUIRE_OK(ct_mixing_create(&t, "auto", &w));
+        CHECK_OK(ct_topology_measure(&t, &w, &facts));
+        int furthest = 0;
+        for (int i = 0; i < N; i += missing ? 1 : N) { /* of agents 0 alone, or of all */
+            int distance[N], queue[N], n = 1;
+            for (int k = 0; k < N; k++) distance[k] = k == i ? 0 : -1;
+            queue[0] = i;
+            for (int k = 0; k < n; k++)
+                for (int e = t.begin[queue[k]]; e < t.begin[queue[k] + 1]; e++)
+                    if (distance[t.neighbour[e]] < 0) {
+                        distance[t.neighbour[e]] = distance[queue[k]] + 1;
+                        queue[n++] = t.neighbour[e];
+                    }
+            if (distance[queue[N - 1]] > furthest) furthest = distance[queue[N - 1]];
+        }
+        CHECK(facts.diameter == furthest);
+        ct_sparse_free(&w);
+        ct_topology_free(&t);
+    }
+}
+
 static void thousands_of_agents_are_measured_too(void) {
     ct_topology_facts ring = facts_of("ring", 2000);
     CHECK_NEAR(ring.lambda_2, 1.0 / 3 + 2.0 / 3 * cos(2 * pi / 2000), 1e-11);
@@ -523,6 +559,7 @@ int main(void) {
     TEST(metropolis_weights_follow_the_larger_degree);
     TEST(wrong_mixing_matrices_are_refused);
     TEST(both_ways_to_the_spectrum_agree);
+    TEST(the_diameter_of_round_graphs_is_that_of_any);
     TEST(thousands_of_agents_are_measured_too);
     TEST(spanning_trees_span);
     TEST(a_rings_tree_is_the_chain);

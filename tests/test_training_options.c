@@ -269,7 +269,7 @@ static void adaptive_lambdas_keep_the_terms_in_proportion(void) {
 
 static double distance_of(ct_run *run) {
     ct_evaluation e;
-    CHECK_OK(ct_run_score_all(run, &e));
+    CHECK_OK(ct_run_score_all(run, true, &e));
     return e.consensus_distance;
 }
 
@@ -374,7 +374,7 @@ static void check_average(const char *device, const char *option, const double *
         }
     }
     ct_evaluation e;
-    CHECK_OK(ct_run_score_all(&run, &e));
+    CHECK_OK(ct_run_score_all(&run, true, &e));
     CHECK(e.is_averaged && e.averaged_accuracy >= 0 && e.averaged_loss > 0);
     for (int i = 0; i < 5; i++) {
         CHECK_OK(ct_bank_read(&run.average.x, i, 0, n, row));

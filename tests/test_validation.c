@@ -1,4 +1,4 @@
-/* Samples that are held out of training to choose rates by: nobody trains on them, they are not the
+/* Evaluations: what they compute, and samples that are held out of training to choose rates by: nobody trains on them, they are not the
  * test set, and what is picked does not depend on the latter. */
 #include "runs.h"
 
@@ -76,7 +76,7 @@ static void the_score_is_that_of_the_consensus_model_on_them(void) {
     double n_correct = 0, loss = 0, n = 0;
     REQUIRE_OK(run_create("cpu", RUN_PLAIN, HELD "--lr 0.05", &run));
     run_steps(&run, 0, 12);
-    CHECK_OK(ct_run_score_all(&run, e));
+    CHECK_OK(ct_run_score_all(&run, true, e));
     ct_bank model = {0};
     CHECK_OK(ct_bank_create(run.backend, 1, 0, run.graph.n_weights, &model));
     memset(mean, 0, sizeof mean);
@@ -103,6 +103,55 @@ static void the_score_is_that_of_the_consensus_model_on_them(void) {
     ct_run_clear(&run);
 }
 
+/* ---- what an evaluation computes ---- */
+
+static ct_status (*real_evaluate)(ct_plan *, const ct_work *, ct_score *, int *);
+static int n_jobs;
+
+static ct_status count_jobs(ct_plan *plan, const ct_work *work, ct_score *scores, int *classes) {
+    n_jobs += work->n_jobs;
+    return real_evaluate(plan, work, scores, classes);
+}
+
+/* A job a batch of 32 and model; the consensus is the same with and without. */
+static void own_models_are_tested_only_where_they_are_wanted(void) {
+    static ct_run run;
+    static ct_backend_ops ops;
+    ct_evaluation all[1], one[1];
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, "--agents 5 --lr 0.05", &run));
+    run_steps(&run, 0, 3);
+    const int n_batches = (int)(run.dataset.test.n + 31) / 32;
+    ops = *run.plan->ops;
+    real_evaluate = ops.evaluate;
+    ops.evaluate = count_jobs;
+    run.plan->ops = &ops;
+    n_jobs = 0;
+    CHECK_OK(ct_run_score_all(&run, false, one));
+    CHECK(n_jobs == n_batches);
+    CHECK(isnan(one->local_accuracy_mean) && isnan(one->local_accuracy_min));
+    CHECK(isnan(run.local_accuracy[4]));
+    n_jobs = 0;
+    CHECK_OK(ct_run_score_all(&run, true, all));
+    CHECK(n_jobs == 6 * n_batches);
+    CHECK(all->local_accuracy_min <= all->local_accuracy_mean && isfinite(run.local_accuracy[4]));
+    CHECK(one->consensus_accuracy == all->consensus_accuracy);
+    CHECK(one->consensus_loss == all->consensus_loss);
+    CHECK(one->consensus_distance == all->consensus_distance && one->diverged == -1);
+    ct_run_clear(&run);
+}
+
+/* Without scores of its own, its parameters tell. */
+static void an_agent_that_diverged_is_named_without_a_test_of_its_own(void) {
+    static ct_run run;
+    ct_evaluation e[1];
+    const float wild = INFINITY;
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN, "--agents 5", &run));
+    CHECK_OK(ct_bank_write(&run.agents.x, 3, 7, 1, &wild));
+    CHECK_OK(ct_run_score_all(&run, false, e));
+    CHECK(e->diverged == 3);
+    ct_run_clear(&run);
+}
+
 static void what_cannot_be_held_out_is_refused(void) {
     static ct_run run;
     CHECK_FAILS(run_create("cpu", RUN_PLAIN, "--agents 5 --validation-fraction 1", &run), CT_INVAL,
@@ -117,6 +166,8 @@ int main(void) {
     TEST(nobody_trains_on_what_is_held_out);
     TEST(the_choice_depends_on_seed_and_samples_alone);
     TEST(the_score_is_that_of_the_consensus_model_on_them);
+    TEST(own_models_are_tested_only_where_they_are_wanted);
+    TEST(an_agent_that_diverged_is_named_without_a_test_of_its_own);
     TEST(what_cannot_be_held_out_is_refused);
     return test_report();
 }

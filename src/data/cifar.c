@@ -15,6 +15,8 @@
 #define MAX_TRAIN 5
 #define MAX_FILES (MAX_TRAIN + 2) /* training files, test file, class names */
 
+#define SOME_RECORDS ((size_t)64) /* read at once: 192 KiB */
+
 typedef struct layout {
     const char *name;    /* of the set */
     const char *archive; /* the official .tar.gz: DIR with it, or its path itself, works too */
@@ -35,6 +37,7 @@ typedef struct files {
     const char *names[MAX_FILES];
     ct_path paths[MAX_FILES]; /* for messages; "": not found yet */
     ct_blob blobs[MAX_FILES];
+    size_t n_plain[MAX_FILES]; /* records of a file that is read where they go, not as a blob */
 } files;
 
 static void files_init(const layout *l, files *out) {
@@ -66,9 +69,24 @@ static ct_status check_records(const files *f, int k) {
     return CT_OK;
 }
 
+/* Whole records in a file that is not packed; 0: it is none such, and is read as a blob, which says
+ * what is wrong with it. */
+static size_t count_plain(const files *f, const char *path) {
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint8_t head[2];
+    uint64_t size = 0;
+    size_t record = record_bytes(f->layout);
+    if (CT_CATCH(NULL, ct_file_open(path, &fd, &size)) != CT_OK) return 0;
+    bool is_packed = ct_fd_read(fd, head, 2) != 2 || (head[0] == 0x1f && head[1] == 0x8b);
+    return is_packed || size > CT_MAX_DATA_BYTES || size % record != 0 ? 0 : (size_t)size / record;
+}
+
 static ct_status read_dir(const char *dir, const char *hint, files *f) {
     for (int k = 0; k < f->n_train + 2; k++) {
         bool may_miss = k > f->n_train;
+        f->paths[k] = f->names[k] != NULL ? ct_path_in(dir, f->names[k]) : (ct_path){""};
+        f->n_plain[k] = may_miss ? 0 : count_plain(f, f->paths[k].text);
+        if (f->n_plain[k] > 0) continue;
         if (may_miss && (f->names[k] == NULL || !ct_data_exists(dir, f->names[k]))) continue;
         CT_TRY(ct_data_read(dir, f->names[k], hint, &f->paths[k], &f->blobs[k]));
         CT_TRY(check_records(f, k));
@@ -106,20 +124,52 @@ static ct_status read_archive(const char *archive, files *f) {
     return CT_OK;
 }
 
+/* Takes n records apart; they are samples `at` and on. */
+static void take_records(const layout *l, const uint8_t *from, size_t n, size_t at,
+                         ct_images *out) {
+    for (size_t i = at; i < at + n; i++, from += record_bytes(l)) {
+        out->labels[i] = from[l->label_byte];
+        memcpy(out->pixels + i * N_PIXELS, from + l->n_label_bytes, N_PIXELS);
+    }
+}
+
+/* The same of a file's records, some at a time: what is read stays in the cache. */
+static ct_status take_file(const files *f, int k, size_t at, ct_images *out) {
+    size_t record = record_bytes(f->layout), left = f->n_plain[k];
+    const char *path = f->paths[k].text;
+    CT_SCOPED_BLOCK(uint8_t) some = NULL;
+    CT_SCOPED_BY(ct_fd_close, int) fd = -1;
+    uint64_t size = 0;
+    CT_TRY(ct_file_open(path, &fd, &size));
+    CT_TRY(ct_make(&some, SOME_RECORDS * record, path));
+    while (left > 0) {
+        size_t n = left < SOME_RECORDS ? left : SOME_RECORDS;
+        ssize_t got = ct_fd_read(fd, some, n * record);
+        if (got < 0) return ct_file_failed(path);
+        if ((size_t)got != n * record) return ct_fail(CT_IO, "%s: shorter than it was", path);
+        take_records(f->layout, some, n, at, out);
+        at += n;
+        left -= n;
+    }
+    return CT_OK;
+}
+
+static size_t count_records(const files *f, int k) {
+    return f->n_plain[k] > 0 ? f->n_plain[k] : f->blobs[k].n / record_bytes(f->layout);
+}
+
 /* Takes the records of files first .. last apart. */
 static ct_status unpack(const files *f, int first, int last, ct_images *out) {
     const layout *l = f->layout;
-    size_t record = record_bytes(l), n = 0;
-    for (int k = first; k <= last; k++) n += f->blobs[k].n / record;
+    size_t n = 0, at = 0;
+    for (int k = first; k <= last; k++) n += count_records(f, k);
     CT_TRY(ct_images_create(n, CHANNELS, SIDE, SIDE, out));
-    size_t at = 0;
     for (int k = first; k <= last; k++) {
-        size_t n_here = f->blobs[k].n / record;
-        const uint8_t *from = f->blobs[k].bytes;
-        for (size_t i = 0; i < n_here; i++, from += record) {
-            out->labels[at + i] = from[l->label_byte];
-            memcpy(out->pixels + (at + i) * N_PIXELS, from + l->n_label_bytes, N_PIXELS);
-        }
+        size_t n_here = count_records(f, k);
+        if (f->n_plain[k] > 0)
+            CT_TRY(take_file(f, k, at, out));
+        else
+            take_records(l, f->blobs[k].bytes, n_here, at, out);
         CT_TRY(ct_labels_check(f->paths[k].text, out->labels + at, n_here, l->n_classes));
         at += n_here;
     }

@@ -156,7 +156,7 @@ static ct_status write_agents(ct_run *run, const ct_position *p, const char *fol
         CT_TRY(ct_agent_file_write(run, i, folder, p->iteration, &own[i]));
         own[i].data = run->agent_sums[i];
     }
-    return CT_OK;
+    return run->agents.n > CT_SETTLED_AT_ONCE ? ct_dir_settle(folder) : CT_OK;
 }
 
 /* Some manifest is about files that another rank has written. */

@@ -145,7 +145,9 @@ ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long
     ct_status status = add(&out, &head, sizeof head);
     if (status == CT_OK) status = add(&out, sections, (size_t)n * sizeof *sections);
     if (status == CT_OK) status = write_sections(&out, sections, places, n, values);
-    if (status == CT_OK) status = ct_writer_commit(&out.writer);
+    bool is_early = run->agents.n > CT_SETTLED_AT_ONCE;
+    if (status == CT_OK)
+        status = is_early ? ct_writer_commit_early(&out.writer) : ct_writer_commit(&out.writer);
     if (out.writer != NULL) ct_writer_abandon(&out.writer);
     if (status == CT_OK) *result = out.sum;
     return status;

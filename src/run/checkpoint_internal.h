@@ -15,6 +15,8 @@ typedef struct ct_agent_file {
 
 /* <folder>/agent-<row>.ckpt */
 ct_path ct_agent_file_path(const char *folder, int row);
+/* More own rows than this are written without a wait for each; ct_dir_settle comes after the last. */
+#define CT_SETTLED_AT_ONCE 64
 /* One own row's state, to and from <folder>/agent-<row>.ckpt. */
 ct_status ct_agent_file_write(ct_run *run, int own_row, const char *folder, long iteration,
                               ct_agent_file *out);

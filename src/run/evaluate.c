@@ -161,6 +161,7 @@ static ct_status score_groups(ct_run *run, group *groups, int n_groups) {
     CT_SCOPED_BLOCK(slice) slices = NULL;
     int n_slices = 0;
     if (!ct_run_is_tested(run)) return CT_OK;
+    if (count_trials(groups, n_groups) == 0) return CT_OK;
     CT_TRY(cut_parts(run, &slices, &n_slices));
     return run->test_loader != NULL ? score_streamed(run, slices, n_slices, groups, n_groups)
                                     : score_in_memory(run, slices, n_slices, groups, n_groups);
@@ -188,8 +189,15 @@ static ct_status add_distance(const ct_bank *x, int row, const float *mean, floa
     return CT_OK;
 }
 
-/* (1/n) sum_i |x_i - mean|^2 of one world's living agents */
-static ct_status measure_distance(ct_run *run, int world, float *mean, float *row, double *out) {
+static bool are_finite(const float *values, size_t n) {
+    bool all = true;
+    for (size_t k = 0; k < n; k++) all = all && isfinite(values[k]);
+    return all;
+}
+
+/* (1/n) sum_i |x_i - mean|^2 of one world's living agents, and the first of them that diverged */
+static ct_status measure_distance(ct_run *run, int world, float *mean, float *row,
+                                  ct_evaluation *out) {
     size_t n = run->graph.n_weights;
     int n_agents = run->agents.n_agents, n_alive = 0;
     double sum = 0;
@@ -198,8 +206,9 @@ static ct_status measure_distance(ct_run *run, int world, float *mean, float *ro
         if (!ct_run_is_alive(run, world * n_agents + i, run->agents.iteration)) continue;
         n_alive++;
         CT_TRY(add_distance(run->all_x, world * n_agents + i, mean, row, n, &sum));
+        if (out->diverged < 0 && !isfinite(sum) && !are_finite(row, n)) out->diverged = i;
     }
-    *out = sum / n_alive;
+    out->consensus_distance = sum / n_alive;
     return CT_OK;
 }
 
@@ -208,8 +217,7 @@ static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
     CT_SCOPED_BLOCK(float) row = NULL;
     CT_TRY(ct_make(&mean, run->graph.n_weights, "a model"));
     CT_TRY(ct_make(&row, run->graph.n_weights, "a model"));
-    for (int k = 0; k < run->n_worlds; k++)
-        CT_TRY(measure_distance(run, k, mean, row, &out[k].consensus_distance));
+    for (int k = 0; k < run->n_worlds; k++) CT_TRY(measure_distance(run, k, mean, row, &out[k]));
     return CT_OK;
 }
 
@@ -223,7 +231,6 @@ static void summarise(ct_run *run, int world, const ct_score *sums, ct_evaluatio
         run->local_accuracy[world * n + i] = is_alive ? accuracy_of(&sums[i]) : NAN;
         n_tested += is_alive && sums[i].n > 0;
     }
-    e->diverged = -1;
     e->local_accuracy_mean = n_tested > 0 ? 0 : NAN;
     e->local_accuracy_min = n_tested > 0 ? 1 : NAN;
     e->local_accuracy_max = n_tested > 0 ? 0 : NAN;
@@ -246,7 +253,8 @@ static void list_trials(const ct_run *run, bool is_consensus, trial *out) {
                          ct_run_part_of(run, a->first + i)};
 }
 
-/* Every rank scores its own agents; the one that leads, the consensus too. */
+/* Every rank scores its own agents, if they are wanted (own: not NULL); the one that leads, the
+ * consensus too. */
 static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *averaged, ct_score *own,
                            ct_evaluation *out) {
     ct_agents *a = &run->agents;
@@ -255,7 +263,7 @@ static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *averaged,
     CT_TRY(ct_make(&trials, (size_t)(a->n + run->n_worlds), "the scores"));
     list_trials(run, false, trials);
     for (int k = 0; k < run->n_worlds; k++) trials[a->n + k] = (trial){k, 0};
-    group groups[] = {{&a->x, &a->running, a->n, trials, own, NULL},
+    group groups[] = {{&a->x, &a->running, own != NULL ? a->n : 0, trials, own, NULL},
                       {&run->consensus, &run->consensus_running, run->n_worlds, trials + a->n,
                        consensus, run->confusion},
                       {&average->consensus, &average->consensus_running, run->n_worlds,
@@ -269,14 +277,14 @@ static ct_status score_all(ct_run *run, ct_score *consensus, ct_score *averaged,
     return score_groups(run, groups, ct_run_has_average(run) ? 3 : 2);
 }
 
-static ct_status score_shared(ct_run *run, ct_evaluation *out) {
+static ct_status score_shared(ct_run *run, bool with_agents, ct_evaluation *out) {
     int n = run->agents.n_agents, n_rows = run->agents.n_rows;
     CT_SCOPED_BLOCK(ct_score) sums = NULL;
     CT_TRY(ct_make(&sums, (size_t)(2 * run->n_worlds + run->agents.n + n_rows), "the scores"));
     ct_score *averaged = sums + run->n_worlds, *own = averaged + run->n_worlds;
     ct_score *all = own + run->agents.n;
-    CT_TRY(score_all(run, sums, averaged, own, out));
-    CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, all));
+    CT_TRY(score_all(run, sums, averaged, with_agents ? own : NULL, out));
+    if (with_agents) CT_TRY(ct_transport_gather(run->transport, own, sizeof *own, all));
     for (int k = 0; k < run->n_worlds; k++) {
         if (ct_run_leads(run)) out[k].consensus_accuracy = accuracy_of(&sums[k]);
         if (ct_run_leads(run)) out[k].consensus_loss = loss_of(&sums[k]);
@@ -392,13 +400,26 @@ static ct_status score_own(ct_run *run, ct_evaluation *out) {
                             : CT_OK;
 }
 
-ct_status ct_run_score_all(ct_run *run, ct_evaluation *out) {
+ct_status ct_eval_agents_parse(const char *text, long *every) {
+    int64_t number = 0;
+    bool is_end = strcmp(text, "end") == 0, is_never = strcmp(text, "never") == 0;
+    bool is_number = ct_parse_i64(text, &number) && number >= 1 && number <= 1000000;
+    *every = is_never ? -1 : (long)number;
+    if (is_end || is_never || is_number) return CT_OK;
+    return ct_refuse(
+        "eval-agents",
+        "@eval-agents %.40s: must be a number of epochs from 1 to 1000000, end or never", text);
+}
+
+ct_status ct_run_score_all(ct_run *run, bool with_agents, ct_evaluation *out) {
     size_t n_pairs = (size_t)run->dataset.n_classes * (size_t)run->dataset.n_classes;
     if (run->confusion != NULL)
         memset(run->confusion, 0, (size_t)run->n_worlds * n_pairs * sizeof *run->confusion);
-    for (int k = 0; k < run->n_worlds; k++)
+    for (int k = 0; k < run->n_worlds; k++) {
         out[k].is_averaged = run->average.kind != CT_AVERAGE_NONE;
+        out[k].diverged = -1;
+    }
     CT_TRY(ct_run_find_averaged(run));
-    CT_TRY(run->is_own ? score_own(run, out) : score_shared(run, out));
+    CT_TRY(run->is_own ? score_own(run, out) : score_shared(run, with_agents, out));
     return ct_validation_score(run, out);
 }

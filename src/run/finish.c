@@ -45,7 +45,7 @@ ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out) {
     if (c->gossip_rounds > 0) {
         ct_evaluation *e = ct_new(ct_evaluation, (size_t)run->n_worlds);
         if (e == NULL) return ct_fail(CT_NOMEM, "no memory for %d evaluations", run->n_worlds);
-        ct_status status = ct_run_score_all(run, e);
+        ct_status status = ct_run_score_all(run, true, e);
         for (int k = 0; k < run->n_worlds && status == CT_OK; k++)
             out[k] = (ct_finish){e[k].local_accuracy_mean, e[k].local_accuracy_min,
                                  e[k].local_accuracy_max};

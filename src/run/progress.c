@@ -69,6 +69,8 @@ void ct_training_show_epoch(const ct_run *run, int world, const ct_epoch *e) {
     if (is_shown && run->config.site != NULL)
         snprintf(scores, sizeof scores, "%s  own model %.2f %%", consensus,
                  100 * v->local_accuracy_mean);
+    else if (is_shown && isnan(v->local_accuracy_mean))
+        snprintf(scores, sizeof scores, "%s", consensus);
     else if (is_shown)
         snprintf(scores, sizeof scores, "%s  local %.2f %% (%.2f-%.2f)", consensus,
                  100 * v->local_accuracy_mean, 100 * v->local_accuracy_min,

@@ -14,6 +14,9 @@
 
 #define ADAGOSSIP_GAMMA 0.001 /* the most that a parameter usually moves in a round */
 
+/* So many are tested every other time: a test of the consensus model takes up to 6 % of an epoch. */
+#define MANY_EPOCHS 20
+
 static void choose_lambdas(ct_config *c) {
     bool is_large = c->agents > 16 || ct_topology_is_denser(c->topology);
     const double *lambdas =
@@ -88,7 +91,8 @@ static ct_status choose_device(ct_config *c) {
 static ct_status check_names(const ct_config *c) {
     if (strcmp(c->norm, "batchnorm") == 0 && c->batch_size == 1)
         return ct_refuse("norm", "@norm batchnorm needs @batch-size 2 or more");
-    return ct_average_parse(c->average, &(ct_average){0});
+    CT_TRY(ct_average_parse(c->average, &(ct_average){0}));
+    return ct_eval_agents_parse(c->eval_agents, &(long){0});
 }
 
 /* "loss=ccl": the option of that name has that value. */
@@ -191,6 +195,7 @@ ct_status ct_config_choose(ct_config *c) {
     if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
     if (c->is_auto[CT_OPT_gamma]) c->gamma = usual_gamma(c, algo);
+    if (c->is_auto[CT_OPT_eval_every]) c->eval_every = c->epochs < MANY_EPOCHS ? 1 : 2;
     memset(c->is_auto, 0, sizeof c->is_auto);
     CT_TRY(check_names(c));
     CT_TRY(check_local_steps(c, algo));

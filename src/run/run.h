@@ -224,10 +224,13 @@ ct_status ct_train_in(const ct_config *config, ct_path *dir);
 /* ---- evaluation (evaluate.c) ---- */
 #define CT_MAX_CONFUSION 100 /* classes of which a confusion matrix is kept */
 
-/* Updates run->consensus and evaluates, for every world, it and every agent on the test part.
- * out: [n_worlds], filled on the rank that leads, as are local_accuracy and confusion of the run.
- */
-ct_status ct_run_score_all(ct_run *run, ct_evaluation *out);
+/* --eval-agents: *every is its number of epochs; 0: after the last one alone; -1: never. */
+ct_status ct_eval_agents_parse(const char *text, long *every);
+/* Updates run->consensus and evaluates it on the test part, for every world; with_agents: and every
+ * agent's own model, whose scores are NaN otherwise (where every agent has test samples of its own,
+ * they are always tested). out: [n_worlds], filled on the rank that leads, as are local_accuracy and
+ * confusion of the run. */
+ct_status ct_run_score_all(ct_run *run, bool with_agents, ct_evaluation *out);
 /* After the last iteration (finish.c): what ct_finish says, per world; then --final-merge. */
 ct_status ct_run_finish(ct_run *run, long n_iterations, ct_finish *out);
 /* ---- the mean model (consensus.c) ---- */

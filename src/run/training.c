@@ -92,11 +92,22 @@ static double seconds_so_far(const ct_training *t) {
     return t->progress.before + ct_seconds() - t->progress.started;
 }
 
+/* Whether the models are tested after this epoch, and the agents' own ones too. */
+static ct_status plan_tests(const ct_run *run, long epoch, bool is_last, bool *all,
+                            bool *is_evaluated) {
+    long every = 0;
+    CT_TRY(ct_eval_agents_parse(run->config.eval_agents, &every));
+    *all = every >= 0 && (is_last || (every > 0 && epoch % every == 0));
+    *is_evaluated = *all || is_last || epoch % run->config.eval_every == 0;
+    return CT_OK;
+}
+
 static ct_status end_epoch(ct_training *t, long iteration, bool is_last) {
     ct_run *run = t->run;
     long epoch = iteration / run->epoch_iterations + 1;
-    bool is_evaluated = is_last || epoch % run->config.eval_every == 0;
-    if (is_evaluated) CT_TRY(ct_run_score_all(run, t->evaluations));
+    bool all = false, is_evaluated = false;
+    CT_TRY(plan_tests(run, epoch, is_last, &all, &is_evaluated));
+    if (is_evaluated) CT_TRY(ct_run_score_all(run, all, t->evaluations));
     double seconds = seconds_so_far(t);
     for (int k = 0; k < run->n_worlds; k++) {
         ct_epoch *e = &t->epochs[k];
@@ -413,7 +424,7 @@ ct_status ct_training_save(ct_run *run) {
 
 ct_status ct_training_evaluate(ct_run *run) {
     ct_training *t = run->training;
-    CT_TRY(ct_run_score_all(run, t->evaluations));
+    CT_TRY(ct_run_score_all(run, true, t->evaluations));
     for (int k = 0; k < run->n_worlds; k++) {
         t->epochs[k].evaluation = t->evaluations[k];
         t->epochs[k].is_evaluated = ct_run_leads(run);

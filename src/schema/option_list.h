@@ -210,8 +210,10 @@ OPTION("checkpoints", TEXT, resume, "resume", "", "", 0, 0, "", PATH | SINGLE | 
 
 OPTION("output", TEXT, out, "out", "", "", 0, 0, "", LOCAL | PATH | SINGLE, "",
        "directory to write; default: runs/<what is run>, with -2, -3, ... if that is taken; %r = rank number")
-OPTION("output", WHOLE, eval_every, "eval-every", "", "1", 1, 1e6, "", LOCAL, "",
-       "test every N epochs; the last epoch is always tested")
+OPTION("output", WHOLE, eval_every, "eval-every", "", "auto", 1, 1e6, "", LOCAL, "",
+       "test the consensus model every N epochs, and after the last; auto = 2, or 1 with fewer than 20 epochs")
+OPTION("output", TEXT, eval_agents, "eval-agents", "", "end", 0, 0, "", LOCAL, "",
+       "test every agent's own model too: every N epochs and after the last; end = after the last alone, never = not at all")
 OPTION("output", WHOLE, gossip_rounds, "gossip-rounds", "", "0", 0, 1e6, "", 0, "",
        "after training, average N times without gradients and test the agents again")
 OPTION("output", SWITCH, final_merge, "final-merge", "", "off", 0, 0, "", 0, "",

@@ -232,10 +232,12 @@ static int row_variant(const ct_study *study, int row) {
     return n;
 }
 
-static ct_status write_lines(const ct_study *study) {
+static ct_status write_line_figure(const ct_study *study, const ct_metric *metric,
+                                   const char *name) {
     CT_SCOPED(series) s = {0};
-    const ct_metric *metric = study->shown[0];
-    ct_plot plot = {.x_name = study->figure.label,
+    ct_plot plot = {.x_may_be_log = true,
+                    .may_be_log = !ct_metric_rises(metric),
+                    .x_name = study->figure.label,
                     .y_name = metric->axis,
                     .x_unit = CT_UNIT_NUMBER,
                     .y_unit = CT_UNIT_NUMBER,
@@ -251,7 +253,18 @@ static ct_status write_lines(const ct_study *study) {
                 add_point(&s, curve, cell->x, mean, ct_metric_deviation(metric, cell->summary));
         }
     }
-    return draw_series(study, "figure", &s, &plot);
+    return draw_series(study, name, &s, &plot);
+}
+
+/* Of the first number shown, figure; of the others, figure-<name>. */
+static ct_status write_lines(const ct_study *study) {
+    CT_TRY(write_line_figure(study, study->shown[0], "figure"));
+    for (int k = 1; k < study->n_shown; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "figure-%s", study->shown[k]->name);
+        CT_TRY(write_line_figure(study, study->shown[k], name));
+    }
+    return CT_OK;
 }
 
 /* ---- curves over the epochs ---- */

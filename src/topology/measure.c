@@ -6,6 +6,9 @@
 #include "util/memory.h"
 
 #define MAX_DENSE_AGENTS 512 /* 512^3 operations are some tenths of a second */
+/* Edges that the walks of find_diameter may visit (seconds). Only graphs of more than about 20,000
+ * agents without the symmetry of a ring get there; the furthest found so far stands then. */
+#define WALKS_MAX_WORK 2.5e8
 
 /* 64 breadth-first walks at once, one bit each. A word per agent: who has come by, who came with
  * the last step, who comes with the next one; and the agents that the last and the next step reach.
@@ -13,6 +16,7 @@
 typedef struct walks {
     uint64_t *seen, *now, *next; /* [n] */
     int *at, *at_next;           /* [n] */
+    double n_visited;            /* edges so far */
 } walks;
 
 static void walks_free(walks *w) {
@@ -37,6 +41,7 @@ static int step_walks(const ct_topology *t, walks *w, int n_at, int64_t *n_reach
     int n_next = 0;
     for (int k = 0; k < n_at; k++) {
         int i = w->at[k];
+        w->n_visited += t->begin[i + 1] - t->begin[i];
         for (int e = t->begin[i]; e < t->begin[i + 1]; e++) {
             int j = t->neighbour[e];
             uint64_t arriving = w->now[i] & ~w->seen[j];
@@ -51,7 +56,7 @@ static int step_walks(const ct_topology *t, walks *w, int n_at, int64_t *n_reach
         *n_reached += __builtin_popcountll(w->next[j]);
         w->seen[j] |= w->next[j];
     }
-    *w = (walks){w->seen, w->next, w->now, w->at_next, w->at};
+    *w = (walks){w->seen, w->next, w->now, w->at_next, w->at, w->n_visited};
     return n_next;
 }
 
@@ -73,11 +78,27 @@ static int furthest_from(const ct_topology *t, int first, int n_roots, walks *w)
     return distance;
 }
 
+/* Every agent has the neighbours of agent 0, that much further round: all see the same graph. */
+static ct_status look_round(const ct_topology *t, bool *is_round) {
+    CT_SCOPED_BLOCK(bool) is_offset = NULL;
+    CT_TRY(ct_make(&is_offset, (size_t)t->n, "the measure of a graph"));
+    for (int e = 0; e < t->begin[1]; e++) is_offset[t->neighbour[e]] = true;
+    *is_round = true;
+    for (int i = 0; i < t->n && *is_round; i++) {
+        *is_round = ct_topology_degree(t, i) == t->begin[1];
+        for (int e = t->begin[i]; e < t->begin[i + 1] && *is_round; e++)
+            *is_round = is_offset[(t->neighbour[e] - i + t->n) % t->n];
+    }
+    return CT_OK;
+}
+
 static ct_status find_diameter(const ct_topology *t, int *out) {
     CT_SCOPED(walks) w = {0};
+    bool is_round = false;
     CT_TRY(walks_create(t->n, &w));
-    *out = 0;
-    for (int first = 0; first < t->n; first += 64) {
+    CT_TRY(look_round(t, &is_round));
+    *out = is_round ? furthest_from(t, 0, 1, &w) : 0;
+    for (int first = 0; first < t->n && !is_round && w.n_visited < WALKS_MAX_WORK; first += 64) {
         int furthest = furthest_from(t, first, t->n - first < 64 ? t->n - first : 64, &w);
         if (furthest > *out) *out = furthest;
     }

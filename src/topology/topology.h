@@ -49,7 +49,7 @@ ct_status ct_mixing_create(const ct_topology *t, const char *weights, ct_sparse 
 typedef struct ct_topology_facts {
     int n_edges; /* undirected */
     int min_degree, max_degree;
-    int diameter;
+    int diameter;        /* of more than 20,000 agents without symmetry: perhaps a little more */
     double lambda_2;     /* second largest eigenvalue of W; 0 for one agent */
     double lambda_min;   /* smallest eigenvalue of W */
     double spectral_gap; /* 1 - max(|lambda_2|, |lambda_min|) */

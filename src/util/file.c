@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syncfs */
+#endif
 #include "util/file.h"
 
 #include <errno.h>
@@ -245,6 +248,16 @@ ct_status ct_writer_commit(ct_writer **writer) {
     w->part.text[0] = '\0';
     if (!w->is_passing) sync_directory(path);
     return CT_OK;
+}
+
+ct_status ct_writer_commit_early(ct_writer **writer) {
+    (*writer)->is_passing = true;
+    return ct_writer_commit(writer);
+}
+
+ct_status ct_dir_settle(const char *path) {
+    CT_SCOPED_BY(ct_fd_close, int) fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && syncfs(fd) == 0 ? CT_OK : ct_file_failed(path);
 }
 
 void ct_writer_abandon(ct_writer **writer) {

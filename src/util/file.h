@@ -54,6 +54,11 @@ ct_status ct_writer_add(ct_writer *writer, const void *bytes, size_t n);
 /* Numbers of 32 bits, the lowest byte first, whatever the machine has. */
 ct_status ct_writer_add_floats(ct_writer *writer, const float *values, size_t n);
 ct_status ct_writer_commit(ct_writer **writer);
+/* The same, but it may not outlive a crash of the machine before ct_dir_settle: of many files, one
+ * wait for the disk instead of two for each. */
+ct_status ct_writer_commit_early(ct_writer **writer);
+/* Waits until everything written to the directory's file system is on the disk. */
+ct_status ct_dir_settle(const char *path);
 void ct_writer_abandon(ct_writer **writer); /* accepts NULL inside */
 
 /* Adds to the end of a file, or begins it, in one write: a reader never sees half of a line. On

@@ -9,16 +9,21 @@
 #include "backend/host.h"
 #include "util/threads.h"
 
-/* Columns of an update that one task runs through the whole program. */
-#define CPU_UPDATE_COLUMNS 1024
+/* Columns of an update that one task runs through the whole program; halved for more rows than
+ * this, down to the least: temporaries, of which every thread has its own, would otherwise need more
+ * memory than small models. */
+#define CPU_UPDATE_COLUMNS       1024
+#define CPU_LEAST_UPDATE_COLUMNS 128
+#define CPU_WIDE_UPDATE_ROWS     1024
 
 typedef struct cpu_backend {
     ct_backend base;
     const ct_kernels *kernels;
     ct_pool *pool;
     bool exact_conv, only_forward;
-    float *temps;        /* [n_threads][CT_MAX_TEMPS][n_temp_rows][CPU_UPDATE_COLUMNS] */
+    float *temps;        /* [n_threads][CT_MAX_TEMPS][n_temp_rows][n_columns] */
     int n_temp_rows;     /* as many as the tallest bank has */
+    size_t n_columns;    /* of a block of an update */
     const float **terms; /* [n_threads][n_terms] what one row of an assignment sums */
     float *coefs;
     size_t n_terms;

@@ -24,7 +24,7 @@ typedef struct columns {
 static float *row_of(const columns *c, const ct_bank *bank, int row) {
     if (bank->temp == 0) return ct_host_row(bank, row) + c->first;
     size_t at = (size_t)(bank->temp - 1) * (size_t)c->run->backend->n_temp_rows + (size_t)row;
-    return c->temps + at * CPU_UPDATE_COLUMNS;
+    return c->temps + at * c->run->backend->n_columns;
 }
 
 /* A product with a matrix is as many terms as the matrix has entries in this row. */
@@ -79,13 +79,13 @@ static void update_task(void *context, int task, int worker) {
     const update_run *run = context;
     cpu_backend *b = run->backend;
     columns c = {.run = run,
-                 .temps = b->temps + (size_t)worker * CT_MAX_TEMPS * (size_t)b->n_temp_rows *
-                                         CPU_UPDATE_COLUMNS,
+                 .temps = b->temps +
+                          (size_t)worker * CT_MAX_TEMPS * (size_t)b->n_temp_rows * b->n_columns,
                  .terms = b->terms + (size_t)worker * b->n_terms,
                  .coefs = b->coefs + (size_t)worker * b->n_terms,
-                 .first = (size_t)task * CPU_UPDATE_COLUMNS};
+                 .first = (size_t)task * b->n_columns};
     size_t left = run->n_columns - c.first;
-    c.n = cpu_round(left < CPU_UPDATE_COLUMNS ? left : CPU_UPDATE_COLUMNS);
+    c.n = cpu_round(left < b->n_columns ? left : b->n_columns);
     const ct_update *u = run->update;
     for (int first = 0, end; first < u->n_assigns; first = end) {
         end = end_of_run(u, first);
@@ -111,16 +111,24 @@ static size_t longest_sum(const ct_update *update) {
     return longest;
 }
 
+static size_t columns_for(int n_rows) {
+    size_t n = CPU_UPDATE_COLUMNS;
+    for (int rows = CPU_WIDE_UPDATE_ROWS; rows < n_rows && n > CPU_LEAST_UPDATE_COLUMNS; rows *= 2)
+        n /= 2;
+    return n;
+}
+
 /* Room for temporaries of n_rows rows and sums of n_terms terms. Matrices have no more columns
  * than banks have rows, so what is taken here with the banks serves every later update. */
 ct_status ct_cpu_reserve_update(cpu_backend *b, int n_rows, size_t n_terms) {
     const size_t n_threads = (size_t)ct_pool_size(b->pool);
     const size_t most = (size_t)CT_MAX_TERMS * (size_t)(n_rows > 0 ? n_rows : 1);
     if (n_rows > b->n_temp_rows) b->n_temp_rows = n_rows;
+    b->n_columns = columns_for(b->n_temp_rows);
     if (n_terms < most) n_terms = most;
     if (n_terms > b->n_terms) b->n_terms = n_terms;
     CT_TRY(ct_reserve(&b->temps, &b->temps_room,
-                      n_threads * CT_MAX_TEMPS * (size_t)b->n_temp_rows * CPU_UPDATE_COLUMNS,
+                      n_threads * CT_MAX_TEMPS * (size_t)b->n_temp_rows * b->n_columns,
                       "temporaries of an update"));
     CT_TRY(ct_reserve(&b->terms, &b->terms_room, n_threads * b->n_terms, "the terms of an update"));
     return ct_reserve(&b->coefs, &b->coefs_room, n_threads * b->n_terms, "the terms of an update");
@@ -130,7 +138,7 @@ ct_status ct_cpu_update(ct_backend *base, const ct_update *update) {
     cpu_backend *backend = (cpu_backend *)base;
     CT_TRY(ct_cpu_reserve_update(backend, update->n_rows, longest_sum(update)));
     update_run run = {.backend = backend, .update = update, .n_columns = ct_host_columns(update)};
-    size_t n_tasks = (run.n_columns + CPU_UPDATE_COLUMNS - 1) / CPU_UPDATE_COLUMNS;
+    size_t n_tasks = (run.n_columns + backend->n_columns - 1) / backend->n_columns;
     ct_pool_run(backend->pool, (int)n_tasks, update_task, &run);
     return CT_OK;
 }
