@@ -154,22 +154,23 @@ static void the_check_value_is_the_published_one(void) {
 }
 
 static void every_line_of_the_metrics_is_an_event(void) {
-    succeeds(TINY "--force --epochs 3 --eval-every 2 --tensorboard");
+    succeeds(TINY "--force --epochs 3 --eval-every 2 --eval-agents 2 --tensorboard");
     events_match("run", 3);
 }
 
 static void a_run_that_goes_on_has_no_epoch_twice(void) {
-    succeeds(TINY "--force --epochs 4 --iterations 1 --tensorboard --checkpoint-every 1");
+    succeeds(TINY "--force --epochs 4 --iterations 1 --eval-agents 1 --tensorboard "
+                  "--checkpoint-every 1");
     succeeds("train --quiet --resume run --iterations 0 --tensorboard");
     events_match("run", 4);
-    succeeds(TINY "--force --epochs 4 --iterations 1 --checkpoint-every 1");
+    succeeds(TINY "--force --epochs 4 --iterations 1 --eval-agents 1 --checkpoint-every 1");
     CHECK(!ct_file_exists("run/" CT_TENSORBOARD_FILE));
     succeeds("train --quiet --resume run --iterations 0 --tensorboard");
     events_match("run", 4);
 }
 
 static void every_seed_has_its_own_file(void) {
-    succeeds(TINY "--force --seeds 1,2 --tensorboard");
+    succeeds(TINY "--force --seeds 1,2 --eval-agents 1 --tensorboard");
     events_match("run/seed-1", 2);
     events_match("run/seed-2", 2);
     CHECK(!ct_file_exists("run/" CT_TENSORBOARD_FILE));
