@@ -2,7 +2,8 @@
 # scripts/build.sh [release|debug|thread]: configures and builds a preset, in build/, build-debug/ or
 # build-thread/.
 # Quiet; what the tools said is shown when they fail. Configures afresh where the tree was moved.
-# CT_DEVELOPER=1: a warning fails the build.
+# CT_DEVELOPER=1: a warning fails the build, and what has been compiled before, in any checkout, comes from
+# ccache where that is installed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 preset=${1:-release}
@@ -19,18 +20,24 @@ n_jobs=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 mkdir -p "$build" || exit 1
 log=$build/build.log
 
+set -- ${CT_DEVELOPER:+-DCT_DEVELOPER=ON}
+if [ -n "${CT_DEVELOPER:-}" ] && command -v ccache >/dev/null 2>&1; then
+    export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 # paths are those below the checkout
+    set -- "$@" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
+
 configure() { # the generator can be chosen for a fresh folder only
     if [ -f "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null 2>&1; then
-        cmake --preset "$preset" ${CT_DEVELOPER:+-DCT_DEVELOPER=ON}
+        cmake --preset "$preset" "$@"
     else
-        cmake --preset "$preset" -G Ninja ${CT_DEVELOPER:+-DCT_DEVELOPER=ON}
+        cmake --preset "$preset" -G Ninja "$@"
     fi
 }
 
 cd "$root" || exit 1
-if ! configure >"$log" 2>&1; then
+if ! configure "$@" >"$log" 2>&1; then
     rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
-    configure >"$log" 2>&1
+    configure "$@" >"$log" 2>&1
 fi && cmake --build "$build" -j "$n_jobs" >>"$log" 2>&1
 status=$?
 if [ $status -ne 0 ]; then

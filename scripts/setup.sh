@@ -103,6 +103,7 @@ look() {
         have clang-format || have clang-format-14 || optional="$optional clang-format"
         have chromium || have chromium-browser || have google-chrome || optional="$optional chromium"
         have valgrind || optional="$optional valgrind"
+        have ccache || optional="$optional ccache"
         have tcpdump || optional="$optional tcpdump"
         have openssl || optional="$optional openssl"
         have man || optional="$optional man-db"
