@@ -307,8 +307,8 @@ static void divergence_stops_the_run_and_keeps_what_was_written(void) {
     REFUSES(1, TINY "--lr 1e6 --epochs 40 --eval-every 40", "agent 0 diverged", "iteration 5",
             "last good", "--lr", "1e+06");
     remove_dir("run");
-    REFUSES(1, TINY "--lr 1e6 --epochs 40 --eval-every 1 --eval-agents 1", "agent", "diverged",
-            "iteration", "--lr", "1e+06");
+    REFUSES(1, TINY "--lr 1e6 --epochs 40 --eval-agents 1", "agent", "diverged", "iteration",
+            "--lr", "1e+06");
     CHECK(ct_file_exists("run/config.txt") && ct_file_exists("run/partition.csv"));
     CHECK(!ct_file_exists("run/summary.json") && !ct_file_exists("run/consensus.safetensors"));
     ct_json *json = read_json("run/metrics.jsonl", 0);

@@ -199,9 +199,9 @@ static void an_evaluation_is_a_passing_line_too(void) {
     ct_hooks hooks = {.log = listen};
     ct_config_init(&config);
     static const char *const words[][2] = {
-        {"dataset", "shapes"},  {"model", "mlp:4"},   {"train-samples", "600"},
-        {"test-samples", "50"}, {"agents", "6"},      {"epochs", "2"},
-        {"threads", "1"},       {"eval-agents", "1"}, {"out", "run"}};
+        {"dataset", "shapes"},  {"model", "mlp:4"}, {"train-samples", "600"},
+        {"test-samples", "50"}, {"agents", "6"},    {"epochs", "2"},
+        {"threads", "1"},       {"out", "run"},     {"eval-agents", "1"}};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         CHECK_OK(ct_config_put(&config, words[k][0], words[k][1]));
     const ct_hooks *before = ct_hooks_now();
