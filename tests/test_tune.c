@@ -199,7 +199,8 @@ static void comparisons_that_are_not_fair_are_refused(void) {
     put("both.conf", other);
     REFUSES(1, "reproduce both.conf --out never", "--lr is tuned");
     put("rule.conf", "[tune]\nepochs = 3\n[row a]\n");
-    REFUSES(1, "reproduce rule.conf --out never", "rule.conf:2: 'epochs' is none of rungs");
+    REFUSES(1, "reproduce rule.conf --out never",
+            "crosstalk: rule.conf:2: 'epochs' is none of rungs");
 }
 
 int main(void) {

@@ -234,7 +234,7 @@ static void name_study(const char *path, char *name, size_t size) {
 
 static ct_status complete(reader *r) {
     ct_study *s = r->study;
-    CT_TRY(ct_tune_read_rule(s));
+    CT_TRY(ct_tune_read_rule(s, &r->line));
     r->line++;
     if (s->n_rows == 0) return ct_fail(CT_IO, "the study has no [row]");
     if (s->title[0] == '\0') snprintf(s->title, sizeof s->title, "%s", s->name);

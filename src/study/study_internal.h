@@ -45,8 +45,8 @@ ct_status ct_study_heed_signal(void);
 ct_status ct_study_run_cells(ct_study *study, int *n_left);
 
 /* ---- choosing (tune.c, choice.c) ---- */
-/* The study's [tune]. */
-ct_status ct_tune_read_rule(ct_study *study);
+/* The study's [tune]; *line gets that of an error. */
+ct_status ct_tune_read_rule(ct_study *study, int *line);
 /* All cells try the same number of combinations. */
 ct_status ct_tune_check(const ct_study *study);
 /* What was chosen for a cell before, if it was: into its options. */

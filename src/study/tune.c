@@ -45,13 +45,16 @@ static ct_status read_rule_line(ct_study *study, const ct_setting *s) {
     return ok ? CT_OK : ct_fail(CT_IO, "'%s' is no fraction up to 0.9", s->value);
 }
 
-ct_status ct_tune_read_rule(ct_study *study) {
+ct_status ct_tune_read_rule(ct_study *study, int *line) {
+    int end = *line;
     for (int k = 0; k < study->n_settings; k++) {
         const ct_setting *s = &study->settings[k];
         if (s->row != CT_TUNE) continue;
-        CT_TRY_AT(study, s->line, read_rule_line(study, s));
+        *line = s->line;
+        CT_TRY(read_rule_line(study, s));
         if (study->tune.n_rungs == 0) CT_TRY(ct_rungs_parse("0.25,0.5,1", &study->tune));
     }
+    *line = end;
     return CT_OK;
 }
 

@@ -85,6 +85,48 @@ END
 cat <<'END' | corpus profile table
 {"agents": 1, "first": [0, "0"], "shape": [1, 1, 3], "values": 1, "cut": [0, 0, 0], "classes": ["no", "yes"], "mean": [0], "std": [1], "pixels": null, "most": [3, 0, "0"], "least": [3, 0, "0"], "columns": {"label": "y", "columns": [{"name": "a", "kind": "number", "values": 3, "missing": 0, "sum": "6@68", "squares": "e@68", "categories": null}, {"name": "b", "kind": "category", "values": 2, "missing": 1, "categories": ["u"]}]}, "test": 1}
 END
+corpus study tuned <<'TEXT'
+title = A tuned study
+rows = method
+baseline = A
+free = lr, lambda-m
+[tune]
+rungs = 0.5, 1
+seeds = 1,2
+validation-fraction = 0.2
+[options]
+dataset = shapes
+model = mlp:4
+agents = 4
+epochs = 2
+seeds = 1,2
+tune = lr=0.1,0.02
+[column alpha = 1]
+alpha = 1
+splits = a5e76ab711b99611, -
+[row A]
+algorithm = dsgdm
+[row B]
+algorithm = ccl
+tune = lr=0.1; lambda-m+lambda-d=1,0.1
+TEXT
+corpus tuned halved <<'TEXT'
+{"crosstalk": "tuned", "version": 1,
+ "tried": "lr=0.1,0.02; lambda-m+lambda-d=1,0.1",
+ "seeds": "1",
+ "validation_fraction": 0.1,
+ "rungs": [
+    {"epochs": 4, "trials": [
+        {"trial": 1, "options": "--lr 0.1 --lambda-m 1 --lambda-d 1", "validation_accuracy": 0.1},
+        {"trial": 2, "options": "--lr 0.1 --lambda-m 0.1 --lambda-d 0.1", "validation_accuracy": 0.1},
+        {"trial": 3, "options": "--lr 0.02 --lambda-m 1 --lambda-d 1", "validation_accuracy": 0.09166666666666666},
+        {"trial": 4, "options": "--lr 0.02 --lambda-m 0.1 --lambda-d 0.1", "validation_accuracy": 0.13333333333333333}]},
+    {"epochs": 8, "trials": [
+        {"trial": 1, "options": "--lr 0.1 --lambda-m 1 --lambda-d 1", "validation_accuracy": 0.09166666666666666},
+        {"trial": 4, "options": "--lr 0.02 --lambda-m 0.1 --lambda-d 0.1", "validation_accuracy": 0.14166666666666666}]}
+ ],
+ "chosen": 4}
+TEXT
 corpus study tiny <<'TEXT'
 title = A small study
 note = of two rows
