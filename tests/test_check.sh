@@ -216,6 +216,13 @@ accepted main_may_exit
 } | file src/algo/x.c
 accepted names_that_contain_a_banned_one_are_accepted
 
+# --- scripts
+echo '#!/bin/sh' | file tests/test_x.sh
+refused a_test_that_cannot_be_run_is_refused "tests/test_x.sh:1: not executable"
+echo '#!/bin/sh' | file tests/test_x.sh
+chmod +x "$tree/tests/test_x.sh"
+accepted a_test_that_can_be_run_is_accepted
+
 # --- features
 printf '#ifdef CT_WITH_CUDA\n#endif\n' | file src/run/x.c
 refused ifdef_of_a_feature_is_refused "src/run/x.c:1: features are 0 or 1"
