@@ -58,11 +58,12 @@ need() { # need WORDS PACKAGE...: something without which nothing works
 # What the Python package's tests use, of Debian's interpreter. PyTorch is 180 MB; without it the
 # tests of crosstalk.torch are skipped.
 look_for_python() {
-    for module in numpy setuptools wheel torch ensurepip; do
+    for module in numpy setuptools wheel torch PIL ensurepip; do
         /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$module'))" \
             2>/dev/null && continue
         case $module in
         ensurepip) optional="$optional python3-venv" ;;
+        PIL) optional="$optional python3-pil" ;;
         *) optional="$optional python3-$module" ;;
         esac
     done
