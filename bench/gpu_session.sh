@@ -10,7 +10,7 @@ build=${1:-build-gpu}
 out=${OUT:-$build}
 parts=${PARTS:-build test sanitize bench}
 # tests/test_cuda*.c and those that take a GPU along where there is one
-tests="$(cd tests && ls test_cuda*.c | sed 's/\.c$//') test_recent test_related test_stages test_async test_compress"
+tests="$(cd tests && ls test_cuda*.c | sed 's/\.c$//') test_recent test_related test_stages test_distill test_async test_compress"
 wants() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 
 if wants build; then
