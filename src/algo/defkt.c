@@ -107,6 +107,18 @@ static double *host_state(void *opaque, size_t *n) {
 
 /* ---- who meets whom ---- */
 
+/* The row among first .. last - 1 that edge e leads to. */
+static int end_of(const ct_topology *t, int first, int last, int e) {
+    while (last - first > 1) {
+        const int middle = first + (last - first) / 2;
+        if (t->begin[middle] <= e)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
+
 /* The edges of one seed's graph in random order; one is taken if both its ends are free. */
 static void pair_world(const ct_agents *a, defkt_state *d, int world) {
     const ct_topology *t = a->links.topology;
@@ -119,9 +131,9 @@ static void pair_world(const ct_agents *a, defkt_state *d, int world) {
     ct_rng_shuffle(&rng, d->order, n);
     for (uint32_t k = 0; k < n; k++) {
         const int e = t->begin[first] + (int)d->order[k], from = t->neighbour[e];
-        int to = first;
-        while (t->begin[to + 1] <= e) to++;
-        if (d->is_paired[from] || d->is_paired[to]) continue;
+        if (d->is_paired[from]) continue;
+        const int to = end_of(t, first, end, e);
+        if (d->is_paired[to]) continue;
         d->is_paired[from] = d->is_paired[to] = true;
         d->guest_of[to] = from;
     }

@@ -106,7 +106,7 @@ void ct_engine_close(ct_model *m) {
 
 static void softmax(const float *logits, int n_classes, float *out) {
     double largest = (double)logits[0], sum = 0;
-    for (int c = 1; c < n_classes; c++) /* gcc 12.2 for 64-bit ARM dies of fmax in its place */
+    for (int c = 1; c < n_classes; c++) /* gcc 12.2 for 64-bit ARM crashes on fmax here */
         if ((double)logits[c] > largest) largest = (double)logits[c];
     for (int c = 0; c < n_classes; c++) sum += exp((double)logits[c] - largest);
     for (int c = 0; c < n_classes; c++) out[c] = (float)(exp((double)logits[c] - largest) / sum);

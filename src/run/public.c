@@ -324,25 +324,29 @@ static void add_said(const ct_run *run, const float *row, float *sum, uint32_t *
     }
 }
 
+/* The same of what the agent of another row, or of this one, has said. */
+static ct_status add_agent(ct_run *run, int row, float *sum, uint32_t *count) {
+    ct_public *p = &run->public;
+    CT_TRY(ct_bank_read(&p->said, ct_routes_row(&p->routes, row), 0, width(run), p->row));
+    add_said(run, p->row, sum, count);
+    return CT_OK;
+}
+
 /* The mean over agent i and its neighbours, in the agents' order. */
 static ct_status label(ct_run *run, int i) {
     ct_public *p = &run->public;
     const ct_topology *t = run->agents.links.topology;
     const size_t classes = (size_t)n_classes(run);
-    const int row = run->agents.first + i, end = t->begin[row + 1];
+    const int row = run->agents.first + i;
     float *sum = p->host + (size_t)i * width(run);
     uint32_t *count = p->order; /* until the next pass */
-    bool has_own = false;
+    int e = t->begin[row];
     memset(sum, 0, width(run) * sizeof *sum);
     memset(count, 0, p->n * sizeof *count);
-    for (int e = t->begin[row]; e <= end; e++) {
-        int from = e < end ? t->neighbour[e] : row;
-        if (e < end && !has_own && from > row) from = row, e--;
-        if (from == row && has_own) break;
-        has_own = has_own || from == row;
-        CT_TRY(ct_bank_read(&p->said, ct_routes_row(&p->routes, from), 0, width(run), p->row));
-        add_said(run, p->row, sum, count);
-    }
+    for (; e < t->begin[row + 1] && t->neighbour[e] < row; e++)
+        CT_TRY(add_agent(run, t->neighbour[e], sum, count));
+    CT_TRY(add_agent(run, row, sum, count));
+    for (; e < t->begin[row + 1]; e++) CT_TRY(add_agent(run, t->neighbour[e], sum, count));
     for (size_t u = 0; u < p->n; u++)
         for (size_t c = 0; c < classes && count[u] > 1; c++)
             sum[u * classes + c] /= (float)count[u];
