@@ -51,13 +51,31 @@ static inline void packed_values(size_t n, int row, int step, float *out) {
     }
 }
 
+/* Says where they differ first, and how often. */
+static inline bool packed_row_is_same(const uint32_t *a, const uint32_t *b, size_t n, int row) {
+    size_t first = n, n_others = 0;
+    for (size_t i = n; i-- > 0;) {
+        if (a[i] == b[i]) continue;
+        n_others += first < n;
+        first = i;
+    }
+    if (first == n) return true;
+    float values[2];
+    memcpy(&values[0], &a[first], sizeof *values);
+    memcpy(&values[1], &b[first], sizeof *values);
+    printf("    row %d: word %zu of %zu should be %08x (%g) and is %08x (%g), and %zu others\n",
+           row, first, n, a[first], (double)values[0], b[first], (double)values[1], n_others);
+    return false;
+}
+
+/* a: what it should be. */
 static inline bool packed_is_same(const ct_bank *a, const ct_bank *b) {
     bool is_same = true;
-    float *one = ct_new(float, a->n), *other = ct_new(float, a->n);
+    uint32_t *one = ct_new(uint32_t, a->n), *other = ct_new(uint32_t, a->n);
     for (int row = 0; row < PACKED_ROWS; row++) {
-        CHECK_OK(ct_bank_read(a, row, 0, a->n, one));
-        CHECK_OK(ct_bank_read(b, row, 0, a->n, other));
-        is_same = is_same && memcmp(one, other, a->n * sizeof *one) == 0;
+        CHECK_OK(ct_bank_read(a, row, 0, a->n, (float *)(void *)one));
+        CHECK_OK(ct_bank_read(b, row, 0, a->n, (float *)(void *)other));
+        is_same = packed_row_is_same(one, other, a->n, row) && is_same;
     }
     ct_free(one);
     ct_free(other);

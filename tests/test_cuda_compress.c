@@ -34,9 +34,7 @@ static void five_steps_of_every_case_agree_with_the_oracle(void) {
     read_fixtures("compress");
     REQUIRE(n_fixtures > 0);
     for (int i = 0; i < n_fixtures; i++)
-        if (strstr(fixtures[i].options, "low-rank") == NULL &&
-            strstr(fixtures[i].options, "top-k8") == NULL)
-            check_case("cuda", &fixtures[i], 2e-4);
+        if (strstr(fixtures[i].options, "low-rank") == NULL) check_case("cuda", &fixtures[i], 2e-4);
 }
 
 static void what_only_hosts_pack_is_refused(void) {
@@ -44,8 +42,6 @@ static void what_only_hosts_pack_is_refused(void) {
     NEED_GPU();
     CHECK_FAILS(run_create("cuda", RUN_PLAIN, "--compress low-rank:2", &run), CT_INVAL,
                 "--compress low-rank:2 cannot train on cuda; --device cpu can");
-    CHECK_FAILS(run_create("cuda", RUN_PLAIN, "--compress top-k8:0.1", &run), CT_INVAL,
-                "--compress top-k8:0.1 cannot train on cuda; --device cpu can");
 }
 
 static float *train(const char *compress, const char *algorithm, size_t *n) {
@@ -81,7 +77,6 @@ static void training_repeats_to_the_bit_with_and_without_graphs(void) {
     static const char *const algorithms[] = {"dsgd", "dsgdm", "qg-dsgdm"};
     for (int k = 0; k < N_PACKED_KINDS; k++) {
         size_t n = 0, m = 0;
-        if (strstr(packed_kinds[k], "top-k8") != NULL) continue; /* no device packs it */
         setenv("CROSSTALK_CUDA_GRAPHS", "on", 1);
         float *one = train(packed_kinds[k], algorithms[k % 3], &n);
         setenv("CROSSTALK_CUDA_GRAPHS", "off", 1);

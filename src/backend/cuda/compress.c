@@ -19,10 +19,6 @@ ct_status ct_cuda_move_low_rank(const cuda_parcel *parcel) {
     return refuse(parcel);
 }
 
-ct_status ct_cuda_move_top_k8(const cuda_parcel *parcel) {
-    return refuse(parcel);
-}
-
 static const struct {
     const ct_compressor_kind *kind;
     ct_status (*move)(const cuda_parcel *parcel);

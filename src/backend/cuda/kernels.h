@@ -529,7 +529,7 @@ typedef struct cuda_parcel {
     float *known_dev, *packed_dev;
     size_t x_stride, known_stride, packed_stride;
     const ct_compress_key *keys_dev; /* [n_rows] */
-    uint32_t *scratch_dev;           /* top-k: [n_rows][scratch_stride] */
+    uint32_t *scratch_dev;           /* top-k, top-k8: [n_rows][scratch_stride] */
     size_t scratch_stride;
     cudaStream_t stream;
 } cuda_parcel;
