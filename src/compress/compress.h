@@ -30,7 +30,6 @@ typedef struct ct_gossip_ways {
 
 typedef struct ct_compressor_kind {
     const char *name, *argument, *text; /* "top-k", "F", one line of help */
-    bool is_on_host;                    /* no device packs it */
     /* CT_INVAL: no such argument (NaN: none was given). */
     ct_status (*check)(double argument);
     /* The averaging rate with which it is stable on the usual graphs. */

@@ -57,8 +57,8 @@ typedef struct cuda_call {
     size_t n_quads;
     int n_rows; /* of a temporary */
     int n_temp_rows, n_bank_rows;
-    /* parcel; the stage has the keys */
-    size_t keys;
+    /* parcel; the stage has the keys, and the matrices of low-rank */
+    size_t keys, matrices;
     cuda_parcel parcel;
     /* steps; the stage has them */
     size_t steps, n_columns;

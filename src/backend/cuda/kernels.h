@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#include "compress/compress.h"
+#include "compress/low_rank.h"
 #include "util/status.h"
 
 /* Turns a CUDA error into CT_IO with its name; `what` is the call. */
@@ -521,6 +521,23 @@ typedef struct cuda_sparse {
     int n_rows, n_entries;
 } cuda_sparse;
 
+/* How matrices of low-rank rows are spread over blocks. */
+typedef enum cuda_tiling {
+    CUDA_TILES_OF_DRAWS,
+    CUDA_TILES_OF_ROWS,
+    CUDA_TILES_OF_COLUMNS,
+    CUDA_TILES_OF_VALUES,
+    CUDA_TILINGS
+} cuda_tiling;
+
+/* A weight tensor D [a x b] of a model; at the end of a list of them: the sums. */
+typedef struct cuda_matrix {
+    size_t first, packed;         /* value of the row, word of the packed one: P, then Q; or D */
+    size_t drawn;                 /* word of the scratch: V */
+    unsigned a, b, rank;          /* rank 0: sent as it is */
+    unsigned tiles[CUDA_TILINGS]; /* blocks for matrices before */
+} cuda_matrix;
+
 /* Rows that are packed, or unpacked where x_dev is NULL: pointers to the first of them. */
 typedef struct cuda_parcel {
     ct_compressor how;
@@ -529,8 +546,10 @@ typedef struct cuda_parcel {
     float *known_dev, *packed_dev;
     size_t x_stride, known_stride, packed_stride;
     const ct_compress_key *keys_dev; /* [n_rows] */
-    uint32_t *scratch_dev;           /* top-k, top-k8: [n_rows][scratch_stride] */
+    uint32_t *scratch_dev;           /* top-k, top-k8, low-rank: [n_rows][scratch_stride] */
     size_t scratch_stride;
+    const cuda_matrix *matrices_dev; /* low-rank: [n_matrices + 1] */
+    unsigned n_matrices, tiles[CUDA_TILINGS];
     cudaStream_t stream;
 } cuda_parcel;
 
@@ -539,6 +558,9 @@ typedef struct cuda_parcel {
 #undef COMPRESSOR
 /* Scratch of a row. */
 size_t ct_cuda_top_k_words(const ct_compressor *how);
+size_t ct_cuda_low_rank_words(const ct_compressor *how);
+/* matrices: [ct_low_rank_count() + 1] */
+void ct_cuda_list_matrices(const ct_compressor *how, cuda_matrix *matrices);
 
 /* ct_bank_scale_steps; steps_dev: gamma, beta, correction, epsilon */
 ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size_t n, int n_rows,
