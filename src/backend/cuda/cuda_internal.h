@@ -231,6 +231,7 @@ struct cuda_plan {
     int *root; /* [n_nodes] node whose gradient's place is used */
     /* [n_nodes] how values and gradients (by root) are stored */
     cuda_element *value_element, *grad_element;
+    cuda_pairs pairs; /* how pictures are stored */
     cuda_layout train, forward;
     size_t packed_floats; /* of one parameter row */
     cuda_packs packs;

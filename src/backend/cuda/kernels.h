@@ -146,9 +146,18 @@ typedef struct cuda_images {
     const float *table_dev; /* [c][256] pixels' values; of any numbers [c][2] mean, deviation */
     int c, h, w;
 } cuda_images;
-/* out: the pictures, [h][w][c]; labels [n_jobs][n_max] */
+/* Pictures as pairs of neighbouring pixels of a row, 4 channels each in bf16: 16 bytes. A sample is
+ * [parity of the row][size] pairs: from `border` rows of zeros on, rows of `border` zeros and `width`
+ * pairs; zeros behind the last of `height` rows. */
+typedef struct cuda_pairs {
+    int height, width, border;
+    int size; /* 0: pictures are floats */
+} cuda_pairs;
+
+/* out: the pictures, [h][w][c], or as pairs; labels [n_jobs][n_max] */
 ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
-                         const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev);
+                         const cuda_sample *samples_dev, const cuda_pairs *pairs, void *out_dev,
+                         int32_t *labels_dev);
 
 /* ---- convolutions: families of kernels, in the order of preference in kernel_list.h ---- */
 
@@ -165,6 +174,7 @@ typedef struct cuda_problem {
     bool is_linear, has_bias;
     bool rounds;          /* as in cuda_run */
     bool is_hopper;       /* compute capability 9.0 */
+    bool is_first;        /* nothing else reads the picture */
     cuda_element element; /* of its tensors, where bf16 is for certain */
     size_t shared_limit;  /* as in cuda_run */
 } cuda_problem;
@@ -250,7 +260,9 @@ typedef struct cuda_family {
     /* floats of run->partial_dev that a job's wgrad needs */
     size_t (*partial)(const cuda_conv *conv, int n_max, int n_most);
     bool has_bf16;  /* all of its tensors may be bf16, with channels in multiples of 8 */
-    bool ends_bf16; /* x is a picture in floats, y and d may be bf16 */
+    bool ends_bf16; /* x is a picture in floats or pairs, y and d may be bf16 */
+    /* x is a picture as these pairs, forward and in wgrad */
+    cuda_pairs (*pairs)(const cuda_conv *conv);
     bool sums_bias; /* wgrad has the bias's gradient too */
     bool is_joint;  /* wgrad computes dx too, and runs on the main stream */
     bool masks;     /* dgrad knows `mask` */
@@ -272,7 +284,8 @@ typedef struct cuda_family {
 #include "backend/cuda/kernel_list.h"
 #undef KERNELS
 
-/* ---- conv_mma.cu, wgrad_wgmma.cu, depthwise_back.cu, wgrad_tile.cu: parts of families described elsewhere ---- */
+/* ---- conv_mma.cu, wgrad_wgmma.cu, stem_wgrad_wgmma.cu, depthwise_back.cu, wgrad_tile.cu: parts of
+ * families described elsewhere ---- */
 ct_status ct_cuda_mma_forward(const cuda_run *run, const cuda_conv_call *call);
 ct_status ct_cuda_mma_dgrad(const cuda_run *run, const cuda_conv_call *call);
 /* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
@@ -280,6 +293,9 @@ int ct_cuda_mma_segment(const cuda_tile_conv *conv);
 bool ct_cuda_wgmma_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
 size_t ct_cuda_wgmma_partial(const cuda_conv *conv, int n_max, int n_most);
 ct_status ct_cuda_wgmma_wgrad(const cuda_run *run, const cuda_conv_call *call);
+bool ct_cuda_stem_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
+size_t ct_cuda_stem_partial(const cuda_conv *conv, int n_max, int n_most);
+ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv_call *call);
 bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
 size_t ct_cuda_depthwise_partial(const cuda_conv *conv, int n_max, int n_most);
 ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv_call *call);
