@@ -272,7 +272,12 @@ static void the_averaging_rate_follows_bits_momentum_and_rounds(void) {
                  {"--algorithm dsgdm --compress quantize:2 --local-steps 4", 0.9},
                  {"--algorithm qg-dsgdm --compress sign", 0.05},
                  {"--algorithm dsgdm --compress sign", 0.4},
-                 {"--algorithm qg-dsgdm --compress sign --gamma 0.3", 0.3}};
+                 {"--algorithm qg-dsgdm --compress sign --gamma 0.3", 0.3},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:2", 0.09},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress sign --momentum 0.6", 0.02},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:3", 0.1},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:4", 1},
+                 {"--algorithm qg-dsgdm --variant wacv24", 1}};
     static ct_run run;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         REQUIRE_OK(run_create("cpu", RUN_PLAIN, known[k].options, &run));

@@ -171,11 +171,27 @@ bool ct_config_has_own_steps(const ct_config *c) {
     return strcmp(c->consensus, "adagossip") == 0;
 }
 
-static double usual_gamma(const ct_config *c, const ct_algo *algo) {
-    if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
+/* Less than four bits a value, or less gamma than whole models bear. */
+static bool is_rough(const ct_config *c, double gamma) {
+    enum { N = 1024 };
+    ct_compressor how;
+    if (CT_CATCH(NULL, ct_compressor_parse(c->compress, N, &how)) != CT_OK) return false;
+    return gamma < 1 || how.n_bytes < N / 2;
+}
+
+/* Momentum that repeats a pull makes it 1 / (1 - beta) times as large in the end. */
+static double compressor_gamma(const ct_config *c, const ct_algo *algo) {
     ct_gossip_ways ways = {.are_carried = algo->carries_gossip,
                            .are_rare = strcmp(c->local_steps, "1") != 0};
-    return ct_algo_gamma(algo, c->topology) * ct_compressor_gamma(c->compress, ways);
+    double gamma = ct_compressor_gamma(c->compress, ways);
+    bool is_repeated =
+        algo->repeats_gossip != NULL && strcmp(c->variant, algo->repeats_gossip) == 0;
+    return is_repeated && is_rough(c, gamma) ? (1 - c->momentum) * gamma : gamma;
+}
+
+static double usual_gamma(const ct_config *c, const ct_algo *algo) {
+    if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
+    return ct_algo_gamma(algo, c->topology) * compressor_gamma(c, algo);
 }
 
 /* Rows of numbers are no pictures. */
