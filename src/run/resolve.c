@@ -194,6 +194,12 @@ static double usual_gamma(const ct_config *c, const ct_algo *algo) {
     return ct_algo_gamma(algo, c->topology) * compressor_gamma(c, algo);
 }
 
+/* Of gut; its authors have 0.005 to 0.08 with momentum. */
+static double usual_gut_mu(const ct_config *c) {
+    if (strcmp(c->variant, "neurips23") != 0) return 0.3;
+    return c->momentum > 0 ? 0.01 : 0.9;
+}
+
 /* Rows of numbers are no pictures. */
 static const char *usual_model(const ct_config *c, const ct_dataset_defaults *usual) {
     const ct_data *own = ct_config_inputs(c)->data;
@@ -211,6 +217,7 @@ ct_status ct_config_choose(ct_config *c) {
     if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
     if (c->is_auto[CT_OPT_gamma]) c->gamma = usual_gamma(c, algo);
+    if (c->is_auto[CT_OPT_gut_mu]) c->gut_mu = usual_gut_mu(c);
     if (c->is_auto[CT_OPT_eval_every]) c->eval_every = c->epochs < MANY_EPOCHS ? 1 : 2;
     memset(c->is_auto, 0, sizeof c->is_auto);
     CT_TRY(check_names(c));
