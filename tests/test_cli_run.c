@@ -284,8 +284,8 @@ static void show_has_one_row_for_several_seeds(void) {
     succeeds(TRAIN DATA "--epochs 2 --lr 0.05 --seed 1");
     succeeds("show"); /* of all in runs */
     CHECK(n_lines(said.out) == 3 && strstr(said.out, "/seed-1") == NULL);
-    CHECK(strstr(said.out, "runs/idx-mlp_8-dsgdm-ring5-iid-2seeds ") != NULL);
-    CHECK(strstr(said.out, "runs/idx-mlp_8-dsgdm-ring5-iid-s1 ") != NULL);
+    CHECK(strstr(said.out, "runs/idx-mlp_8-qg-dsgdm-ring5-iid-2seeds ") != NULL);
+    CHECK(strstr(said.out, "runs/idx-mlp_8-qg-dsgdm-ring5-iid-s1 ") != NULL);
     CHECK(strstr(said.out, "±") != NULL && strstr(strstr(said.out, "±") + 1, "±") == NULL);
     CHECK(strcmp(said.err, "next: crosstalk report runs\n") == 0);
     succeeds("show runs --json");

@@ -10,28 +10,8 @@ static void payloads_and_copies_have_the_bits_of_ref(void) {
     packed_compare_all("cpu");
 }
 
-/* Rows that are models: what compressors make of tensors. */
-static const char *const matrix_kinds[] = {"low-rank:1", "low-rank:2", "low-rank:4", "low-rank:7",
-                                           "low-rank:256"};
-enum { N_MATRIX_KINDS = sizeof matrix_kinds / sizeof *matrix_kinds };
-
-static void open_model(const char *name, ct_graph *graph) {
-    ct_model_spec spec = {.name = name, .input = {1, 28, 28}, .n_classes = 10};
-    REQUIRE_OK(ct_graph_create(&spec, graph));
-}
-
 static void factors_and_copies_have_the_bits_of_ref(void) {
-    static const char *const models[] = {"lenet5", "mlp:7", "resnet20"};
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        ct_graph graph = {0};
-        ct_compressor how;
-        open_model(models[m], &graph);
-        for (int k = 0; k < N_MATRIX_KINDS; k++) {
-            REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
-            packed_compare("cpu", &how, matrix_kinds[k]);
-        }
-        ct_graph_free(&graph);
-    }
+    packed_compare_models("cpu");
 }
 
 static void rates_of_their_own_have_the_bits_of_ref(void) {
@@ -100,7 +80,7 @@ static void a_packed_row_has_the_size_it_says(void) {
 static void factors_have_the_size_of_their_tensors(void) {
     ct_graph graph = {0};
     ct_compressor how;
-    open_model("lenet5", &graph);
+    packed_open_model("lenet5", &graph);
     REQUIRE_OK(ct_compressor_parse_model("low-rank:1", &graph, &how));
     CHECK(how.n_bytes == 4 * (31 + 166 + 520 + 204 + 94 + 236));
     REQUIRE_OK(ct_compressor_parse_model("low-rank:5", &graph, &how));
@@ -155,7 +135,7 @@ static void what_is_left_out_is_smaller_than_what_there_was(void) {
 static void a_higher_rank_leaves_less(void) {
     ct_graph graph = {0};
     double before = 1;
-    open_model("lenet5", &graph);
+    packed_open_model("lenet5", &graph);
     for (int k = 0; k < N_MATRIX_KINDS; k++) {
         ct_compressor how;
         REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
@@ -171,7 +151,7 @@ static void a_higher_rank_leaves_less(void) {
 static void a_matrix_of_low_rank_arrives_whole(void) {
     ct_graph graph = {0};
     ct_compressor how;
-    open_model("mlp:20", &graph);
+    packed_open_model("mlp:20", &graph);
     REQUIRE_OK(ct_compressor_parse_model("low-rank:3", &graph, &how));
     size_t n = graph.n_weights, b = graph.params[0].count / 20;
     float *x = ct_new(float, n), *got = ct_new(float, n);
@@ -240,7 +220,7 @@ static void a_hostile_payload_does_no_harm(void) {
         REQUIRE_OK(ct_compressor_parse(packed_kinds[k], 300, &how));
         send_nonsense(&how, (uint32_t)k);
     }
-    open_model("mlp:2", &graph);
+    packed_open_model("mlp:2", &graph);
     for (int k = 0; k < N_MATRIX_KINDS; k++) {
         REQUIRE_OK(ct_compressor_parse_model(matrix_kinds[k], &graph, &how));
         send_nonsense(&how, (uint32_t)k);
@@ -301,48 +281,8 @@ static void what_cannot_be_combined_is_refused(void) {
     }
 }
 
-/* Without gradients the average of x stays, and agents that start apart meet: what is left of their
- * distance after 200 iterations is less than `part` of that after the first. */
-static void check_meeting(const char *form, const char *kind, double part, double rounding) {
-    static ct_run run;
-    static double before[RUN_MAX_COLUMNS];
-    char options[256];
-    double first = 0, last = 0;
-    bool failed_before = test_failed;
-    test_failed = false;
-    snprintf(options, sizeof options,
-             "%s --lr 1e-12 --weight-decay 0 --init init-agents.safetensors --agents 5 "
-             "--compress %s",
-             form, kind);
-    REQUIRE_OK(run_create("cpu", RUN_PLAIN, options, &run));
-    size_t n = run.graph.n_weights;
-    for (size_t i = 0; i < n; i++) before[i] = column_mean(&run.agents.x, i);
-    for (int step = 0; step < 200; step++) {
-        CHECK_OK(ct_run_iterate(&run, step));
-        double distance = 0;
-        for (size_t i = 0; i < n && (step == 0 || step == 199); i++) {
-            float value = 0, mean = (float)column_mean(&run.agents.x, i);
-            CHECK_OK(ct_bank_read(&run.agents.x, 0, i, 1, &value));
-            distance += pow((double)value - (double)mean, 2);
-            CHECK_NEAR(mean, before[i], rounding);
-        }
-        if (step == 0) first = distance;
-        last = distance;
-    }
-    CHECK(last < part * first);
-    if (test_failed) printf("    %s, %s: %g, then %g\n", form, kind, first, last);
-    test_failed = test_failed || failed_before;
-    ct_run_clear(&run);
-}
-
-static void check_compressor(const char *kind) {
-    bool is_slow = strstr(kind, ":0.0") != NULL || strcmp(kind, "low-rank:1") == 0;
-    check_meeting("--algorithm dsgd", kind, is_slow ? 1 : 0.2, 3e-6); /* 200 times, of order one */
-}
-
 static void mixing_keeps_the_average_and_agents_meet(void) {
-    for (int k = 0; k < N_PACKED_KINDS; k++) check_compressor(packed_kinds[k]);
-    for (int k = 0; k < N_MATRIX_KINDS; k++) check_compressor(matrix_kinds[k]);
+    packed_check_meetings("cpu");
 }
 
 /* In whatever order they adapt and combine, and with gossip in the momentum. */
@@ -355,9 +295,9 @@ static void every_form_keeps_the_average(void) {
                                        "--algorithm qg-dsgdm --variant atc",
                                        "--algorithm qg-dsgdm --variant wacv24"};
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) { /* momentum is rounded as well */
-        check_meeting(ways[k], "quantize:3", 0.2, 3e-5);
-        check_meeting(ways[k], "quantize:2", 0.2, 3e-5);
-        check_meeting(ways[k], "top-k:0.1", 0.2, 3e-5);
+        packed_check_meeting("cpu", ways[k], "quantize:3", 0.2, 3e-5);
+        packed_check_meeting("cpu", ways[k], "quantize:2", 0.2, 3e-5);
+        packed_check_meeting("cpu", ways[k], "top-k:0.1", 0.2, 3e-5);
     }
 }
 

@@ -367,10 +367,66 @@ static void large_blocks_agree_with_cpu(void) {
     }
 }
 
+/* By how much a stem's weights are off: kernel row by row, column by column, channel by channel. */
+static void show_stem(const ct_graph *g, const float *got, const float *expected, int kernel) {
+    double sums[3][16][2] = {0};
+    int taps = kernel * kernel, n = (int)g->params[0].count;
+    for (int k = 0; k < n; k++) {
+        int at[3] = {k % taps / kernel, k % kernel, k / taps % g->nodes[0].shape.c};
+        double d = (double)got[k] - (double)expected[k], e = (double)expected[k];
+        for (int by = 0; by < 3; by++) sums[by][at[by]][0] += d * d, sums[by][at[by]][1] += e * e;
+    }
+    for (int by = 0; by < 3; by++) {
+        printf("    %s", by == 0 ? "rows" : by == 1 ? "columns" : "channels");
+        for (int k = 0; k < (by == 2 ? g->nodes[0].shape.c : kernel); k++)
+            printf(" %.2g", sqrt(sums[by][k][0] / sums[by][k][1]));
+        printf("\n");
+    }
+}
+
+/* Stems on a picture that nothing else reads, from pairs of its pixels where the chip is a Hopper:
+ * one to four channels, odd extents, whole and partial units of positions, and models that change
+ * from job to job. Shallow, so that errors are roundings of bf16 alone. */
+static void stems_in_bf16_agree_with_cpu(void) {
+    NEED_GPU();
+    enum { POOLED, MEASURED, PLAIN, SHARED };
+    static const struct {
+        int c, h, w, kernel, n, kind;
+    } cases[] = {
+        {3, 37, 45, 7, 5, MEASURED}, {3, 29, 30, 7, 3, PLAIN},    {1, 28, 31, 7, 2, MEASURED},
+        {2, 64, 64, 7, 3, MEASURED}, {4, 33, 50, 5, 2, MEASURED}, {3, 31, 29, 3, 33, MEASURED},
+        {3, 70, 130, 7, 2, PLAIN},   {3, 28, 300, 7, 3, POOLED},  {3, 37, 45, 7, 2, SHARED},
+        {3, 224, 224, 7, 2, POOLED}, {3, 29, 20, 7, 3, MEASURED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int kernel = cases[i].kernel, n = cases[i].n, kind = cases[i].kind;
+        ct_graph g = begin_graph("stem", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
+        int x = ct_conv(&g, 0, "a", 64, kernel, 2, kernel / 2, 1, false);
+        if (kind != PLAIN) x = ct_norm(&g, x, CT_OP_EVONORM, "an");
+        if (kind == POOLED) x = ct_maxpool(&g, x, 3, 2, 1);
+        x = conv_norm(&g, x, "b", "bn", 64, 3, 1);
+        if (kind == SHARED) x = ct_add(&g, x, conv_norm(&g, 0, "c", "cn", 64, kernel, 2));
+        end_graph(&g, x);
+        CHECK_OK(g.status);
+        results cpu = {0}, got = {0}, again = {0};
+        collect(CPU, &g, n, &cpu), collect(CUDA16, &g, n, &got), collect(CUDA16, &g, n, &again);
+        compare(&g, n, &got, &cpu, BF16_ERROR);
+        compare(&g, n, &again, &got, 0);
+        printf(
+            "    case %d: weights off by %.2g, %.2g, %.2g, features by %.2g\n", (int)i,
+            error_of(got.gradient, cpu.gradient, g.params[0].count, 0),
+            error_of(got.gradient + g.n_weights, cpu.gradient + g.n_weights, g.params[0].count, 0),
+            error_of(got.ccl_gradient, cpu.ccl_gradient, g.params[0].count, 0),
+            error_of(got.features, cpu.features, (size_t)n * 64, 0));
+        if (test_failed) show_stem(&g, got.gradient, cpu.gradient, kernel);
+        free_results(&cpu), free_results(&got), free_results(&again);
+        ct_graph_free(&g);
+    }
+}
+
 /* Small enough for a tool that looks at every access to shared memory. */
 static void a_tiny_large_block_agrees_with_ref(void) {
     NEED_GPU();
-    ct_graph g = begin_graph("tiny", (ct_shape){3, 17, 19});
+    ct_graph g = begin_graph("tiny", (ct_shape){3, 17, 30});
     int x = ct_maxpool(&g, conv_norm(&g, 0, "a", "an", 64, 7, 2), 3, 2, 1);
     int y = conv_norm(&g, conv_norm(&g, x, "c", "cn", 64, 3, 1), "d", "dn", 64, 3, 1);
     x = ct_add(&g, y, x);
@@ -526,6 +582,7 @@ int main(int argc, char **argv) {
     TEST_IF(a_mobile_block_agrees_with_cpu);
     TEST_IF(strided_blocks_agree_with_ref);
     TEST_IF(large_blocks_agree_with_cpu);
+    TEST_IF(stems_in_bf16_agree_with_cpu);
     TEST_IF(a_tiny_large_block_agrees_with_ref);
     TEST_IF(norms_agree_with_ref);
     TEST_IF(joins_and_pools_agree_with_ref);

@@ -52,7 +52,7 @@ static void every_point_of_a_curve_is_that_of_the_metrics(void) {
         CHECK(same_numbers(attribute_after(seed, "data-y=\""), "run/metrics.jsonl",
                            figures[k][2]) == 5);
     }
-    CHECK(page_has("crosstalk train") && page_has("--algorithm") && page_has("--seed 1"));
+    CHECK(page_has("crosstalk train") && page_has("--loss ccl") && page_has("--seed 1"));
     remove_run("run");
 }
 

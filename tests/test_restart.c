@@ -132,19 +132,19 @@ static void auto_begins_goes_on_and_leaves_alone(void) {
 
 static void auto_knows_the_directory_that_has_no_name(void) {
     CHECK_OK(train(TINY "resume=auto"));
-    CHECK(is_finished("runs/shapes-mlp_1-dsgdm-chain2-iid-s1"));
+    CHECK(is_finished("runs/shapes-mlp_1-qg-dsgdm-chain2-iid-s1"));
     CHECK_OK(train(TINY "resume=auto"));
-    CHECK(!ct_dir_exists("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-2"));
+    CHECK(!ct_dir_exists("runs/shapes-mlp_1-qg-dsgdm-chain2-iid-s1-2"));
     remove_tree("runs");
 }
 
 static void auto_looks_for_its_run_among_all_of_a_name(void) {
     CHECK_OK(train(TINY "momentum=0.5"));
     CHECK_OK(train(TINY "resume=auto"));
-    CHECK(is_finished("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-2"));
+    CHECK(is_finished("runs/shapes-mlp_1-qg-dsgdm-chain2-iid-s1-2"));
     CHECK_OK(train(TINY "resume=auto"));
     CHECK_OK(train(TINY "momentum=0.5 resume=auto"));
-    CHECK(!ct_dir_exists("runs/shapes-mlp_1-dsgdm-chain2-iid-s1-3"));
+    CHECK(!ct_dir_exists("runs/shapes-mlp_1-qg-dsgdm-chain2-iid-s1-3"));
     remove_tree("runs");
 }
 

@@ -239,7 +239,7 @@ static void without_out_several_seeds_are_named_after_their_number(void) {
     remove_tree("runs");
 }
 
-#define NAMED "runs/idx-mlp_8-dsgdm-ring5-iid-s1"
+#define NAMED "runs/idx-mlp_8-qg-dsgdm-ring5-iid-s1"
 
 static void without_out_no_run_is_in_the_way_of_another(void) {
     succeeds(TRAIN DATA "--epochs 1");

@@ -14,10 +14,7 @@ ct_status ct_copies_choose(ct_agents *a, const ct_graph *graph) {
     if (c->compressor == NULL || strcmp(c->compressor, "none") == 0) return CT_OK;
     ct_compressor_sums((size_t)graph->n_classes, ct_graph_n_features(graph) + 1, &c->sums);
     c->iteration = -1;
-    CT_TRY(ct_compressor_parse_model(c->compressor, graph, &c->models));
-    if (!c->models.kind->is_on_host || !ct_backend_has_device(a->backend)) return CT_OK;
-    return ct_refuse("compress", "@compress %s cannot train on %s; @device cpu can", c->compressor,
-                     a->backend->ops->name);
+    return ct_compressor_parse_model(c->compressor, graph, &c->models);
 }
 
 static bool unpack_model(const void *copies, int row, const void *packed, float *values) {

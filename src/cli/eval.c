@@ -22,8 +22,8 @@ const ct_help ct_cli_eval_help = {
              "quiet",
     .examples = CT_HELP_PAIRS(
         {"The run of the first example of train, once more: 94.45 %.",
-         "crosstalk eval runs/shapes-lenet5-dsgdm-ring4-a0.1-s1"},
-        {"For a script.", "crosstalk eval runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 --json"},
+         "crosstalk eval runs/shapes-lenet5-qg-dsgdm-ring4-a0.1-s1"},
+        {"For a script.", "crosstalk eval runs/shapes-lenet5-qg-dsgdm-ring4-a0.1-s1 --json"},
         {"The same model on new pictures.",
          "crosstalk eval runs/ccl --dataset folder --data-dir new-pictures"}),
     .also = "predict, export, docs/MODELS.md"};

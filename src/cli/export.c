@@ -15,9 +15,9 @@ const ct_help ct_cli_export_help = {
         CT_HELP_PAIRS({"FILE.onnx", "the model, with its classes and normalisation as metadata"}),
     .examples = CT_HELP_PAIRS(
         {"The consensus model of a run.",
-         "crosstalk export runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 shapes.onnx"},
+         "crosstalk export runs/shapes-lenet5-qg-dsgdm-ring4-a0.1-s1 shapes.onnx"},
         {"A model that takes bytes as a camera gives them.",
-         "crosstalk export runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 bytes.onnx --preprocess"}),
+         "crosstalk export runs/shapes-lenet5-qg-dsgdm-ring4-a0.1-s1 bytes.onnx --preprocess"}),
     .also = "predict, eval, docs/MODELS.md"};
 
 static bool ends_in(const char *text, const char *end) {

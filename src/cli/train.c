@@ -34,7 +34,7 @@ const ct_help ct_cli_train_help = {
         {"Four agents on a ring, drawn shapes: 94.5 % after a few seconds.", CT_HELP_START},
         {"Three seeds at once: 94.6 ± 0.5 %.", CT_HELP_START " --seeds 1,2,3"},
         {"Five epochs more for the first run.",
-         "crosstalk train --resume runs/shapes-lenet5-dsgdm-ring4-a0.1-s1 --epochs 10"},
+         "crosstalk train --resume runs/shapes-lenet5-qg-dsgdm-ring4-a0.1-s1 --epochs 10"},
         {"Your own pictures, in folders named after their classes; a fifth is held out for "
          "testing.",
          "crosstalk train --data-dir my-pictures --test-fraction 0.2 --agents 4"},

@@ -30,7 +30,6 @@ typedef struct ct_gossip_ways {
 
 typedef struct ct_compressor_kind {
     const char *name, *argument, *text; /* "top-k", "F", one line of help */
-    bool is_on_host;                    /* no device packs it */
     /* CT_INVAL: no such argument (NaN: none was given). */
     ct_status (*check)(double argument);
     /* The averaging rate with which it is stable on the usual graphs. */
@@ -55,7 +54,7 @@ struct ct_compressor {
     size_t k;                     /* values that are sent: top-k, random-k; the rank: low-rank */
     int low_bits;                 /* of a place: top-k */
     int bits;                     /* of a value: quantize, top-k */
-    float width;                  /* of a level, in parts of a bucket's rms: quantize */
+    float width;                  /* of a level, in parts of a bucket's rms: quantize, top-k8 */
     size_t bucket,
         exact;     /* values of a bucket, and how many of its last ones are sent as they are */
     bool fits;     /* scales are fitted: quantize, see there */

@@ -10,34 +10,30 @@
  * part, so that V is drawn; and PowerGossip's two agents compress the difference of their models,
  * where this is what an agent sends of its own.
  * Packed, tensor by tensor as in the model: P column by column, Q column by column; or the values. */
+#include "compress/low_rank.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "compress/compress.h"
 #include "nn/graph.h"
 #include "util/vectors.h"
 
 #define MAX_RANK 256
 #define LOST     1e-5 /* a column of which so little is left beside the others is noise */
 
-typedef struct matrix {
-    size_t first, a, b; /* in the row; a, b: as above */
-    bool is_whole;      /* sent as it is */
-} matrix;
-
 /* Tensor t of the model; without a model the row is one tensor of one dimension. */
-static matrix matrix_at(const ct_compressor *c, int t) {
-    if (c->graph == NULL) return (matrix){0, 1, c->n, true};
+ct_matrix ct_low_rank_matrix(const ct_compressor *c, int t) {
+    if (c->graph == NULL) return (ct_matrix){0, 1, c->n, true};
     const ct_param *p = &c->graph->params[t];
     size_t a = p->dims[0], b = a > 0 ? p->count / a : 0;
-    return (matrix){p->offset, a, b, c->k * (a + b) >= a * b};
+    return (ct_matrix){p->offset, a, b, c->k * (a + b) >= a * b};
 }
 
-static int n_matrices(const ct_compressor *c) {
+int ct_low_rank_count(const ct_compressor *c) {
     return c->graph == NULL ? 1 : c->graph->n_params;
 }
 
-static size_t n_floats(const ct_compressor *c, const matrix *m) {
+size_t ct_low_rank_floats(const ct_compressor *c, const ct_matrix *m) {
     return m->is_whole ? m->a * m->b : c->k * (m->a + m->b);
 }
 
@@ -52,10 +48,10 @@ static double gamma_of(double rank, ct_gossip_ways ways) {
 static void fit(ct_compressor *c) {
     c->k = (size_t)c->argument;
     c->n_bytes = c->n_scratch = 0;
-    for (int t = 0; t < n_matrices(c); t++) {
-        matrix m = matrix_at(c, t);
+    for (int t = 0; t < ct_low_rank_count(c); t++) {
+        ct_matrix m = ct_low_rank_matrix(c, t);
         size_t room = m.is_whole ? 0 : m.a * m.b + c->k * (m.a + m.b);
-        c->n_bytes += n_floats(c, &m) * sizeof(float);
+        c->n_bytes += ct_low_rank_floats(c, &m) * sizeof(float);
         if (room > c->n_scratch) c->n_scratch = room;
     }
 }
@@ -89,12 +85,13 @@ static inline float dot(const float *x, const float *y, size_t n) {
 }
 
 /* P = D V, and Q = D^T P; all column by column. */
-CT_TWICE static void times(const matrix *m, size_t rank, const float *d, const float *v, float *p) {
+CT_TWICE static void times(const ct_matrix *m, size_t rank, const float *d, const float *v,
+                           float *p) {
     for (size_t i = 0; i < m->a; i++)
         for (size_t r = 0; r < rank; r++) p[r * m->a + i] = dot(d + i * m->b, v + r * m->b, m->b);
 }
 
-CT_TWICE static void times_back(const matrix *m, size_t rank, const float *d, const float *p,
+CT_TWICE static void times_back(const ct_matrix *m, size_t rank, const float *d, const float *p,
                                 float *q) {
     memset(q, 0, rank * m->b * sizeof *q);
     for (size_t i = 0; i < m->a; i++) {
@@ -107,10 +104,16 @@ CT_TWICE static void times_back(const matrix *m, size_t rank, const float *d, co
     }
 }
 
+/* As dot(), in double. */
 static double product(const float *x, const float *y, size_t n) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
-    return sum;
+    double lanes[CT_COMPRESS_LANES] = {0};
+    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
+        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
+        for (size_t j = 0; j < end; j++) lanes[j] += (double)x[from + j] * (double)y[from + j];
+    }
+    for (int width = CT_COMPRESS_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++) lanes[j] += lanes[j + width];
+    return lanes[0];
 }
 
 /* Gram and Schmidt, twice for what rounding left; a column that depends on the others becomes 0. */
@@ -130,8 +133,8 @@ static void orthonormalize(float *p, size_t n, size_t rank) {
 }
 
 /* D, P and Q lie one after the other in `room`; P and Q are then what is sent. */
-static const float *factorize(const ct_compressor *c, const ct_compress_key *key, const matrix *m,
-                              const float *x, const float *known, float *room) {
+static const float *factorize(const ct_compressor *c, const ct_compress_key *key,
+                              const ct_matrix *m, const float *x, const float *known, float *room) {
     float *d = room, *p = d + m->a * m->b, *q = p + c->k * m->a;
     for (size_t i = 0; i < m->a * m->b; i++) d[i] = ct_difference(x, known, m->first + i);
     draw(key, c->k * m->first, c->k * m->b, q);
@@ -143,9 +146,9 @@ static const float *factorize(const ct_compressor *c, const ct_compress_key *key
 
 static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
                    const float *known, uint32_t *scratch, uint8_t *packed) {
-    for (int t = 0; t < n_matrices(c); t++) {
-        matrix m = matrix_at(c, t);
-        size_t n = n_floats(c, &m);
+    for (int t = 0; t < ct_low_rank_count(c); t++) {
+        ct_matrix m = ct_low_rank_matrix(c, t);
+        size_t n = ct_low_rank_floats(c, &m);
         if (m.is_whole)
             for (size_t i = 0; i < n; i++) {
                 float d = ct_difference(x, known, m.first + i);
@@ -165,8 +168,8 @@ static float float_at(const uint8_t *packed, size_t i) {
 }
 
 /* Products of all sums that there may be are finite. */
-static bool is_sound(const ct_compressor *c, const matrix *m, const uint8_t *packed) {
-    size_t n_p = m->is_whole ? 0 : c->k * m->a, n = n_floats(c, m);
+static bool is_sound(const ct_compressor *c, const ct_matrix *m, const uint8_t *packed) {
+    size_t n_p = m->is_whole ? 0 : c->k * m->a, n = ct_low_rank_floats(c, m);
     for (size_t i = 0; i < n_p; i++)
         if (!(fabsf(float_at(packed, i)) < 2)) return false;
     for (size_t i = n_p; i < n; i++)
@@ -174,7 +177,7 @@ static bool is_sound(const ct_compressor *c, const matrix *m, const uint8_t *pac
     return true;
 }
 
-CT_TWICE static void add_product(const matrix *m, size_t rank, const uint8_t *packed,
+CT_TWICE static void add_product(const ct_matrix *m, size_t rank, const uint8_t *packed,
                                  float *known) {
     const uint8_t *q = packed + rank * m->a * sizeof(float);
     for (size_t i = 0; i < m->a; i++, known += m->b)
@@ -187,9 +190,9 @@ CT_TWICE static void add_product(const matrix *m, size_t rank, const uint8_t *pa
 static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
                    float *known) {
     (void)key;
-    for (int t = 0; t < n_matrices(c); t++) {
-        matrix m = matrix_at(c, t);
-        size_t n = n_floats(c, &m);
+    for (int t = 0; t < ct_low_rank_count(c); t++) {
+        ct_matrix m = ct_low_rank_matrix(c, t);
+        size_t n = ct_low_rank_floats(c, &m);
         if (!is_sound(c, &m, packed)) return false;
         if (m.is_whole)
             for (size_t i = 0; i < n; i++) known[m.first + i] += float_at(packed, i);
@@ -203,8 +206,7 @@ static bool decode(const ct_compressor *c, const ct_compress_key *key, const uin
 const ct_compressor_kind ct_compressor_low_rank = {
     .name = "low-rank",
     .argument = "R",
-    .text = "low-rank:R: the change of every weight tensor as a matrix of rank R (not on cuda)",
-    .is_on_host = true,
+    .text = "low-rank:R: the change of every weight tensor as a matrix of rank R",
     .check = check,
     .gamma = gamma_of,
     .fit = fit,

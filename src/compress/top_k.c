@@ -50,6 +50,7 @@ static void fit_bits(ct_compressor *c, int bits) {
     c->bits = bits;
     c->k = ct_count_part(c->argument, c->n);
     while (c->n / c->k >> (c->low_bits + 1) > 0) c->low_bits++;
+    if (bits != FLOAT_BITS) c->width = values_of(c).width;
     c->n_bytes = value_bytes(c) + (n_low(c) + n_high(c)) * sizeof(uint32_t);
     c->n_scratch = c->n;
 }
@@ -218,7 +219,6 @@ const ct_compressor_kind ct_compressor_top_k8 = {
     .name = "top-k8",
     .argument = "F",
     .text = "top-k8:F: the same with values in 8 bits; 2.4 times fewer bytes at F = 0.01",
-    .is_on_host = true,
     .check = ct_check_part,
     .gamma = gamma_of,
     .fit = fit_8,

@@ -89,7 +89,7 @@ OPTION("agents", TEXT, compress, "compress", "", "none", 0, 0, "", 0, "",
 OPTION("agents", TEXT, consensus, "consensus", "", "plain", 0, 0, "plain, adagossip", 0, "",
        "averaging rate: plain (one for all) or adagossip (one per parameter, smaller where neighbours' models fluctuate; @gamma is its step size)")
 
-OPTION("algorithm", TEXT, algorithm, "algorithm", "", "dsgdm", 0, 0, "", METHOD, "",
+OPTION("algorithm", TEXT, algorithm, "algorithm", "", "qg-dsgdm", 0, 0, "", METHOD, "",
        "training method; crosstalk list algorithms names them; ccl = qg-dsgdm with the CCL loss")
 OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own", 0, "",
        "form of the method, if it has several: paper (its default), atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own; crosstalk list algorithms says which has which")

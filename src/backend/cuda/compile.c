@@ -100,6 +100,8 @@ static cuda_problem problem_of(const cuda_plan *plan, const cuda_step *step) {
                           .has_bias = step->node->bias != CT_NO_PARAM,
                           .rounds = cuda_rounds(backend),
                           .is_hopper = backend->is_hopper,
+                          .is_first = step->in == 0 && step->residual != 0 &&
+                                      ct_graph_n_consumers(plan->base.graph, 0) == 1,
                           .shared_limit = backend->shared_limit};
 }
 
@@ -293,6 +295,8 @@ static void choose_again(cuda_plan *plan) {
         cuda_problem problem = problem_of(plan, step);
         problem.element = CUDA_BF16;
         choose_families(step, &problem);
+        const cuda_family *family = step->family[CUDA_FORWARD];
+        if (family->pairs != NULL) plan->pairs = family->pairs(&step->conv);
     }
     plan_measures(plan);
     plan_parts(plan);

@@ -9,20 +9,6 @@ _Static_assert(sizeof(ct_adaptive_steps) == 4 * sizeof(float), "kernels read the
 #include "compress/compressor_list.h"
 #undef COMPRESSOR
 
-/* Refused before anything is packed (ct_copies_choose). */
-static ct_status refuse(const cuda_parcel *parcel) {
-    return ct_refuse("compress", "@compress %s cannot train on cuda; @device cpu can",
-                     parcel->how.kind->name);
-}
-
-ct_status ct_cuda_move_low_rank(const cuda_parcel *parcel) {
-    return refuse(parcel);
-}
-
-ct_status ct_cuda_move_top_k8(const cuda_parcel *parcel) {
-    return refuse(parcel);
-}
-
 static const struct {
     const ct_compressor_kind *kind;
     ct_status (*move)(const cuda_parcel *parcel);
@@ -36,17 +22,24 @@ ct_status ct_cuda_launch_parcel(const cuda_backend *backend, const cuda_call *ca
     cuda_parcel parcel = call->parcel;
     parcel.stream = backend->stream;
     parcel.keys_dev = (const ct_compress_key *)(backend->stage.dev + call->keys);
+    parcel.matrices_dev = (const cuda_matrix *)(backend->stage.dev + call->matrices);
     size_t k = 0;
     while (kinds[k].kind != parcel.how.kind) k++;
     return kinds[k].move(&parcel);
 }
 
-/* Room that only top-k needs, one for all calls. */
+static size_t scratch_words(const ct_compressor *how) {
+    if (how->n_scratch == 0) return 0;
+    return how->kind == &ct_compressor_low_rank ? ct_cuda_low_rank_words(how)
+                                                : ct_cuda_top_k_words(how);
+}
+
+/* Room that only top-k and low-rank need, one for all calls. */
 static ct_status reserve_scratch(cuda_backend *backend, const ct_compressor *how, int n_rows,
                                  cuda_parcel *parcel) {
     void *block = NULL;
-    if (how->n_scratch == 0) return CT_OK;
-    parcel->scratch_stride = ct_cuda_top_k_words(how);
+    parcel->scratch_stride = scratch_words(how);
+    if (parcel->scratch_stride == 0) return CT_OK;
     size_t n = parcel->scratch_stride * (size_t)n_rows;
     if (n > backend->n_scratch) {
         CT_TRY(ct_cuda_flush(backend));
@@ -63,13 +56,32 @@ static ct_status reserve_scratch(cuda_backend *backend, const ct_compressor *how
     return CT_OK;
 }
 
+static ct_status stage_keys(cuda_backend *backend, const ct_packing *p, cuda_call *call) {
+    const size_t n_bytes = (size_t)p->n_rows * sizeof *p->keys;
+    void *host = NULL;
+    CT_TRY(ct_cuda_stage_reserve(backend, n_bytes, &call->keys, &host));
+    memcpy(host, p->keys + p->first, n_bytes);
+    return CT_OK;
+}
+
+static ct_status stage_matrices(cuda_backend *backend, const ct_compressor *how, cuda_call *call) {
+    void *host = NULL;
+    if (how->kind != &ct_compressor_low_rank) return CT_OK;
+    const size_t n = (size_t)ct_low_rank_count(how);
+    CT_TRY(ct_cuda_stage_reserve(backend, (n + 1) * sizeof(cuda_matrix), &call->matrices, &host));
+    cuda_matrix *matrices = host;
+    ct_cuda_list_matrices(how, matrices);
+    call->parcel.n_matrices = (unsigned)n;
+    memcpy(call->parcel.tiles, matrices[n].tiles, sizeof call->parcel.tiles);
+    return CT_OK;
+}
+
 /* x: NULL where packed rows are read. */
 static ct_status move(const ct_packing *p, const ct_bank *x, ct_bank *known,
                       const ct_bank *packed) {
     cuda_backend *backend = (cuda_backend *)known->backend;
-    const size_t first = (size_t)p->first, n_bytes = (size_t)p->n_rows * sizeof *p->keys;
+    const size_t first = (size_t)p->first;
     cuda_call call;
-    void *host = NULL;
     if (p->n_rows == 0) return CT_OK;
     memset(&call, 0, sizeof call);
     call.kind = CUDA_CALL_PARCEL;
@@ -84,8 +96,8 @@ static ct_status move(const ct_packing *p, const ct_bank *x, ct_bank *known,
     call.parcel.packed_dev = packed->data + first * packed->stride;
     call.parcel.packed_stride = packed->stride;
     if (backend->tape.packed_data == known->data) backend->tape.packed_data = NULL;
-    CT_TRY(ct_cuda_stage_reserve(backend, n_bytes, &call.keys, &host));
-    memcpy(host, p->keys + first, n_bytes);
+    CT_TRY(stage_keys(backend, p, &call));
+    CT_TRY(stage_matrices(backend, p->how, &call));
     return ct_cuda_call_commit(backend, &call);
 }
 

@@ -1,19 +1,12 @@
 /* Packed rows that need no order among their values: quantize, sign, random-k (compress/<name>.c says
  * what they are). Grid: x over buckets, a warp each (random-k and unpacking: over values), y = row.
  * 12 to 16 bytes a value. */
-#include "backend/cuda/pack_rows.cuh"
+#include "backend/cuda/pack_bucket.cuh"
 
 #define WARPS   8
 #define THREADS (WARPS * LANES)
-#define TINY    1e-30f
 
 /* ---- quantize ---- */
-
-typedef struct bucket {
-    size_t first; /* value */
-    int n;        /* coded values */
-    int code;     /* the first one's place among all codes */
-} bucket;
 
 static __device__ bucket bucket_at(const ct_compressor &how, size_t k) {
     size_t left = how.n - k * how.bucket;
@@ -31,62 +24,6 @@ static __device__ float part_of(const ct_compress_key &key, size_t i) {
     return (float)(i % 2 == 0 ? word & 0xffffu : word >> 16) * 0x1p-16f;
 }
 
-/* q + L of one value. */
-static __device__ int code_of(float d, float part, float inverse, float top) {
-    float v = __fadd_rn(__fadd_rn(__fmul_rn(d, inverse), top), part);
-    return v > 0 ? v < 2 * top + 0.5f ? (int)v : (int)(2 * top) : 0;
-}
-
-/* The codes of one bucket of models, which begins with a word. */
-static __device__ void put_words(const uint8_t *codes, int n, int bits, uint32_t *words, int lane) {
-    for (int w = lane; w * 32 < n * bits; w += LANES) {
-        uint32_t word = 0;
-        for (int c = w * 32 / bits; c < n && c * bits < (w + 1) * 32; c++) {
-            int at = c * bits - w * 32; /* < 0: it began in the word before */
-            word |= at < 0 ? (uint32_t)codes[c] >> -at : (uint32_t)codes[c] << at;
-        }
-        words[w] = word;
-    }
-}
-
-/* 1/t of a bucket of models. */
-static __device__ float inverse_width(const packed_row &r, const bucket &b, float part, float most,
-                                      float widest, int lane) {
-    float squares = 0;
-    for (int i = lane; i < b.n; i += LANES) {
-        float d = difference(r, false, b.first + (size_t)i);
-        squares = __fadd_rn(squares, __fmul_rn(d, d));
-    }
-    float width = __fmul_rn(part, sqrtf(__fdiv_rn(lanes_sum(squares), (float)b.n)));
-    if (!(width < widest)) width = widest;
-    return most > TINY && width > TINY ? __fdiv_rn(1.0f, width) : 0;
-}
-
-static __device__ float largest(const packed_row &r, bool is_whole, const bucket &b, int lane) {
-    float most = 0;
-    for (int i = lane; i < b.n; i += LANES)
-        most = fmaxf(most, fabsf(difference(r, is_whole, b.first + (size_t)i)));
-#pragma unroll
-    for (int k = LANES / 2; k > 0; k /= 2)
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, k));
-    return most;
-}
-
-/* <d, q> / <q, q> of a bucket of CT_BUCKET values at most. */
-static __device__ float fitted(const packed_row &r, const bucket &b, const uint8_t *codes, int top,
-                               int lane) {
-    float dot = 0;
-    int squares = 0;
-    for (int i = lane; i < b.n; i += LANES) {
-        int q = codes[i] - top;
-        dot = __fadd_rn(dot, __fmul_rn(difference(r, false, b.first + (size_t)i), (float)q));
-        squares += q * q;
-    }
-    for (int k = LANES / 2; k > 0; k /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, k);
-    dot = lanes_sum(dot);
-    return squares > 0 ? dot / (float)squares : 0;
-}
-
 static __global__ void pack_quantize(cuda_parcel p) {
     __shared__ uint8_t shared[WARPS][CT_BUCKET];
     const ct_compressor &how = p.how;
@@ -100,7 +37,7 @@ static __global__ void pack_quantize(cuda_parcel p) {
     uint32_t *header = r.packed + k * (1 + how.exact),
              *words = r.packed + n_buckets(how) * (1 + how.exact);
     float most = largest(r, how.is_whole, b, lane), scale = most / (float)top;
-    float inverse = how.fits      ? inverse_width(r, b, how.width, most, scale, lane)
+    float inverse = how.fits      ? inverse_width(r, false, b, how.width, most, scale, lane)
                     : most > TINY ? (float)top / most
                                   : 0;
     for (size_t e = (size_t)lane; e < how.exact; e += LANES) {
@@ -115,7 +52,7 @@ static __global__ void pack_quantize(cuda_parcel p) {
         codes[i] = (uint8_t)code_of(difference(r, how.is_whole, at), part, inverse, (float)top);
     }
     __syncwarp();
-    if (how.fits) scale = fitted(r, b, codes, top, lane);
+    if (how.fits) scale = fitted(r, false, b, codes, top, lane);
     if (how.fits)
         put_words(codes, b.n, how.bits, words + (size_t)b.code * (size_t)how.bits / 32, lane);
     for (int i = lane; i < b.n; i += LANES)

@@ -211,47 +211,6 @@ static __device__ __forceinline__ void find_pixels(const conv_call &c, const til
     }
 }
 
-/* Place of 8 channels of a position in a warp's staging, in bytes: without conflicts for matrices
- * and for lines. */
-static __device__ __forceinline__ int staged_at(int position, int half) {
-    return position * 32 + ((half ^ (position >> 2 & 1)) * 16);
-}
-
-/* A warp's sums as bf16, [position][channel]. */
-static __device__ __forceinline__ void stage_sums(const float sums[128], char *staging) {
-    int lane = threadIdx.x & 31;
-    uint32_t to = shared_at(staging) + staged_at(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-#pragma unroll
-    for (int j = 0; j < UNIT / 16; j++) {
-        const float *s = sums + 8 * j;
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
-                         to + j * 16 * 32),
-                     "r"(pack_bf16(s[0], s[1])), "r"(pack_bf16(s[2], s[3])),
-                     "r"(pack_bf16(s[4], s[5])), "r"(pack_bf16(s[6], s[7]))
-                     : "memory");
-    }
-}
-
-/* Two sums of eight channels over the 16 lanes that hold the same ones. Lanes give their bits 4
- * (which sum) and 3, 2, 1 (channel) to what they get. */
-static __device__ __forceinline__ float lanes_sum(const float first[8], const float second[8]) {
-    int lane = threadIdx.x & 31;
-    float kept[8];
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        kept[e] = (lane & 16 ? second[e] : first[e]) +
-                  __shfl_xor_sync(0xffffffffu, lane & 16 ? first[e] : second[e], 16);
-#pragma unroll
-    for (int n = 4; n > 0; n /= 2)
-#pragma unroll
-        for (int e = 0; e < n; e++) {
-            bool upper = lane & 2 * n;
-            kept[e] = (upper ? kept[e + n] : kept[e]) +
-                      __shfl_xor_sync(0xffffffffu, upper ? kept[e] : kept[e + n], 2 * n);
-        }
-    return kept[0];
-}
-
 /* A sample's part of a unit of positions. */
 typedef struct section {
     int sample, begin, end; /* positions of the unit, the end may lie behind it */
@@ -296,11 +255,6 @@ static __device__ __forceinline__ void begin_lines(const conv_call &c, const end
         if (ENDS == GRADIENT && l.at >= 0 && c.norm_element == CUDA_BF16)
             l.in = __ldg((const uint4 *)to.norm_in + l.at);
     }
-}
-
-static __device__ __forceinline__ void open_eight(uint4 u, float v[8]) {
-    *(float4 *)v = unpack_four(make_uint2(u.x, u.y));
-    *(float4 *)(v + 4) = unpack_four(make_uint2(u.z, u.w));
 }
 
 /* EvoNorm's numerators of what the norm before read. */

@@ -57,8 +57,8 @@ typedef struct cuda_call {
     size_t n_quads;
     int n_rows; /* of a temporary */
     int n_temp_rows, n_bank_rows;
-    /* parcel; the stage has the keys */
-    size_t keys;
+    /* parcel; the stage has the keys, and the matrices of low-rank */
+    size_t keys, matrices;
     cuda_parcel parcel;
     /* steps; the stage has them */
     size_t steps, n_columns;
@@ -231,6 +231,7 @@ struct cuda_plan {
     int *root; /* [n_nodes] node whose gradient's place is used */
     /* [n_nodes] how values and gradients (by root) are stored */
     cuda_element *value_element, *grad_element;
+    cuda_pairs pairs; /* how pictures are stored */
     cuda_layout train, forward;
     size_t packed_floats; /* of one parameter row */
     cuda_packs packs;

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#include "compress/compress.h"
+#include "compress/low_rank.h"
 #include "util/status.h"
 
 /* Turns a CUDA error into CT_IO with its name; `what` is the call. */
@@ -146,9 +146,18 @@ typedef struct cuda_images {
     const float *table_dev; /* [c][256] pixels' values; of any numbers [c][2] mean, deviation */
     int c, h, w;
 } cuda_images;
-/* out: the pictures, [h][w][c]; labels [n_jobs][n_max] */
+/* Pictures as pairs of neighbouring pixels of a row, 4 channels each in bf16: 16 bytes. A sample is
+ * [parity of the row][size] pairs: from `border` rows of zeros on, rows of `border` zeros and `width`
+ * pairs; zeros behind the last of `height` rows. */
+typedef struct cuda_pairs {
+    int height, width, border;
+    int size; /* 0: pictures are floats */
+} cuda_pairs;
+
+/* out: the pictures, [h][w][c], or as pairs; labels [n_jobs][n_max] */
 ct_status ct_cuda_gather(const cuda_run *run, const cuda_images *images,
-                         const cuda_sample *samples_dev, float *out_dev, int32_t *labels_dev);
+                         const cuda_sample *samples_dev, const cuda_pairs *pairs, void *out_dev,
+                         int32_t *labels_dev);
 
 /* ---- convolutions: families of kernels, in the order of preference in kernel_list.h ---- */
 
@@ -165,6 +174,7 @@ typedef struct cuda_problem {
     bool is_linear, has_bias;
     bool rounds;          /* as in cuda_run */
     bool is_hopper;       /* compute capability 9.0 */
+    bool is_first;        /* nothing else reads the picture */
     cuda_element element; /* of its tensors, where bf16 is for certain */
     size_t shared_limit;  /* as in cuda_run */
 } cuda_problem;
@@ -250,7 +260,9 @@ typedef struct cuda_family {
     /* floats of run->partial_dev that a job's wgrad needs */
     size_t (*partial)(const cuda_conv *conv, int n_max, int n_most);
     bool has_bf16;  /* all of its tensors may be bf16, with channels in multiples of 8 */
-    bool ends_bf16; /* x is a picture in floats, y and d may be bf16 */
+    bool ends_bf16; /* x is a picture in floats or pairs, y and d may be bf16 */
+    /* x is a picture as these pairs, forward and in wgrad */
+    cuda_pairs (*pairs)(const cuda_conv *conv);
     bool sums_bias; /* wgrad has the bias's gradient too */
     bool is_joint;  /* wgrad computes dx too, and runs on the main stream */
     bool masks;     /* dgrad knows `mask` */
@@ -272,7 +284,8 @@ typedef struct cuda_family {
 #include "backend/cuda/kernel_list.h"
 #undef KERNELS
 
-/* ---- conv_mma.cu, wgrad_wgmma.cu, depthwise_back.cu, wgrad_tile.cu: parts of families described elsewhere ---- */
+/* ---- conv_mma.cu, wgrad_wgmma.cu, stem_wgrad_wgmma.cu, depthwise_back.cu, wgrad_tile.cu: parts of
+ * families described elsewhere ---- */
 ct_status ct_cuda_mma_forward(const cuda_run *run, const cuda_conv_call *call);
 ct_status ct_cuda_mma_dgrad(const cuda_run *run, const cuda_conv_call *call);
 /* Pixels of a segment whose measures are taken; 0: the extents do not allow it. */
@@ -280,6 +293,9 @@ int ct_cuda_mma_segment(const cuda_tile_conv *conv);
 bool ct_cuda_wgmma_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
 size_t ct_cuda_wgmma_partial(const cuda_conv *conv, int n_max, int n_most);
 ct_status ct_cuda_wgmma_wgrad(const cuda_run *run, const cuda_conv_call *call);
+bool ct_cuda_stem_wgrad_fits(const cuda_conv *conv, size_t shared_limit);
+size_t ct_cuda_stem_partial(const cuda_conv *conv, int n_max, int n_most);
+ct_status ct_cuda_stem_wgrad(const cuda_run *run, const cuda_conv_call *call);
 bool ct_cuda_depthwise_back_fits(const cuda_conv *conv);
 size_t ct_cuda_depthwise_partial(const cuda_conv *conv, int n_max, int n_most);
 ct_status ct_cuda_depthwise_backward(const cuda_run *run, const cuda_conv_call *call);
@@ -521,6 +537,23 @@ typedef struct cuda_sparse {
     int n_rows, n_entries;
 } cuda_sparse;
 
+/* How matrices of low-rank rows are spread over blocks. */
+typedef enum cuda_tiling {
+    CUDA_TILES_OF_DRAWS,
+    CUDA_TILES_OF_ROWS,
+    CUDA_TILES_OF_COLUMNS,
+    CUDA_TILES_OF_VALUES,
+    CUDA_TILINGS
+} cuda_tiling;
+
+/* A weight tensor D [a x b] of a model; at the end of a list of them: the sums. */
+typedef struct cuda_matrix {
+    size_t first, packed;         /* value of the row, word of the packed one: P, then Q; or D */
+    size_t drawn;                 /* word of the scratch: V */
+    unsigned a, b, rank;          /* rank 0: sent as it is */
+    unsigned tiles[CUDA_TILINGS]; /* blocks for matrices before */
+} cuda_matrix;
+
 /* Rows that are packed, or unpacked where x_dev is NULL: pointers to the first of them. */
 typedef struct cuda_parcel {
     ct_compressor how;
@@ -529,8 +562,10 @@ typedef struct cuda_parcel {
     float *known_dev, *packed_dev;
     size_t x_stride, known_stride, packed_stride;
     const ct_compress_key *keys_dev; /* [n_rows] */
-    uint32_t *scratch_dev;           /* top-k: [n_rows][scratch_stride] */
+    uint32_t *scratch_dev;           /* top-k, top-k8, low-rank: [n_rows][scratch_stride] */
     size_t scratch_stride;
+    const cuda_matrix *matrices_dev; /* low-rank: [n_matrices + 1] */
+    unsigned n_matrices, tiles[CUDA_TILINGS];
     cudaStream_t stream;
 } cuda_parcel;
 
@@ -539,6 +574,9 @@ typedef struct cuda_parcel {
 #undef COMPRESSOR
 /* Scratch of a row. */
 size_t ct_cuda_top_k_words(const ct_compressor *how);
+size_t ct_cuda_low_rank_words(const ct_compressor *how);
+/* matrices: [ct_low_rank_count() + 1] */
+void ct_cuda_list_matrices(const ct_compressor *how, cuda_matrix *matrices);
 
 /* ct_bank_scale_steps; steps_dev: gamma, beta, correction, epsilon */
 ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size_t n, int n_rows,

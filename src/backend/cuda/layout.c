@@ -204,6 +204,7 @@ static void set_sizes(const lives *l) {
         l->value[i].size = round_up(cuda_floats(n, plan->value_element[i]));
         l->grad[i].size = round_up(cuda_floats(n, plan->grad_element[i]));
     }
+    if (plan->pairs.size > 0) l->value[0].size = round_up(2 * 4 * (size_t)plan->pairs.size);
     for (int s = 0; s < plan->n_steps; s++)
         l->stats[plan->steps[s].out].size = round_up(stats_size(&plan->steps[s]));
 }

@@ -28,9 +28,10 @@ static __device__ __forceinline__ void add_known(const packed_row &r, bool is_wh
     r.known[i] = __fadd_rn(is_whole ? 0.0f : r.known[i], value);
 }
 
-/* Random word w of a row. */
-static __device__ __forceinline__ uint32_t random_word(const ct_compress_key &key, uint32_t w) {
-    uint32_t x[4] = {w / 4, key.index, key.iteration, key.agent}, k[2] = {key.key[0], key.key[1]};
+/* Random word 4 block + w of a row. */
+static __device__ __forceinline__ uint32_t random_word_of(const ct_compress_key &key,
+                                                          uint32_t block, uint32_t w) {
+    uint32_t x[4] = {block, key.index, key.iteration, key.agent}, k[2] = {key.key[0], key.key[1]};
 #pragma unroll
     for (int round = 0; round < 10; round++) {
         uint32_t y0 = __umulhi(0xCD9E8D57u, x[2]) ^ x[1] ^ k[0], y1 = 0xCD9E8D57u * x[2];
@@ -39,7 +40,12 @@ static __device__ __forceinline__ uint32_t random_word(const ct_compress_key &ke
         k[0] += 0x9E3779B9u;
         k[1] += 0xBB67AE85u;
     }
-    return w % 4 == 0 ? x[0] : w % 4 == 1 ? x[1] : w % 4 == 2 ? x[2] : x[3];
+    return w == 0 ? x[0] : w == 1 ? x[1] : w == 2 ? x[2] : x[3];
+}
+
+/* Random word w of a row. */
+static __device__ __forceinline__ uint32_t random_word(const ct_compress_key &key, uint32_t w) {
+    return random_word_of(key, w / 4, w % 4);
 }
 
 /* Sum over a warp in the order of ct_lanes_sum; lane 0's is the result, given to all. */

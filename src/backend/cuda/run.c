@@ -238,7 +238,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
     const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
     if (!call->is_packed && !call->is_beside)
         CT_TRY(ct_cuda_pack(run, &plan->packs, call->n_models, w->packed));
-    CT_TRY(ct_cuda_gather(run, &call->source->images, samples,
+    CT_TRY(ct_cuda_gather(run, &call->source->images, samples, &plan->pairs,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
     if (call->is_beside) CT_CUDA_TRY(cudaStreamWaitEvent(run->stream, backend->branches.packed, 0));
     return ct_cuda_forward(plan, run, layout, w, mode, n_steps);

@@ -1,8 +1,9 @@
-/* Top-k rows (compress/top_k.c). The k-th largest magnitude is found by three histograms of parts of
- * its bits, most significant first; then pieces of a row count what they send, the counts are summed
- * up, and every value knows its place. Integers alone are added by atomics: the order does not matter.
+/* Top-k rows, and the places of top-k8 rows (compress/top_k.c). The k-th largest magnitude is found by
+ * three histograms of parts of its bits, most significant first; then pieces of a row count what they
+ * send, the counts are summed up, and every value knows its place. Integers alone are added by atomics:
+ * the order does not matter.
  * Grid: x over pieces of a row (sums of a row: one block), y = row. 8 bytes a value and pass. */
-#include "backend/cuda/pack_rows.cuh"
+#include "backend/cuda/pack_sent.cuh"
 
 #define THREADS 256
 #define PIECE   4096 /* values of a block */
@@ -136,13 +137,18 @@ static __device__ __forceinline__ size_t n_low_words(const ct_compressor &how) {
 
 /* Value j of those sent is that of place i. */
 static __device__ void put(const cuda_parcel &p, const packed_row &r, size_t j, size_t i, float d) {
-    uint32_t *low = r.packed + p.how.k, *high = low + n_low_words(p.how);
+    uint32_t *low = r.packed + n_value_words(p.how), *high = low + n_low_words(p.how);
     size_t bit = j * (size_t)p.how.low_bits, top = (i >> p.how.low_bits) + j;
     uint64_t bits = (uint64_t)(i & (((size_t)1 << p.how.low_bits) - 1)) << bit % 32;
-    r.packed[j] = __float_as_uint(d);
     if ((uint32_t)bits != 0) atomicOr(&low[bit / 32], (uint32_t)bits);
     if (bits >> 32 != 0) atomicOr(&low[bit / 32 + 1], (uint32_t)(bits >> 32));
     atomicOr(&high[top / 32], 1u << top % 32);
+    if (is_rounded(p.how)) {
+        sent_values(p)[j] = d;
+        sent_places(p)[j] = (uint32_t)i;
+        return;
+    }
+    r.packed[j] = __float_as_uint(d);
     add_known(r, false, i, d);
 }
 
@@ -175,11 +181,17 @@ static __device__ size_t low_bits_of(const uint32_t *low, size_t j, int n_bits) 
     return (size_t)(bits >> bit % 32 & (((uint64_t)1 << n_bits) - 1));
 }
 
+static __device__ float value_at(const ct_compressor &how, const packed_row &r, size_t j) {
+    if (!is_rounded(how)) return __uint_as_float(r.packed[j]);
+    const uint8_t *codes = (const uint8_t *)(r.packed + n_sent_buckets(how));
+    return __fmul_rn((float)((int)codes[j] - CODE_TOP), __uint_as_float(r.packed[j / CT_BUCKET]));
+}
+
 /* Grid: x = 1. */
 static __global__ void unpack_top_k(cuda_parcel p) {
     const ct_compressor &how = p.how;
     const packed_row r = row_at(p, blockIdx.y);
-    const uint32_t *low = r.packed + how.k, *high = low + n_low_words(how);
+    const uint32_t *low = r.packed + n_value_words(how), *high = low + n_low_words(how);
     size_t n_words = (how.k + (how.n >> how.low_bits) + 1 + 31) / 32;
     uint32_t n_before = 0, total;
     for (size_t first = 0; first < n_words; first += THREADS) {
@@ -189,7 +201,7 @@ static __global__ void unpack_top_k(cuda_parcel p) {
         for (; word != 0; word &= word - 1, j++) {
             size_t bit = 32 * w + (size_t)__ffs((int)word) - 1;
             size_t i = (bit - j) << how.low_bits | low_bits_of(low, j, how.low_bits);
-            if (j < how.k && i < how.n) add_known(r, false, i, __uint_as_float(r.packed[j]));
+            if (j < how.k && i < how.n) add_known(r, false, i, value_at(how, r, j));
         }
         n_before += total;
     }
@@ -199,11 +211,12 @@ static __global__ void unpack_top_k(cuda_parcel p) {
 
 static ct_status pack(const cuda_parcel *p) {
     dim3 pieces((unsigned)n_pieces(p->how), (unsigned)p->n_rows), rows(1, (unsigned)p->n_rows);
-    size_t n_places = p->how.n_bytes - p->how.k * sizeof(float);
-    CT_CUDA_TRY(cudaMemsetAsync(
-        p->scratch_dev, 0, (size_t)p->n_rows * p->scratch_stride * sizeof(uint32_t), p->stream));
-    CT_CUDA_TRY(cudaMemset2DAsync(p->packed_dev + p->how.k, p->packed_stride * sizeof(float), 0,
-                                  n_places, (size_t)p->n_rows, p->stream));
+    size_t n_places = p->how.n_bytes - n_value_words(p->how) * sizeof(uint32_t);
+    CT_CUDA_TRY(cudaMemset2DAsync(p->scratch_dev, p->scratch_stride * sizeof(uint32_t), 0,
+                                  PASSES * RADIX * sizeof(uint32_t), (size_t)p->n_rows, p->stream));
+    CT_CUDA_TRY(cudaMemset2DAsync(p->packed_dev + n_value_words(p->how),
+                                  p->packed_stride * sizeof(float), 0, n_places, (size_t)p->n_rows,
+                                  p->stream));
     for (int pass = 0; pass < PASSES; pass++) {
         count_parts<<<pieces, THREADS, 0, p->stream>>>(*p, pass);
         CT_CUDA_LAUNCHED();
@@ -220,7 +233,8 @@ static ct_status pack(const cuda_parcel *p) {
 }
 
 extern "C" size_t ct_cuda_top_k_words(const ct_compressor *how) {
-    return sizeof(selection) / sizeof(uint32_t) + 2 * n_pieces(*how);
+    size_t n_selection = sizeof(selection) / sizeof(uint32_t) + 2 * n_pieces(*how);
+    return n_selection + (is_rounded(*how) ? 2 * how->k : 0);
 }
 
 extern "C" ct_status ct_cuda_move_top_k(const cuda_parcel *p) {

@@ -95,6 +95,15 @@ static __device__ __forceinline__ uint64_t matrix_at(uint32_t address) {
            (uint64_t)1 << 62;
 }
 
+/* The same without swizzle: eights of rows of 16 bytes in line. With channels as k: `leading` bytes
+ * from eight channels to the next, `stride` from eight rows of the matrix to the next; else from
+ * eight k to the next, and from eight channels to the next. They may overlap. */
+static __device__ __forceinline__ uint64_t plain_matrix_at(uint32_t address, int leading,
+                                                           int stride) {
+    return (uint64_t)((address & 0x3ffffu) >> 4) | (uint64_t)(leading >> 4) << 16 |
+           (uint64_t)(stride >> 4) << 32;
+}
+
 static __device__ __forceinline__ void products_begin(void) {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -175,6 +184,63 @@ static __device__ __forceinline__ void product_64(float sums[32], uint64_t a, ui
                  : "l"(a), "l"(b), "r"(adds));
 }
 
+/* The same of 64 x 32, added. */
+static __device__ __forceinline__ void product_32(float sums[16], uint64_t a, uint64_t b) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+                 "%16, %17, 1, 1, 1, 1, 1;"
+                 : SUMS_8(sums, 0), SUMS_8(sums, 8)
+                 : "l"(a), "l"(b));
+}
+
+/* ---- sums of 64 channels of 256 positions, on their way out ---- */
+
+/* Place of 8 channels of a position in a warp's staging, in bytes: without conflicts for matrices
+ * and for lines. */
+static __device__ __forceinline__ int staged_at(int position, int half) {
+    return position * 32 + ((half ^ (position >> 2 & 1)) * 16);
+}
+
+/* A warp's sums of product_256 as bf16, [position][channel]. */
+static __device__ __forceinline__ void stage_sums(const float sums[128], char *staging) {
+    int lane = threadIdx.x & 31;
+    uint32_t to = shared_at(staging) + staged_at(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+#pragma unroll
+    for (int j = 0; j < 16; j++) {
+        const float *s = sums + 8 * j;
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+                         to + j * 16 * 32),
+                     "r"(pack_bf16(s[0], s[1])), "r"(pack_bf16(s[2], s[3])),
+                     "r"(pack_bf16(s[4], s[5])), "r"(pack_bf16(s[6], s[7]))
+                     : "memory");
+    }
+}
+
+/* Two sums of eight channels over the 16 lanes that hold the same ones. Lanes give their bits 4
+ * (which sum) and 3, 2, 1 (channel) to what they get. */
+static __device__ __forceinline__ float lanes_sum(const float first[8], const float second[8]) {
+    int lane = threadIdx.x & 31;
+    float kept[8];
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        kept[e] = (lane & 16 ? second[e] : first[e]) +
+                  __shfl_xor_sync(0xffffffffu, lane & 16 ? first[e] : second[e], 16);
+#pragma unroll
+    for (int n = 4; n > 0; n /= 2)
+#pragma unroll
+        for (int e = 0; e < n; e++) {
+            bool upper = lane & 2 * n;
+            kept[e] = (upper ? kept[e + n] : kept[e]) +
+                      __shfl_xor_sync(0xffffffffu, upper ? kept[e] : kept[e + n], 2 * n);
+        }
+    return kept[0];
+}
+
+static __device__ __forceinline__ void open_eight(uint4 u, float v[8]) {
+    *(float4 *)v = unpack_four(make_uint2(u.x, u.y));
+    *(float4 *)(v + 4) = unpack_four(make_uint2(u.z, u.w));
+}
+
 /* ---- positions ---- */
 
 typedef struct positions {
@@ -206,7 +272,8 @@ typedef struct picture {
     int step, dy, dx;
 } picture;
 
-static ct_status map_positions(const picture *x, const positions *p, int n_rows, CUtensorMap *map) {
+static inline ct_status map_positions(const picture *x, const positions *p, int n_rows,
+                                      CUtensorMap *map) {
     typedef CUresult encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
                             const cuuint64_t *, const cuuint64_t *, const int *, const int *,
                             cuuint32_t, cuuint32_t, const cuuint32_t *, CUtensorMapInterleave,
