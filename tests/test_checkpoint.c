@@ -40,6 +40,14 @@ static const char *const methods[] = {
     "algorithm=local",
     "algorithm=adpsgd speed=lognormal:0.7,jitter:0.3 link-latency=100",
     "algorithm=swift loss=ccl speed=one:0.3",
+    "algorithm=dfedavgm local-steps=4 sam=0.05",
+    "algorithm=edm loss=ccl",
+    "algorithm=motef loss=ccl compress=top-k:0.1",
+    "algorithm=def-kt variant=own local-steps=3 loss=ccl",
+    "algorithm=ccl compress=top-k8:0.1 sam=0.05 local-steps=1:4",
+    "algorithm=ccl variant=wacv24 compress=sign consensus=adagossip",
+    "algorithm=dsgd variant=cta compress=low-rank:2",
+    "algorithm=dsgdm topology=epidemic-local:2 local-steps=2 final-merge=on",
 };
 
 /* Stopped within an epoch, and at the end of one. */

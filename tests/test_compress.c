@@ -252,7 +252,12 @@ static void the_averaging_rate_follows_bits_momentum_and_rounds(void) {
                  {"--algorithm dsgdm --compress quantize:2 --local-steps 4", 0.9},
                  {"--algorithm qg-dsgdm --compress sign", 0.05},
                  {"--algorithm dsgdm --compress sign", 0.4},
-                 {"--algorithm qg-dsgdm --compress sign --gamma 0.3", 0.3}};
+                 {"--algorithm qg-dsgdm --compress sign --gamma 0.3", 0.3},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:2", 0.09},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress sign --momentum 0.6", 0.02},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:3", 0.1},
+                 {"--algorithm qg-dsgdm --variant wacv24 --compress quantize:4", 1},
+                 {"--algorithm qg-dsgdm --variant wacv24", 1}};
     static ct_run run;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         REQUIRE_OK(run_create("cpu", RUN_PLAIN, known[k].options, &run));
@@ -278,6 +283,55 @@ static void what_cannot_be_combined_is_refused(void) {
 
 static void mixing_keeps_the_average_and_agents_meet(void) {
     packed_check_meetings("cpu");
+}
+
+/* In whatever order they adapt and combine, and with gossip in the momentum. */
+static void every_form_keeps_the_average(void) {
+    static const char *const ways[] = {"--algorithm dsgd --variant cta",
+                                       "--algorithm dsgdm --variant cta",
+                                       "--algorithm dsgdm --local-steps 3",
+                                       "--algorithm dfedavgm --local-steps 2",
+                                       "--algorithm qg-dsgdm",
+                                       "--algorithm qg-dsgdm --variant atc",
+                                       "--algorithm qg-dsgdm --variant wacv24"};
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) { /* momentum is rounded as well */
+        packed_check_meeting("cpu", ways[k], "quantize:3", 0.2, 3e-5);
+        packed_check_meeting("cpu", ways[k], "quantize:2", 0.2, 3e-5);
+        packed_check_meeting("cpu", ways[k], "top-k:0.1", 0.2, 3e-5);
+    }
+}
+
+/* Seed 5's agents beside those of seed 3 train as they would alone: also where rounding, places and
+ * directions are drawn, of models and of class sums. */
+static void seeds_side_by_side_train_as_they_would_alone(void) {
+    static const char *const cases[] = {
+        "--algorithm dsgd --variant cta --compress random-k:0.2",
+        "--algorithm dsgd --loss ccl --compress quantize:2",
+        "--algorithm dsgdm --compress low-rank:2",
+        "--algorithm dfedavgm --compress sign --local-steps 2",
+        "--algorithm qg-dsgdm --loss ccl --compress quantize:3",
+        "--algorithm qg-dsgdm --loss ccl --compress top-k8:0.1",
+        "--algorithm dsgdm --compress top-k:0.1 --consensus adagossip",
+        "--algorithm qg-dsgdm --variant wacv24 --consensus adagossip"};
+    static ct_run both, one;
+    static float a[RUN_MAX_COLUMNS], b[RUN_MAX_COLUMNS];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        bool is_same = true;
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --seeds 3,5", cases[k], &both));
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 4 --seed 5", cases[k], &one));
+        size_t n = one.graph.n_weights;
+        run_steps(&both, 0, 4);
+        run_steps(&one, 0, 4);
+        for (int i = 0; i < 4; i++) {
+            CHECK_OK(ct_bank_read(&both.agents.x, 4 + i, 0, n, a));
+            CHECK_OK(ct_bank_read(&one.agents.x, i, 0, n, b));
+            is_same = is_same && memcmp(a, b, n * sizeof *a) == 0;
+        }
+        if (!is_same) printf("    with %s\n", cases[k]);
+        CHECK(is_same);
+        ct_run_clear(&both);
+        ct_run_clear(&one);
+    }
 }
 
 /* 332 parameters, 2 neighbours, class sums of 4 classes and 8 features; gossip in 3 of 6. */
@@ -353,6 +407,8 @@ int main(void) {
     TEST(the_averaging_rate_follows_bits_momentum_and_rounds);
     TEST(what_cannot_be_combined_is_refused);
     TEST(mixing_keeps_the_average_and_agents_meet);
+    TEST(every_form_keeps_the_average);
+    TEST(seeds_side_by_side_train_as_they_would_alone);
     TEST(every_byte_that_travels_is_counted);
     TEST(what_is_shared_twice_or_first_is_counted_too);
     TEST(a_step_takes_no_memory);

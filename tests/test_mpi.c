@@ -135,6 +135,19 @@ static void other_forms_of_methods_are_spread_and_resumed(void) {
     spread_and_resume("chain --algorithm mt --variant tmlr23 --local-steps 2");
     spread_and_resume("star --algorithm cga --variant icml21 --cga-margin 0.5");
     spread_and_resume("schedule:lopsided.txt --agents 20 --algorithm sgp --variant icml19");
+    spread_and_resume("ring --algorithm gt --loss ccl --variant atc");
+    spread_and_resume("ring --algorithm gut --loss ccl --variant neurips23 --gut-mu 0.08");
+    spread_and_resume("chain --algorithm ngc --loss ccl --variant weighted");
+    spread_and_resume("star --algorithm dsgdm --loss ccl --variant cta --compress quantize:3");
+    spread_and_resume("ring --algorithm ccl --variant atc --compress top-k8:0.1");
+}
+
+static void simulated_methods_are_refused_on_several_ranks(void) {
+    NEEDS_MPI();
+    CHECK(shell("mpirun -n 2 %s" RUN "--algorithm adpsgd --out x 2>&1%s", CT_PROGRAM, "") == 2);
+    CHECK(strstr(said, "adpsgd is a simulation of one process") != NULL);
+    CHECK(shell("mpirun -n 2 %s" RUN "--algorithm swift --out x 2>&1%s", CT_PROGRAM, "") == 2);
+    CHECK(strstr(said, "swift is a simulation of one process") != NULL);
 }
 
 static void recent_methods_are_spread_and_resumed(void) {
@@ -260,6 +273,7 @@ int main(void) {
     TEST(local_steps_and_averages_are_spread_and_resumed);
     TEST(packed_models_are_spread_and_resumed);
     TEST(other_forms_of_methods_are_spread_and_resumed);
+    TEST(simulated_methods_are_refused_on_several_ranks);
     TEST(recent_methods_are_spread_and_resumed);
     TEST(methods_that_distil_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);

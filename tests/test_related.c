@@ -147,6 +147,23 @@ static void global_updates_move_the_mean_model_by_the_mean_gradient(void) {
     ct_run_clear(&run);
 }
 
+/* 0.3 diverges with neurips23 and momentum. */
+static void the_authors_form_has_the_authors_weight_of_updates(void) {
+    static const struct {
+        const char *options;
+        double mu;
+    } known[] = {{"--algorithm gut", 0.3},
+                 {"--algorithm gut --variant neurips23", 0.01},
+                 {"--algorithm gut --variant neurips23 --momentum 0", 0.9},
+                 {"--algorithm gut --variant neurips23 --gut-mu 0.3", 0.3}};
+    static ct_run run;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        REQUIRE_OK(run_create("cpu", RUN_PLAIN, known[k].options, &run));
+        CHECK_NEAR(run.config.gut_mu, known[k].mu, 0);
+        ct_run_clear(&run);
+    }
+}
+
 static void all_reduced_agents_hold_one_model(void) {
     static ct_run run;
     static float first[RUN_MAX_COLUMNS], other[RUN_MAX_COLUMNS];
@@ -510,6 +527,7 @@ int main(void) {
     TEST(momentum_corrections_cancel_over_the_agents);
     TEST(the_first_step_of_tmlr23_is_along_the_mean_gradient);
     TEST(global_updates_move_the_mean_model_by_the_mean_gradient);
+    TEST(the_authors_form_has_the_authors_weight_of_updates);
     TEST(all_reduced_agents_hold_one_model);
     TEST(pushed_weights_sum_to_the_number_of_agents);
     TEST(pushed_models_end_at_the_exact_average);

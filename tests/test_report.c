@@ -70,7 +70,9 @@ static void the_command_in_the_page_repeats_the_run(void) {
     static const char *const options[] = {"--algorithm ccl --nesterov off --seed 3",
                                           "--algorithm ccl --lambda-m 0.5 --lambda-d 0",
                                           "--algorithm ccl --lambda-m 0 --lambda-d 0",
-                                          "--algorithm ccl --ccl-adaptive 0.1", "--algorithm gt"};
+                                          "--algorithm ccl --ccl-adaptive 0.1",
+                                          "--algorithm gt",
+                                          "--algorithm gut --variant neurips23"};
     static char command[2048];
     for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
         snprintf(command, sizeof command, TINY "%s", options[k]);

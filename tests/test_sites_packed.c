@@ -63,6 +63,11 @@ static void packed_rows_have_the_bits_of_one_process(void) {
     train_both("random-k", "option compress random-k:0.1\noption ccl-neighbours 1\n",
                "--compress random-k:0.1 --ccl-neighbours 1");
     check_bytes("random-k", true);
+    train_both("low-rank", "option compress low-rank:2\n", "--compress low-rank:2");
+    check_bytes("low-rank", true);
+    train_both("top-k8", "option compress top-k8:0.1\noption variant wacv24\n",
+               "--compress top-k8:0.1 --variant wacv24");
+    check_bytes("top-k8", true);
 }
 
 static void local_steps_have_the_bits_of_one_process(void) {

@@ -305,6 +305,28 @@ static void a_final_merge_leaves_one_model(void) {
     ct_run_clear(&run);
 }
 
+/* One peer in every fourth iteration, and everyone's mean at the end. */
+static void sparse_gossip_may_end_with_a_full_merge(void) {
+    enum { N = 6 };
+    static ct_run run;
+    ct_finish finish;
+    REQUIRE_OK(run_create("cpu", RUN_PLAIN " --agents 6 --epochs 1 --topology epidemic:1",
+                          "--algorithm qg-dsgdm --local-steps 4 --final-merge on", &run));
+    run_steps(&run, 0, 12);
+    uint64_t row = 4 * run.graph.n_weights;
+    CHECK(distance_of(&run) > 1e-9);
+    double mean = column_mean(&run.agents.x, 7);
+    for (int i = 0; i < N; i++)
+        CHECK(ct_transport_sent(run.transport, i, CT_TRAFFIC_PARAMETERS) == 3 * row);
+    CHECK_OK(ct_run_finish(&run, 12, &finish));
+    CHECK_NEAR(distance_of(&run), 0, 1e-12);
+    CHECK_NEAR(column_mean(&run.agents.x, 7), mean, 1e-6);
+    for (int i = 0; i < N; i++) /* an all-reduce on top */
+        CHECK(ct_transport_sent(run.transport, i, CT_TRAFFIC_PARAMETERS) ==
+              3 * row + 2 * (N - 1) * row / N);
+    ct_run_clear(&run);
+}
+
 /* ---- gossip less often ---- */
 
 #define SMALL RUN_ORACLE " --batch-size 8"
@@ -462,6 +484,7 @@ int main(void) {
     TEST(adaptive_lambdas_keep_the_terms_in_proportion);
     TEST(gossip_rounds_shrink_the_distance_and_keep_the_mean);
     TEST(a_final_merge_leaves_one_model);
+    TEST(sparse_gossip_may_end_with_a_full_merge);
     TEST(only_rounds_send_and_contrast);
     TEST(methods_that_need_every_round_refuse_local_steps);
     TEST(gossip_rounds_after_local_steps_gossip_every_time);

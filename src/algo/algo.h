@@ -36,6 +36,7 @@ typedef struct ct_algo {
     bool learns_public;                  /* with samples beside the own ones: @public-data */
     bool shares_two;                     /* not x alone (share_also): then not @consensus */
     bool carries_gossip;                 /* momentum takes gossip up: less gamma with @compress */
+    const char *repeats_gossip;          /* the form whose momentum keeps all of it: still less */
     double gamma_denser;                 /* default gamma on the paper's denser graphs; 0: 1 */
     const char *buffers[CT_MAX_BUFFERS]; /* names: one row an agent each */
     const char *options[CT_MAX_OWN_OPTIONS]; /* names: no other algorithm's */

@@ -25,7 +25,7 @@
  *   d     = y + beta m  (Nesterov)   or   m
  * Without momentum the two differ only in where the gradient is taken.
  * Deviation: mu is 0.3 unless given; the authors take 0.9 without momentum and 0.005 to 0.08 with
- * it. gamma scales all of r, where their program scales what the gradient sees. */
+ * it, as neurips23 does here (0.01). gamma scales all of r, where their program scales what the gradient sees. */
 #include "algo/algo.h"
 
 enum { MIX, GRADIENT, MOMENTUM, MIXED_MOMENTUM };     /* mix_prev, g_prev, mh, M */

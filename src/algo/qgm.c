@@ -127,6 +127,7 @@ const ct_algo ct_algo_qgm = {
     .graphs = CT_GRAPHS_AVERAGED,
     .text = "QG-DSGDm-N: quasi-global momentum (@variant paper|atc|wacv24)",
     .carries_gossip = true,
+    .repeats_gossip = "wacv24",
     .gamma_denser = 0.9,
     .buffers = {"momentum"},
     .may_compress = true,

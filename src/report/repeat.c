@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "algo/algo.h"
 #include "report/markup.h"
 #include "report/report_internal.h"
 #include "schema/config.h"
@@ -80,6 +81,14 @@ static bool has_line(const ct_text *lines, const ct_record_option *o) {
     return false;
 }
 
+/* Chosen by the run for an algorithm that it does not train with. */
+static bool is_of_another(const ct_record *run, const ct_record_option *o) {
+    const char *name = ct_record_option_of(run, "algorithm");
+    const ct_algo *algo;
+    if (name == NULL || CT_CATCH(NULL, ct_algo_find(name, &algo)) != CT_OK) return false;
+    return CT_CATCH(NULL, ct_algo_check_option(algo, o->name)) != CT_OK;
+}
+
 /* A lambda of 0 that no one named: of another loss, or where it is chosen by the run. */
 static bool is_idle(const ct_record *run, const ct_record_option *o) {
     const char *loss = ct_record_option_of(run, "loss");
@@ -108,6 +117,7 @@ static void add_command(const ct_report *r, const ct_report_group *g, const ct_t
     for (int k = 0; k < run->n_options; k++) {
         const ct_record_option *o = &run->options[k];
         if (is_own(o->name) || has_line(defaults, o) || is_idle(run, o)) continue;
+        if (is_of_another(run, o)) continue;
         bool is_switch = ct_config_is_switch(o->name);
         if (is_switch && strcmp(o->value, "on") != 0) continue;
         bool is_full = out->n - line + strlen(o->name) + strlen(o->value) > LINE;

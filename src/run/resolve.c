@@ -171,11 +171,33 @@ bool ct_config_has_own_steps(const ct_config *c) {
     return strcmp(c->consensus, "adagossip") == 0;
 }
 
-static double usual_gamma(const ct_config *c, const ct_algo *algo) {
-    if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
+/* Less than four bits a value, or less gamma than whole models bear. */
+static bool is_rough(const ct_config *c, double gamma) {
+    enum { N = 1024 };
+    ct_compressor how;
+    if (CT_CATCH(NULL, ct_compressor_parse(c->compress, N, &how)) != CT_OK) return false;
+    return gamma < 1 || how.n_bytes < N / 2;
+}
+
+/* Momentum that repeats a pull makes it 1 / (1 - beta) times as large in the end. */
+static double compressor_gamma(const ct_config *c, const ct_algo *algo) {
     ct_gossip_ways ways = {.are_carried = algo->carries_gossip,
                            .are_rare = strcmp(c->local_steps, "1") != 0};
-    return ct_algo_gamma(algo, c->topology) * ct_compressor_gamma(c->compress, ways);
+    double gamma = ct_compressor_gamma(c->compress, ways);
+    bool is_repeated =
+        algo->repeats_gossip != NULL && strcmp(c->variant, algo->repeats_gossip) == 0;
+    return is_repeated && is_rough(c, gamma) ? (1 - c->momentum) * gamma : gamma;
+}
+
+static double usual_gamma(const ct_config *c, const ct_algo *algo) {
+    if (ct_config_has_own_steps(c)) return ADAGOSSIP_GAMMA;
+    return ct_algo_gamma(algo, c->topology) * compressor_gamma(c, algo);
+}
+
+/* Of gut; its authors have 0.005 to 0.08 with momentum. */
+static double usual_gut_mu(const ct_config *c) {
+    if (strcmp(c->variant, "neurips23") != 0) return 0.3;
+    return c->momentum > 0 ? 0.01 : 0.9;
 }
 
 /* Rows of numbers are no pictures. */
@@ -195,6 +217,7 @@ ct_status ct_config_choose(ct_config *c) {
     if (c->is_auto[CT_OPT_lr]) c->lr = usual->lr;
     if (c->is_auto[CT_OPT_epochs]) c->epochs = usual->epochs;
     if (c->is_auto[CT_OPT_gamma]) c->gamma = usual_gamma(c, algo);
+    if (c->is_auto[CT_OPT_gut_mu]) c->gut_mu = usual_gut_mu(c);
     if (c->is_auto[CT_OPT_eval_every]) c->eval_every = c->epochs < MANY_EPOCHS ? 1 : 2;
     memset(c->is_auto, 0, sizeof c->is_auto);
     CT_TRY(check_names(c));

@@ -95,8 +95,8 @@ OPTION("algorithm", TEXT, variant, "variant", "", "paper", 0, 0, "paper, atc, ct
        "form of the method, if it has several: paper (its default), atc, cta, wacv24, weighted, neurips23, tmlr23, icml19, icml21, own; crosstalk list algorithms says which has which")
 OPTION("algorithm", TEXT, relay_fill, "relay-fill", "", "init", 0, 0, "init, self", 0, "",
        "relaysgd: what stands in for models that have not arrived yet: init (start values) or self (own model)")
-OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "0.3", 0, 1, "", 0, "",
-       "gut: weight of the tracked update; its authors use 0.9 without momentum, 0.005 to 0.08 with it")
+OPTION("algorithm", REAL, gut_mu, "gut-mu", "scaling", "auto", 0, 1, "", 0, "",
+       "gut: weight of the tracked update; auto = 0.3, but with @variant neurips23 0.01, or 0.9 without momentum (its authors use 0.9, and 0.005 to 0.08 with momentum)")
 OPTION("algorithm", REAL, ngc_alpha, "ngc-alpha", "", "1", 0, 1, "", 0, "",
        "ngc: weight of data-variant gradients; 0 = model-variant ones only, which sends no more than dsgd")
 OPTION("algorithm", REAL, cga_margin, "cga-margin", "", "0", 0, 1e3, "", 0, "",
