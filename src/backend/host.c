@@ -43,7 +43,7 @@ void ct_host_compress(const ct_packing *p, const ct_bank *x, ct_bank *known, ct_
     p->how->kind->encode(p->how, &p->keys[row], ct_host_row(x, row),
                          p->how->is_whole ? NULL : ct_host_row(known, row), scratch,
                          (uint8_t *)ct_host_row(packed, row));
-    ct_host_decompress(p, packed, known, row);
+    if (p->how->is_whole) ct_host_decompress(p, packed, known, row);
 }
 
 void ct_host_scale_steps(const ct_adaptive_steps *s, ct_bank *v_bank, ct_bank *r_bank, int row) {

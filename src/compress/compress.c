@@ -62,17 +62,6 @@ double ct_compressor_gamma(const char *text, ct_gossip_ways ways) {
     return how.kind->gamma(how.argument, ways);
 }
 
-size_t ct_take_differences(const float *x, const float *known, size_t first, size_t from, size_t n,
-                           float *d) {
-    size_t n_here = n - from < CT_BUCKET ? n - from : CT_BUCKET;
-    x += first + from;
-    if (known == NULL)
-        memcpy(d, x, n_here * sizeof *d);
-    else
-        for (size_t i = 0; i < n_here; i++) d[i] = x[i] - known[first + from + i];
-    return n_here;
-}
-
 void ct_compress_words(const ct_compress_key *key, uint32_t block, uint32_t out[4]) {
     const uint32_t counter[4] = {block, key->index, key->iteration, key->agent};
     ct_philox(counter, key->key, out);
@@ -103,12 +92,6 @@ CT_TWICE static void draw(const ct_compress_key *key, uint32_t first,
 void ct_compress_draw(const ct_compress_key *key, uint32_t first,
                       uint32_t words[4][CT_DRAW_BLOCKS]) {
     draw(key, first, words);
-}
-
-float ct_lanes_sum(float lanes[CT_COMPRESS_LANES]) {
-    for (int width = CT_COMPRESS_LANES / 2; width > 0; width /= 2)
-        for (int j = 0; j < width; j++) lanes[j] += lanes[j + width];
-    return lanes[0];
 }
 
 ct_status ct_check_part(double part) {

@@ -36,9 +36,10 @@ typedef struct ct_compressor_kind {
     double (*gamma)(double argument, ct_gossip_ways ways);
     /* Everything of c that follows from kind, argument, n and graph. */
     void (*fit)(ct_compressor *c);
-    /* packed = Q(x - known); known may be NULL: zeros. scratch: [n_scratch]. */
-    void (*encode)(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *scratch, uint8_t *packed);
+    /* packed = Q(x - known), and known += what packed says, to the bits of decode(): it stops where
+     * that would. known may be NULL: zeros, which stay. scratch: [n_scratch]. */
+    void (*encode)(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed);
     /* known += what packed says; false, and nothing or a part was added: it is no such row. */
     bool (*decode)(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
                    float *known);
@@ -78,9 +79,18 @@ void ct_compressor_each(ct_name_visit each, void *context);
 static inline float ct_difference(const float *x, const float *known, size_t i) {
     return known != NULL ? x[i] - known[i] : x[i];
 }
-/* d of values first + from .. of the n from `first` on, CT_BUCKET at most; how many. */
-size_t ct_take_differences(const float *x, const float *known, size_t first, size_t from, size_t n,
-                           float *d);
+/* d of values first + from .. of the n from `first` on, CT_BUCKET at most, then zeros; how many. */
+static inline size_t ct_take_differences(const float *x, const float *known, size_t first,
+                                         size_t from, size_t n, float d[CT_BUCKET]) {
+    size_t n_here = n - from < CT_BUCKET ? n - from : CT_BUCKET;
+    for (size_t i = n_here; i < CT_BUCKET; i++) d[i] = 0;
+    x += first + from;
+    if (known == NULL)
+        for (size_t i = 0; i < n_here; i++) d[i] = x[i];
+    else
+        for (size_t i = 0; i < n_here; i++) d[i] = x[i] - known[first + from + i];
+    return n_here;
+}
 /* Values in few bits, in buckets: what other compressors send may be such a row. */
 extern const ct_compressor_kind ct_compressor_quantize;
 /* Random words 4 block .. 4 block + 3. */
@@ -90,7 +100,12 @@ void ct_compress_words(const ct_compress_key *key, uint32_t block, uint32_t out[
 void ct_compress_draw(const ct_compress_key *key, uint32_t first,
                       uint32_t words[4][CT_DRAW_BLOCKS]);
 /* The sum of the lanes, as a tree. */
-float ct_lanes_sum(float lanes[CT_COMPRESS_LANES]);
+static inline float ct_lanes_sum(float lanes[CT_COMPRESS_LANES]) {
+#pragma GCC unroll 5
+    for (int width = CT_COMPRESS_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++) lanes[j] += lanes[j + width];
+    return lanes[0];
+}
 /* "F is a part of the values" of top-k and random-k, and how many that is. */
 ct_status ct_check_part(double part);
 size_t ct_count_part(double part, size_t n);

@@ -66,13 +66,22 @@ static ct_status check(double rank) {
 
 /* Uniform in (-1, 1), from 16 bits each: n values, the draws from number `from` on. */
 static void draw(const ct_compress_key *key, size_t from, size_t n, float *v) {
-    uint32_t words[4] = {0};
-    for (size_t i = 0; i < n; i++) {
-        size_t at = from + i;
-        if (i == 0 || at % 8 == 0) ct_compress_words(key, (uint32_t)(at / 8), words);
-        uint32_t bits = words[at % 8 / 2] >> 16 * (at % 2) & 0xffff;
-        v[i] = ((float)(int)bits + 0.5f) * 0x1p-15f - 1;
+    uint32_t words[4][CT_DRAW_BLOCKS];
+    for (size_t i = 0; i < n;) {
+        const size_t first = (from + i) / 8 * 8, end = first + 8 * CT_DRAW_BLOCKS;
+        ct_compress_draw(key, (uint32_t)(first / 8), words);
+        for (; i < n && from + i < end; i++) {
+            const size_t at = from + i - first;
+            uint32_t bits = words[at % 8 / 2][at / 8] >> 16 * (at % 2) & 0xffff;
+            v[i] = ((float)(int)bits + 0.5f) * 0x1p-15f - 1;
+        }
     }
+}
+
+static float float_at(const uint8_t *packed, size_t i) {
+    float value;
+    memcpy(&value, packed + i * sizeof value, sizeof value);
+    return value;
 }
 
 static inline float dot(const float *x, const float *y, size_t n) {
@@ -84,24 +93,41 @@ static inline float dot(const float *x, const float *y, size_t n) {
     return ct_lanes_sum(lanes);
 }
 
-/* P = D V, and Q = D^T P; all column by column. */
+/* P = D V, column by column. */
 CT_TWICE static void times(const ct_matrix *m, size_t rank, const float *d, const float *v,
                            float *p) {
     for (size_t i = 0; i < m->a; i++)
         for (size_t r = 0; r < rank; r++) p[r * m->a + i] = dot(d + i * m->b, v + r * m->b, m->b);
 }
 
+/* to += the sum of rows with factors, in their order; both are floats. */
+static inline void add_rows(size_t n, size_t n_rows, const uint8_t *factors, size_t factor_stride,
+                            const uint8_t *rows, float *restrict to) {
+    size_t i = 0;
+    for (; i + 4 <= n_rows; i += 4) {
+        const float f0 = float_at(factors, i * factor_stride),
+                    f1 = float_at(factors, (i + 1) * factor_stride),
+                    f2 = float_at(factors, (i + 2) * factor_stride),
+                    f3 = float_at(factors, (i + 3) * factor_stride);
+        const uint8_t *row = rows + i * n * sizeof(float);
+        for (size_t j = 0; j < n; j++)
+            to[j] = to[j] + f0 * float_at(row, j) + f1 * float_at(row, n + j) +
+                    f2 * float_at(row, 2 * n + j) + f3 * float_at(row, 3 * n + j);
+    }
+    for (; i < n_rows; i++) {
+        const float factor = float_at(factors, i * factor_stride);
+        for (size_t j = 0; j < n; j++) to[j] += factor * float_at(rows, i * n + j);
+    }
+}
+
+/* Q = D^T P, column by column. */
 CT_TWICE static void times_back(const ct_matrix *m, size_t rank, const float *d, const float *p,
                                 float *q) {
     memset(q, 0, rank * m->b * sizeof *q);
-    for (size_t i = 0; i < m->a; i++) {
-        const float *row = d + i * m->b;
-        for (size_t r = 0; r < rank; r++) {
-            const float factor = p[r * m->a + i];
-            float *to = q + r * m->b;
-            for (size_t j = 0; j < m->b; j++) to[j] += factor * row[j];
-        }
-    }
+    for (size_t i = 0; i < m->a; i += 4)
+        for (size_t r = 0; r < rank; r++)
+            add_rows(m->b, m->a - i < 4 ? m->a - i : 4, (const uint8_t *)(p + r * m->a + i), 1,
+                     (const uint8_t *)(d + i * m->b), q + r * m->b);
 }
 
 /* As dot(), in double. */
@@ -144,29 +170,6 @@ static const float *factorize(const ct_compressor *c, const ct_compress_key *key
     return p;
 }
 
-static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *scratch, uint8_t *packed) {
-    for (int t = 0; t < ct_low_rank_count(c); t++) {
-        ct_matrix m = ct_low_rank_matrix(c, t);
-        size_t n = ct_low_rank_floats(c, &m);
-        if (m.is_whole)
-            for (size_t i = 0; i < n; i++) {
-                float d = ct_difference(x, known, m.first + i);
-                memcpy(packed + i * sizeof d, &d, sizeof d);
-            }
-        else
-            memcpy(packed, factorize(c, key, &m, x, known, (float *)(void *)scratch),
-                   n * sizeof(float));
-        packed += n * sizeof(float);
-    }
-}
-
-static float float_at(const uint8_t *packed, size_t i) {
-    float value;
-    memcpy(&value, packed + i * sizeof value, sizeof value);
-    return value;
-}
-
 /* Products of all sums that there may be are finite. */
 static bool is_sound(const ct_compressor *c, const ct_matrix *m, const uint8_t *packed) {
     size_t n_p = m->is_whole ? 0 : c->k * m->a, n = ct_low_rank_floats(c, m);
@@ -180,11 +183,8 @@ static bool is_sound(const ct_compressor *c, const ct_matrix *m, const uint8_t *
 CT_TWICE static void add_product(const ct_matrix *m, size_t rank, const uint8_t *packed,
                                  float *known) {
     const uint8_t *q = packed + rank * m->a * sizeof(float);
-    for (size_t i = 0; i < m->a; i++, known += m->b)
-        for (size_t r = 0; r < rank; r++) {
-            const float factor = float_at(packed, r * m->a + i);
-            for (size_t j = 0; j < m->b; j++) known[j] += factor * float_at(q, r * m->b + j);
-        }
+    for (size_t i = 0; i < m->a; i++)
+        add_rows(m->b, rank, packed + i * sizeof(float), m->a, q, known + i * m->b);
 }
 
 static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
@@ -201,6 +201,25 @@ static bool decode(const ct_compressor *c, const ct_compress_key *key, const uin
         packed += n * sizeof(float);
     }
     return true;
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed) {
+    uint8_t *to = packed;
+    for (int t = 0; t < ct_low_rank_count(c); t++) {
+        ct_matrix m = ct_low_rank_matrix(c, t);
+        size_t n = ct_low_rank_floats(c, &m);
+        if (m.is_whole)
+            for (size_t i = 0; i < n; i++) {
+                float d = ct_difference(x, known, m.first + i);
+                memcpy(to + i * sizeof d, &d, sizeof d);
+            }
+        else
+            memcpy(to, factorize(c, key, &m, x, known, (float *)(void *)scratch),
+                   n * sizeof(float));
+        to += n * sizeof(float);
+    }
+    if (known != NULL) (void)decode(c, key, packed, known);
 }
 
 const ct_compressor_kind ct_compressor_low_rank = {

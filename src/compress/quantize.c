@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compress/bits.h"
 #include "compress/compress.h"
 #include "util/vectors.h"
 
@@ -87,123 +88,105 @@ static const float *draw_parts(const ct_compress_key *key, size_t first,
     return room + first % 8;
 }
 
-/* q_i + L of n values; a part of 1 is added to each before what is behind the point falls off. */
-static void round_values(size_t n, const float *d, const float *parts, float inverse, float top,
-                         uint8_t *codes) {
-    for (size_t i = 0; i < n; i++) {
-        float v = d[i] * inverse + top + parts[i];
-        v = v > 0 ? v : 0; /* NaN becomes 0 */
-        codes[i] = (uint8_t)(int)(v < 2 * top + 0.5f ? v : 2 * top);
+/* From 0 to 2 L + 1/2: what is behind the point is to fall off. A part of 1 is added to each. */
+static inline void scale_values(const float *d, const float *parts, float inverse, float top,
+                                float *v) {
+    const float most = 2 * top + 0.5f;
+    for (int i = 0; i < CT_BUCKET; i++) {
+        float value = d[i] * inverse + top + parts[i];
+        value = value > 0 ? value : 0; /* NaN becomes 0 */
+        v[i] = value < most ? value : most;
     }
+}
+
+/* q_i + L */
+static inline void round_values(const float *v, uint8_t *codes) {
+    for (int i = 0; i < CT_BUCKET; i++) codes[i] = (uint8_t)(int)v[i];
 }
 
 /* <d, q> / <q, q> */
-static float fitted(const float *d, const uint8_t *codes, size_t n, int top) {
+static inline float fitted(const float *d, const float *v, float top) {
+    float lanes[CT_COMPRESS_LANES] = {0}, squares[CT_COMPRESS_LANES] = {0};
+    for (int from = 0; from < CT_BUCKET; from += CT_COMPRESS_LANES)
+        for (int j = 0; j < CT_COMPRESS_LANES; j++) {
+            float q = (float)(int)v[from + j] - top;
+            lanes[j] += d[from + j] * q;
+            squares[j] += q * q; /* whole numbers below 2^24: in any order the same */
+        }
+    float square = ct_lanes_sum(squares);
+    return square > 0 ? ct_lanes_sum(lanes) / square : 0;
+}
+
+static inline float largest(const float *d) {
     float lanes[CT_COMPRESS_LANES] = {0};
-    int squares = 0;
-    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
-        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
-        for (size_t j = 0; j < end; j++) lanes[j] += d[from + j] * (float)(codes[from + j] - top);
-    }
-    for (size_t i = 0; i < n; i++) squares += (codes[i] - top) * (codes[i] - top);
-    return squares > 0 ? ct_lanes_sum(lanes) / (float)squares : 0;
-}
-
-/* Eight codes are `bits` bytes; the codes begin with a byte, and so does what comes behind them. */
-static void put_codes(uint8_t codes[CT_BUCKET], size_t n, int bits, uint8_t *to) {
-    size_t n_bytes = (n * (size_t)bits + 7) / 8;
-    memset(codes + n, 0, CT_BUCKET - n);
-    for (size_t b = 0; b < n_bytes; codes += 8) {
-        uint64_t word = 0;
-        for (int i = 0; i < 8; i++) word |= (uint64_t)codes[i] << bits * i;
-        for (int i = 0; i < bits && b < n_bytes; i++) to[b++] = (uint8_t)(word >> 8 * i);
-    }
-}
-
-static float largest(const float *d, size_t n) {
-    float lanes[CT_COMPRESS_LANES] = {0}, most = 0;
-    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
-        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
-        for (size_t j = 0; j < end; j++) {
+    for (int from = 0; from < CT_BUCKET; from += CT_COMPRESS_LANES)
+        for (int j = 0; j < CT_COMPRESS_LANES; j++) {
             float size = fabsf(d[from + j]);
             lanes[j] = size > lanes[j] ? size : lanes[j];
         }
-    }
-    for (int j = 0; j < CT_COMPRESS_LANES; j++) most = lanes[j] > most ? lanes[j] : most;
-    return most;
+#pragma GCC unroll 5
+    for (int width = CT_COMPRESS_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+    return lanes[0];
 }
 
-/* 1/t of a bucket of models. */
-static float inverse_width(const ct_compressor *c, const float *d, size_t n) {
-    float lanes[CT_COMPRESS_LANES] = {0}, most = largest(d, n), widest = most / (float)levels(c);
-    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
-        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
-        for (size_t j = 0; j < end; j++) lanes[j] += d[from + j] * d[from + j];
-    }
+/* 1/t of a bucket of n values. */
+static inline float inverse_width(const ct_compressor *c, const float *d, size_t n) {
+    float lanes[CT_COMPRESS_LANES] = {0}, most = largest(d), widest = most / (float)levels(c);
+    for (int from = 0; from < CT_BUCKET; from += CT_COMPRESS_LANES)
+        for (int j = 0; j < CT_COMPRESS_LANES; j++) lanes[j] += d[from + j] * d[from + j];
     float width = c->width * sqrtf(ct_lanes_sum(lanes) / (float)n);
     if (!(width < widest)) width = widest;
     return most > TINY && width > TINY ? 1 / width : 0;
 }
 
-/* Of models: to the nearest level. */
-CT_TWICE static void encode_fitted(const ct_compressor *c, size_t k, const float *x,
-                                   const float *known, uint8_t *header, uint8_t *out) {
-    float d[CT_BUCKET], halves[CT_BUCKET];
+/* Whether decode() takes a bucket with this scale. */
+static bool is_sound(float scale, int top) {
+    return isfinite(scale * (float)(top + 1));
+}
+
+/* Of models: to the nearest level. Zeros behind the n values change no sum. True: it has been added. */
+CT_TWICE static bool encode_fitted(const ct_compressor *c, size_t k, const float *x, float *known,
+                                   bool adds, uint8_t *header, uint8_t *out) {
+    float d[CT_BUCKET], v[CT_BUCKET];
     uint8_t codes[CT_BUCKET];
-    const int top = levels(c);
-    size_t n = ct_take_differences(x, known, k * CT_BUCKET, 0, n_coded(c, k), d);
-    for (size_t i = 0; i < CT_BUCKET; i++) halves[i] = 0.5f;
-    round_values(n, d, halves, inverse_width(c, d, n), (float)top, codes);
-    float scale = fitted(d, codes, n, top);
-    put_codes(codes, n, c->bits, out + k * (CT_BUCKET / 8) * (size_t)c->bits);
+    const float top = (float)levels(c);
+    size_t first = k * CT_BUCKET, n = ct_take_differences(x, known, first, 0, n_coded(c, k), d);
+    for (size_t i = 0; i < CT_BUCKET; i++) v[i] = 0.5f;
+    scale_values(d, v, inverse_width(c, d, n), top, v);
+    const float scale = fitted(d, v, top);
+    round_values(v, codes);
+    memset(codes + n, 0, CT_BUCKET - n);
+    ct_put_codes(codes, n, c->bits, out + first / 8 * (size_t)c->bits);
     memcpy(header, &scale, sizeof scale);
+    if (!adds || !is_sound(scale, levels(c))) return false;
+    for (size_t i = 0; i < n; i++) known[first + i] += ((float)(int)v[i] - top) * scale;
+    return true;
 }
 
 /* Of class sums: at random, in pieces of CT_BUCKET values; exact values stand behind the scale. */
 CT_TWICE static void encode_unbiased(const ct_compressor *c, const ct_compress_key *key, size_t k,
                                      const float *x, const float *known, uint8_t *header,
                                      uint8_t *out) {
-    float d[CT_BUCKET], room[8 * CT_DRAW_BLOCKS], most = 0;
+    float d[CT_BUCKET], v[CT_BUCKET], room[8 * CT_DRAW_BLOCKS], most = 0;
     uint8_t codes[CT_BUCKET];
     const int top = levels(c);
     size_t first = k * c->bucket, n = n_coded(c, k);
     for (size_t from = 0; from < n; from += CT_BUCKET) {
-        size_t n_here = ct_take_differences(x, known, first, from, n, d);
-        float here = largest(d, n_here);
+        ct_take_differences(x, known, first, from, n, d);
+        float here = largest(d);
         most = here > most ? here : most;
     }
     float scale = most / (float)top, inverse = most > TINY ? (float)top / most : 0;
     for (size_t from = 0; from < n; from += CT_BUCKET) {
         size_t n_here = ct_take_differences(x, known, first, from, n, d);
-        round_values(n_here, d, draw_parts(key, first + from, room), inverse, (float)top, codes);
-        put_codes(codes, n_here, c->bits, out + k * (c->bucket - c->exact) + from);
+        scale_values(d, draw_parts(key, first + from, room), inverse, (float)top, v);
+        round_values(v, codes);
+        ct_put_codes(codes, n_here, c->bits, out + k * (c->bucket - c->exact) + from);
     }
     memcpy(header, &scale, sizeof scale);
     memcpy(header + sizeof scale, x + first + n, c->exact * sizeof(float));
-}
-
-static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *scratch, uint8_t *packed) {
-    uint8_t *out = packed + header_bytes(c);
-    (void)scratch;
-    memset(out, 0, c->n_bytes - header_bytes(c));
-    for (size_t k = 0; k < n_buckets(c); k++) {
-        uint8_t *header = packed + k * (1 + c->exact) * sizeof(float);
-        if (c->fits)
-            encode_fitted(c, k, x, known, header, out);
-        else
-            encode_unbiased(c, key, k, x, known, header, out);
-    }
-}
-
-/* The opposite of put_codes. */
-static void get_codes(const uint8_t *from, size_t n, int bits, uint8_t codes[CT_BUCKET]) {
-    size_t n_bytes = (n * (size_t)bits + 7) / 8;
-    for (size_t b = 0; b < n_bytes; codes += 8) {
-        uint64_t word = 0;
-        for (int i = 0; i < bits && b < n_bytes; i++) word |= (uint64_t)from[b++] << 8 * i;
-        for (int i = 0; i < 8; i++) codes[i] = (uint8_t)(word >> bits * i & ((1u << bits) - 1));
-    }
 }
 
 CT_TWICE static bool decode_bucket(const ct_compressor *c, size_t k, const uint8_t *packed,
@@ -215,11 +198,11 @@ CT_TWICE static bool decode_bucket(const ct_compressor *c, size_t k, const uint8
     float scale, value;
     known += k * c->bucket;
     memcpy(&scale, header, sizeof scale);
-    if (!isfinite(scale * (float)(top + 1))) return false;
+    if (!is_sound(scale, top)) return false;
     for (size_t from = 0; from < n; from += CT_BUCKET) {
         size_t n_here = n - from < CT_BUCKET ? n - from : CT_BUCKET;
         size_t place = (k * (c->bucket - c->exact) + from) * (size_t)c->bits / 8;
-        get_codes(packed + header_bytes(c) + place, n_here, c->bits, codes);
+        ct_get_codes(packed + header_bytes(c) + place, n_here, c->bits, codes);
         for (size_t i = 0; i < n_here; i++) known[from + i] += (float)(codes[i] - top) * scale;
     }
     for (size_t i = 0; i < c->exact; i++) {
@@ -236,6 +219,22 @@ static bool decode(const ct_compressor *c, const ct_compress_key *key, const uin
     for (size_t k = 0; k < n_buckets(c); k++)
         if (!decode_bucket(c, k, packed, known)) return false;
     return true;
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed) {
+    uint8_t *out = packed + header_bytes(c);
+    bool adds = known != NULL;
+    (void)scratch;
+    memset(out, 0, c->n_bytes - header_bytes(c));
+    for (size_t k = 0; k < n_buckets(c); k++) {
+        uint8_t *header = packed + k * (1 + c->exact) * sizeof(float);
+        if (c->fits)
+            adds = encode_fitted(c, k, x, known, adds, header, out);
+        else
+            encode_unbiased(c, key, k, x, known, header, out);
+    }
+    if (!c->fits && known != NULL) (void)decode(c, key, packed, known);
 }
 
 const ct_compressor_kind ct_compressor_quantize = {

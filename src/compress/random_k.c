@@ -8,6 +8,8 @@
 
 #include "compress/compress.h"
 
+#define N_DRAWN (4 * CT_DRAW_BLOCKS) /* places that are drawn at once */
+
 /* An agent moves 1 / part times on average before the others hear of it. */
 static double gamma_of(double part, ct_gossip_ways ways) {
     (void)ways;
@@ -19,32 +21,52 @@ static void fit(ct_compressor *c) {
     c->n_bytes = c->k * sizeof(float);
 }
 
-static size_t place(const ct_compressor *c, size_t j, uint32_t word) {
-    size_t begin = (size_t)((uint64_t)j * c->n / c->k),
-           end = (size_t)((uint64_t)(j + 1) * c->n / c->k);
-    return begin + (size_t)((uint64_t)word * (end - begin) >> 32);
+/* Places `first` .. of the k, N_DRAWN at most; how many. */
+static size_t draw_places(const ct_compressor *c, const ct_compress_key *key, size_t first,
+                          uint32_t places[N_DRAWN]) {
+    const size_t n = c->k - first < N_DRAWN ? c->k - first : N_DRAWN;
+    const size_t width = c->n / c->k, more = c->n % c->k;
+    size_t begin = (size_t)((uint64_t)first * c->n / c->k),
+           rest = (size_t)((uint64_t)first * c->n % c->k); /* b_j is begin + rest / k */
+    uint32_t words[4][CT_DRAW_BLOCKS];
+    ct_compress_draw(key, (uint32_t)(first / 4), words);
+    for (size_t j = 0; j < n; j++) {
+        const size_t is_wider = rest + more >= c->k;
+        places[j] =
+            (uint32_t)(begin + (size_t)((uint64_t)words[j % 4][j / 4] * (width + is_wider) >> 32));
+        begin += width + is_wider;
+        rest += more - is_wider * c->k;
+    }
+    return n;
 }
 
-static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *scratch, uint8_t *packed) {
-    uint32_t words[4] = {0};
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed) {
+    uint32_t places[N_DRAWN];
+    bool adds = known != NULL;
     (void)scratch;
-    for (size_t j = 0; j < c->k; j++) {
-        if (j % 4 == 0) ct_compress_words(key, (uint32_t)(j / 4), words);
-        float d = ct_difference(x, known, place(c, j, words[j % 4]));
-        memcpy(packed + j * sizeof d, &d, sizeof d);
+    for (size_t first = 0; first < c->k; first += N_DRAWN) {
+        size_t n = draw_places(c, key, first, places);
+        for (size_t j = 0; j < n; j++) {
+            float d = ct_difference(x, known, places[j]);
+            memcpy(packed + (first + j) * sizeof d, &d, sizeof d);
+            adds = adds && isfinite(d);
+            if (adds) known[places[j]] += d;
+        }
     }
 }
 
 static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
                    float *known) {
-    uint32_t words[4] = {0};
+    uint32_t places[N_DRAWN];
     float value;
-    for (size_t j = 0; j < c->k; j++) {
-        if (j % 4 == 0) ct_compress_words(key, (uint32_t)(j / 4), words);
-        memcpy(&value, packed + j * sizeof value, sizeof value);
-        if (!isfinite(value)) return false;
-        known[place(c, j, words[j % 4])] += value;
+    for (size_t first = 0; first < c->k; first += N_DRAWN) {
+        size_t n = draw_places(c, key, first, places);
+        for (size_t j = 0; j < n; j++) {
+            memcpy(&value, packed + (first + j) * sizeof value, sizeof value);
+            if (!isfinite(value)) return false;
+            known[places[j]] += value;
+        }
     }
     return true;
 }

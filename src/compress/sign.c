@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "compress/bits.h"
 #include "compress/compress.h"
+#include "util/vectors.h"
 
 static size_t n_buckets(const ct_compressor *c) {
     return (c->n + CT_BUCKET - 1) / CT_BUCKET;
@@ -33,42 +35,55 @@ static ct_status check(double argument) {
     return ct_refuse("compress", "@compress sign takes no number");
 }
 
-/* The sum of magnitudes of a bucket, and a bit for each of its values. */
-static float take_signs(const float *d, size_t n, uint8_t *bits) {
+/* Sum of magnitudes. */
+static inline float magnitude(const float *d) {
     float lanes[CT_COMPRESS_LANES] = {0};
-    for (size_t from = 0; from < n; from += CT_COMPRESS_LANES) {
-        size_t end = n - from < CT_COMPRESS_LANES ? n - from : CT_COMPRESS_LANES;
-        for (size_t j = 0; j < end; j++) lanes[j] += fabsf(d[from + j]);
-    }
-    for (size_t i = 0; i < n; i++) bits[i / 8] = (uint8_t)(bits[i / 8] | (d[i] < 0) << i % 8);
+    for (int from = 0; from < CT_BUCKET; from += CT_COMPRESS_LANES)
+        for (int j = 0; j < CT_COMPRESS_LANES; j++) lanes[j] += fabsf(d[from + j]);
     return ct_lanes_sum(lanes);
 }
 
-static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *scratch, uint8_t *packed) {
-    uint8_t *bits = packed + 4 * n_buckets(c);
+/* True: it has been added. */
+CT_TWICE static bool encode_bucket(const ct_compressor *c, size_t k, const float *x, float *known,
+                                   bool adds, uint8_t *packed) {
     float d[CT_BUCKET];
+    uint8_t codes[CT_BUCKET];
+    size_t first = k * CT_BUCKET, n = ct_take_differences(x, known, first, 0, n_values(c, k), d);
+    const float scale = magnitude(d) / (float)n;
+    for (int i = 0; i < CT_BUCKET; i++) codes[i] = d[i] < 0;
+    ct_put_codes(codes, n, 1, packed + 4 * n_buckets(c) + k * CT_BUCKET_WORDS);
+    memcpy(packed + 4 * k, &scale, sizeof scale);
+    if (!adds || !isfinite(scale)) return false;
+    for (size_t i = 0; i < n; i++) known[first + i] += d[i] < 0 ? -scale : scale;
+    return true;
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed) {
+    bool adds = known != NULL;
     (void)key, (void)scratch;
-    memset(bits, 0, c->n_bytes - 4 * n_buckets(c));
-    for (size_t k = 0; k < n_buckets(c); k++) {
-        size_t n = ct_take_differences(x, known, k * CT_BUCKET, 0, n_values(c, k), d);
-        float scale = take_signs(d, n, bits + k * CT_BUCKET / 8) / (float)n;
-        memcpy(packed + 4 * k, &scale, sizeof scale);
-    }
+    memset(packed + 4 * n_buckets(c), 0, c->n_bytes - 4 * n_buckets(c));
+    for (size_t k = 0; k < n_buckets(c); k++) adds = encode_bucket(c, k, x, known, adds, packed);
+}
+
+CT_TWICE static bool decode_bucket(const ct_compressor *c, size_t k, const uint8_t *packed,
+                                   float *known) {
+    size_t n = n_values(c, k);
+    uint8_t codes[CT_BUCKET];
+    float scale;
+    memcpy(&scale, packed + 4 * k, sizeof scale);
+    if (!isfinite(scale)) return false;
+    ct_get_codes(packed + 4 * n_buckets(c) + k * CT_BUCKET_WORDS, n, 1, codes);
+    known += k * CT_BUCKET;
+    for (size_t i = 0; i < n; i++) known[i] += (float)(1 - 2 * codes[i]) * scale;
+    return true;
 }
 
 static bool decode(const ct_compressor *c, const ct_compress_key *key, const uint8_t *packed,
                    float *known) {
-    const uint8_t *bits = packed + 4 * n_buckets(c);
     (void)key;
-    for (size_t k = 0; k < n_buckets(c); k++) {
-        float scale;
-        memcpy(&scale, packed + 4 * k, sizeof scale);
-        if (!isfinite(scale)) return false;
-        const float either[] = {scale, -scale};
-        for (size_t i = k * CT_BUCKET; i < k * CT_BUCKET + n_values(c, k); i++)
-            known[i] += either[bits[i / 8] >> i % 8 & 1];
-    }
+    for (size_t k = 0; k < n_buckets(c); k++)
+        if (!decode_bucket(c, k, packed, known)) return false;
     return true;
 }
 

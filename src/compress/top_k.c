@@ -10,9 +10,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "compress/bits.h"
 #include "compress/compress.h"
+#include "util/vectors.h"
 
-#define RADIX      2048 /* keys are looked at in parts of 11, 11 and 10 bits */
+#define RADIX      2048 /* keys are looked at in parts of 11, 11 and 9 bits */
+#define KEY_BITS   0x7fffffffu
+#define N_SAMPLES  1024
 #define FLOAT_BITS 32
 
 static size_t words_of(size_t n_bits) {
@@ -52,7 +56,7 @@ static void fit_bits(ct_compressor *c, int bits) {
     while (c->n / c->k >> (c->low_bits + 1) > 0) c->low_bits++;
     if (bits != FLOAT_BITS) c->width = values_of(c).width;
     c->n_bytes = value_bytes(c) + (n_low(c) + n_high(c)) * sizeof(uint32_t);
-    c->n_scratch = c->n;
+    c->n_scratch = 3 * c->n;
 }
 
 static void fit(ct_compressor *c) {
@@ -67,67 +71,57 @@ static void fit_8(ct_compressor *c) {
 static uint32_t key_of(float d) {
     uint32_t key;
     memcpy(&key, &d, sizeof key);
-    return key & 0x7fffffffu;
+    return key & KEY_BITS;
 }
 
-static void make_keys(size_t n, const float *x, const float *known, uint32_t *keys) {
-    for (size_t i = 0; i < n; i++) keys[i] = key_of(ct_difference(x, known, i));
+/* Two histograms of keys' parts: equal neighbours do not wait for each other. */
+typedef uint32_t histograms[2][RADIX];
+
+static inline size_t count(histograms counts, uint32_t first, uint32_t n) {
+    uint32_t sum = 0;
+    for (uint32_t part = first; part < first + n; part++) sum += counts[0][part] + counts[1][part];
+    return sum;
 }
 
 /* The part (`bits` bits from `shift` on) of the k-th largest key; *k: its number among the keys with
- * this part. Every other key has a histogram of its own: equal neighbours do not wait for each other. */
+ * this part. */
 static uint32_t find_part(const uint32_t *keys, size_t n, int shift, int bits, size_t *k) {
-    uint32_t counts[2][RADIX] = {{0}}, mask = (1u << bits) - 1, part = mask;
+    histograms counts = {{0}};
+    uint32_t mask = (1u << bits) - 1, end = mask + 1;
     for (size_t i = 0; i < n; i++) counts[i % 2][keys[i] >> shift & mask]++;
-    while (counts[0][part] + counts[1][part] < *k) {
-        *k -= counts[0][part] + counts[1][part];
-        part--;
-    }
-    return part;
+    for (size_t more; (more = count(counts, end - 16, 16)) < *k; end -= 16) *k -= more;
+    for (size_t more; (more = count(counts, end - 1, 1)) < *k; end--) *k -= more;
+    return end - 1;
 }
 
-/* Leaves the keys whose upper bits are `prefix`; how many. */
-static size_t keep(uint32_t *keys, size_t n, int shift, uint32_t prefix) {
+/* The keys whose upper bits are `prefix`; how many. `kept` may be the keys. */
+static size_t keep(const uint32_t *keys, size_t n, int shift, uint32_t prefix, uint32_t *kept) {
     size_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t key = keys[i];
-        keys[n_kept] = key;
+        uint32_t key = keys[i] & KEY_BITS;
+        kept[n_kept] = key;
         n_kept += key >> shift == prefix;
     }
     return n_kept;
 }
 
-/* The k-th largest key, of which few are left; *n_equal: how many of the keys equal to it are among
- * the k largest. */
-static uint32_t find_least(uint32_t *keys, size_t n, size_t k, size_t *n_equal) {
-    uint32_t key = find_part(keys, n, 21, 11, &k);
-    n = keep(keys, n, 21, key);
-    key = key << 11 | find_part(keys, n, 10, 11, &k);
-    n = keep(keys, n, 10, key);
-    key = key << 10 | find_part(keys, n, 0, 10, &k);
+/* The k-th largest key of n floats; *n_equal: how many of the keys equal to it are among the k
+ * largest. */
+static uint32_t find_least(const uint32_t *floats, size_t n, size_t k, uint32_t *room,
+                           size_t *n_equal) {
+    uint32_t key = find_part(floats, n, 20, 11, &k);
+    n = keep(floats, n, 20, key, room);
+    key = key << 11 | find_part(room, n, 9, 11, &k);
+    n = keep(room, n, 9, key, room);
+    key = key << 9 | find_part(room, n, 0, 9, &k);
     *n_equal = k;
     return key;
-}
-
-static void or_word(uint8_t *words, size_t at, uint32_t bits) {
-    uint32_t word;
-    memcpy(&word, words + 4 * at, 4);
-    word |= bits;
-    memcpy(words + 4 * at, &word, 4);
 }
 
 static uint32_t word_at(const uint8_t *words, size_t at) {
     uint32_t word;
     memcpy(&word, words + 4 * at, 4);
     return word;
-}
-
-static void put_low(uint8_t *low, size_t j, int n_bits, uint32_t value) {
-    size_t bit = j * (size_t)n_bits;
-    uint64_t bits = (uint64_t)value << bit % 32;
-    if (n_bits == 0) return;
-    or_word(low, bit / 32, (uint32_t)bits);
-    if (bits >> 32 != 0) or_word(low, bit / 32 + 1, (uint32_t)(bits >> 32));
 }
 
 static size_t get_low(const uint8_t *low, size_t j, int n_bits) {
@@ -138,38 +132,94 @@ static size_t get_low(const uint8_t *low, size_t j, int n_bits) {
     return (size_t)(bits >> bit % 32 & (((uint64_t)1 << n_bits) - 1));
 }
 
-/* The places, and the values to values[k]: over the keys (scratch), which are read no more. */
-static void choose(const ct_compressor *c, const float *x, const float *known, uint32_t *keys,
-                   uint8_t *values, uint8_t *low) {
-    uint8_t *high = low + 4 * n_low(c);
-    size_t n_equal = 0, j = 0;
-    make_keys(c->n, x, known, keys);
-    uint32_t least = find_least(keys, c->n, c->k, &n_equal);
-    memset(low, 0, 4 * (n_low(c) + n_high(c)));
-    for (size_t i = 0; i < c->n && j < c->k; i++) {
-        float d = ct_difference(x, known, i);
-        uint32_t own = key_of(d);
-        if (own < least || (own == least && n_equal == 0)) continue;
-        n_equal -= own == least;
-        size_t bit = (i >> c->low_bits) + j;
-        memcpy(values + 4 * j, &d, sizeof d);
-        put_low(low, j, c->low_bits, (uint32_t)(i & (((size_t)1 << c->low_bits) - 1)));
-        or_word(high, bit / 32, 1u << bit % 32);
-        j++;
+/* A bound that somewhat more than the k largest keys reach, judged by every n / N_SAMPLES-th of them;
+ * 0: too few values to say so. */
+static uint32_t guess_bound(const ct_compressor *c, const float *x, const float *known) {
+    uint32_t keys[N_SAMPLES];
+    const size_t step = c->n / N_SAMPLES;
+    const double expected = (double)c->k / (double)c->n * N_SAMPLES;
+    size_t k = (size_t)(expected + 2 * sqrt(expected)) + 1;
+    if (step < 4 || k > N_SAMPLES / 2) return 0;
+    for (size_t s = 0; s < N_SAMPLES; s++) keys[s] = key_of(ct_difference(x, known, s * step));
+    return find_part(keys, N_SAMPLES, 20, 11, &k) << 20;
+}
+
+/* Values from `from` on, CT_BUCKET at most, and a bit for each whose key reaches the bound. */
+CT_TWICE static void compare(const ct_compressor *c, const float *x, const float *known,
+                             size_t from, uint32_t bound, float d[CT_BUCKET],
+                             uint8_t bits[CT_BUCKET / 8]) {
+    uint8_t codes[CT_BUCKET];
+    size_t n = ct_take_differences(x, known, 0, from, c->n, d);
+    for (int i = 0; i < CT_BUCKET; i++) codes[i] = (int32_t)key_of(d[i]) >= (int32_t)bound;
+    memset(codes + n, 0, CT_BUCKET - n);
+    ct_put_codes(codes, CT_BUCKET, 1, bits);
+}
+
+/* Values whose key reaches the bound, and their places; how many. */
+static size_t gather(const ct_compressor *c, const float *x, const float *known, uint32_t bound,
+                     uint32_t *places, uint32_t *floats) {
+    size_t n = 0;
+    for (size_t from = 0; from < c->n; from += CT_BUCKET) {
+        uint64_t words[CT_BUCKET / 64];
+        float d[CT_BUCKET];
+        compare(c, x, known, from, bound, d, (uint8_t *)words);
+        for (size_t w = 0; w < CT_BUCKET / 64; w++)
+            for (uint64_t left = words[w]; left != 0; left &= left - 1) {
+                size_t i = 64 * w + (size_t)__builtin_ctzll(left);
+                places[n] = (uint32_t)(from + i);
+                memcpy(&floats[n++], &d[i], sizeof *floats);
+            }
+    }
+    return n;
+}
+
+/* Leaves the k of n places whose values are largest; these are put to values[k]. What is written for
+ * another place is written over: a jump for these would be one that nobody can foresee. */
+static void keep_chosen(size_t k, const uint32_t *floats, uint32_t least, size_t n_equal,
+                        uint32_t *places, uint8_t *values) {
+    uint32_t bound = least; /* equal ones are chosen until there are enough of them */
+    for (size_t m = 0, j = 0; j < k; m++) {
+        const uint32_t key = floats[m] & KEY_BITS;
+        memcpy(values + 4 * j, &floats[m], sizeof *floats);
+        places[j] = places[m];
+        j += key >= bound;
+        if (key == least && --n_equal == 0) bound = least + 1;
     }
 }
 
-static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                   const float *known, uint32_t *keys, uint8_t *packed) {
-    (void)key;
-    choose(c, x, known, keys, packed, packed + value_bytes(c));
+static void put_places(size_t k, const uint32_t *places, int n_low_bits, uint8_t *low,
+                       uint8_t *high) {
+    const uint32_t mask = (1u << n_low_bits) - 1;
+    uint64_t bits = 0; /* low bits that have not filled a word */
+    uint32_t word = 0;
+    size_t at = 0;
+    int n_bits = 0;
+    for (size_t j = 0; j < k; j++) {
+        const size_t bit = (places[j] >> n_low_bits) + j;
+        word = (bit / 32 == at ? word : 0) | 1u << bit % 32;
+        at = bit / 32;
+        memcpy(high + 4 * at, &word, sizeof word);
+        bits |= (uint64_t)(places[j] & mask) << n_bits;
+        n_bits += n_low_bits;
+        if (n_low_bits > 0) memcpy(low, &bits, 4);
+        bits >>= n_bits & 32;
+        low += (n_bits & 32) / 8;
+        n_bits %= 32;
+    }
+    if (n_bits > 0) memcpy(low, &bits, 4);
 }
 
-static void encode_8(const ct_compressor *c, const ct_compress_key *key, const float *x,
-                     const float *known, uint32_t *keys, uint8_t *packed) {
-    const ct_compressor values = values_of(c);
-    choose(c, x, known, keys, (uint8_t *)keys, packed + values.n_bytes);
-    values.kind->encode(&values, key, (const float *)keys, NULL, NULL, packed);
+/* The places, left at the front of the scratch as well, and the values to values[k], which may be the
+ * last third of it. */
+static void choose(const ct_compressor *c, const float *x, const float *known, uint32_t *scratch,
+                   uint8_t *values, uint8_t *low) {
+    uint32_t *places = scratch, *floats = places + c->n, *room = floats + c->n;
+    size_t n = gather(c, x, known, guess_bound(c, x, known), places, floats), n_equal = 0;
+    if (n < c->k) n = gather(c, x, known, 0, places, floats);
+    uint32_t least = find_least(floats, n, c->k, room, &n_equal);
+    keep_chosen(c->k, floats, least, n_equal, places, values);
+    memset(low, 0, 4 * (n_low(c) + n_high(c)));
+    put_places(c->k, places, c->low_bits, low, low + 4 * n_low(c));
 }
 
 /* What the j-th packed value says. */
@@ -202,6 +252,31 @@ static bool decode(const ct_compressor *c, const ct_compress_key *key, const uin
         }
     }
     return j == c->k;
+}
+
+static void add_chosen(const ct_compressor *c, const uint32_t *places, const uint8_t *packed,
+                       float *known) {
+    for (size_t j = 0; known != NULL && j < c->k; j++) {
+        float value = value_at(c, packed, j);
+        if (!isfinite(value)) return;
+        known[places[j]] += value;
+    }
+}
+
+static void encode(const ct_compressor *c, const ct_compress_key *key, const float *x, float *known,
+                   uint32_t *scratch, uint8_t *packed) {
+    (void)key;
+    choose(c, x, known, scratch, packed, packed + value_bytes(c));
+    add_chosen(c, scratch, packed, known);
+}
+
+static void encode_8(const ct_compressor *c, const ct_compress_key *key, const float *x,
+                     float *known, uint32_t *scratch, uint8_t *packed) {
+    const ct_compressor values = values_of(c);
+    uint32_t *chosen = scratch + 2 * c->n;
+    choose(c, x, known, scratch, (uint8_t *)chosen, packed + values.n_bytes);
+    values.kind->encode(&values, key, (const float *)(void *)chosen, NULL, NULL, packed);
+    add_chosen(c, scratch, packed, known);
 }
 
 const ct_compressor_kind ct_compressor_top_k = {
