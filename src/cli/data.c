@@ -97,7 +97,7 @@ const ct_help ct_cli_data_split_help = {
     .examples = CT_HELP_PAIRS(
         {"Shapes for two ranks, and the training.",
          "crosstalk data split --dataset shapes --agents 4 --ranks 2 --out parts\n"
-         "mpirun -n 2 crosstalk train --dataset shapes --agents 4 --epochs 5 --partition-file "
+         "mpirun -n 2 crosstalk train --dataset shapes --agents 4 --epochs 8 --partition-file "
          "parts/partition.csv --data-dir parts/rank-%r.ctpart"},
         {"Each rank's part on the disk of its own machine: copy rank-N.ctpart there.",
          "crosstalk data split --data-dir data/fashion-mnist --dataset fashion-mnist --ranks "

@@ -187,7 +187,7 @@ static const ct_help_pair exit_codes[] = {
     {NULL, NULL}};
 
 static const ct_help_pair starts[] = {
-    {"Four agents on a ring, drawn shapes: about 94 % after a few seconds.", CT_HELP_START},
+    {"Four agents on a ring, drawn shapes: about 95 % after a few seconds.", CT_HELP_START},
     {"The same with three seeds, then a page about both.",
      CT_HELP_START " --seeds 1,2,3\ncrosstalk report runs"},
     {"Two methods in one table.",

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "util/text.h"
 
-#define CT_HELP_START "crosstalk train --dataset shapes --agents 4 --epochs 5"
+#define CT_HELP_START "crosstalk train --dataset shapes --agents 4 --epochs 8"
 
 typedef struct ct_page {
     ct_text text;
