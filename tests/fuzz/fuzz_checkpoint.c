@@ -10,13 +10,13 @@
 
 #define FOLDER "checkpoint/2/"
 
-/* The run that corpus/checkpoint was written by (corpus/README.md). */
+/* The run that corpus/checkpoint was written by (make_corpus.sh). */
 static ct_run *run_of_corpus(void) {
     static const char *const options[][2] = {
         {"dataset", "shapes"}, {"train-samples", "40"}, {"test-samples", "10"}, {"model", "mlp:1"},
         {"agents", "2"},       {"topology", "full"},    {"partition", "iid"},   {"batch-size", "4"},
         {"lr", "0.01"},        {"epochs", "1"},         {"augment", "off"},     {"threads", "1"},
-        {"device", "cpu"}};
+        {"device", "cpu"},     {"algorithm", "dsgdm"}};
     static ct_run run;
     static ct_config config;
     static bool is_made;

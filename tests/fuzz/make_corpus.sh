@@ -29,7 +29,7 @@ join() { # join DIR NAME...: files of a folder in one
 }
 
 small="--quiet --dataset shapes --train-samples 40 --test-samples 10 --model mlp:1 --agents 2 --batch-size 4
---topology full --partition iid --threads 1 --device cpu --lr 0.01 --epochs 1 --augment off"
+--topology full --partition iid --algorithm dsgdm --threads 1 --device cpu --lr 0.01 --epochs 1 --augment off"
 idx="--quiet --dataset idx --data-dir fixtures/data --model mlp:2 --agents 4 --threads 1 --device cpu --batch-size 8"
 files="config.txt setting.json metrics.jsonl evaluation.json summary.json diverged.json failed.json"
 
