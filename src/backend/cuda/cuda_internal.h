@@ -126,7 +126,7 @@ typedef struct cuda_backend {
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
-    uint32_t *scratch_dev; /* [n_scratch] of rows that are packed */
+    uint32_t *scratch_dev; /* [n_scratch] of rows that are packed, and of very large updates */
     size_t n_scratch;
 } cuda_backend;
 
@@ -251,6 +251,8 @@ ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out);
 ct_status ct_cuda_memory(size_t *n_free, size_t *total);
 /* stage.c */
 ct_status ct_cuda_stage_create(cuda_backend *backend);
+/* At least so many words of scratch, which calls take in turn. */
+ct_status ct_cuda_reserve_scratch(cuda_backend *backend, size_t n_words, const char *what);
 void ct_cuda_stage_free(cuda_backend *backend);
 ct_status ct_cuda_stage_begin(cuda_backend *backend);
 /* Room for n bytes, and their offset. The pointer holds until the next reservation. */

@@ -145,7 +145,9 @@ static ct_status put_update(cuda_backend *backend, const ct_update *update, cuda
     const cuda_program *p = program_at(backend, call->program);
     call->n_temp_rows = p->n_temp_rows;
     call->n_bank_rows = p->n_bank_rows;
-    return CT_OK;
+    return ct_cuda_reserve_scratch(backend,
+                                   ct_cuda_update_words(call->n_temp_rows, backend->shared_limit),
+                                   "temporaries of an update");
 }
 
 ct_status ct_cuda_run_update(ct_backend *base, const ct_update *update) {

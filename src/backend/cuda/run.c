@@ -332,6 +332,19 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
     return CT_OK;
 }
 
+static ct_status launch_update(const cuda_backend *backend, const cuda_call *call) {
+    return ct_cuda_launch_update(
+        &(cuda_update){.program_dev = (const cuda_program *)(backend->stage.dev + call->program),
+                       .n_quads = call->n_quads,
+                       .n_rows = call->n_rows,
+                       .n_temp_rows = call->n_temp_rows,
+                       .n_bank_rows = call->n_bank_rows,
+                       .shared_limit = backend->shared_limit,
+                       .scratch_dev = backend->scratch_dev,
+                       .n_scratch = backend->n_scratch,
+                       .stream = stream_of(backend, call)});
+}
+
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
     if (call->kind == CUDA_CALL_FEATURES) return launch_features(backend, call);
     if (call->kind == CUDA_CALL_SOFTEN) return launch_soften(backend, call);
@@ -341,9 +354,7 @@ ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
             backend->stream, (const float *)(backend->stage.dev + call->steps), call->n_columns,
             call->n_rows, call->v.data, call->v.stride, call->r.data, call->r.stride);
     if (call->kind == CUDA_CALL_PARCEL) return ct_cuda_launch_parcel(backend, call);
-    const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
-    return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_rows,
-                          call->n_temp_rows, call->n_bank_rows, backend->shared_limit);
+    return launch_update(backend, call);
 }
 
 /* What is wanted of the jobs of a launch: scores and perhaps predictions, or logits alone. */
