@@ -20,7 +20,7 @@ static const struct {
 
 ct_status ct_cuda_launch_parcel(const cuda_backend *backend, const cuda_call *call) {
     cuda_parcel parcel = call->parcel;
-    parcel.stream = backend->stream;
+    parcel.stream = ct_cuda_stream_of(backend, call);
     parcel.scratch_dev = backend->scratch_dev;
     parcel.keys_dev = (const ct_compress_key *)(backend->stage.dev + call->keys);
     parcel.matrices_dev = (const cuda_matrix *)(backend->stage.dev + call->matrices);
