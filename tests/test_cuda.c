@@ -109,6 +109,18 @@ static void a_crowd_stays_with_ref(void) {
     compare_runs(&c, "48 agents, each with each", FP32_ERROR);
 }
 
+/* So many agents that not even an update's temporaries fit into shared memory. */
+static void thousands_of_agents_stay_with_ref(void) {
+    NEED_GPU();
+    ct_config c = small_run("mlp:4");
+    set(&c, "agents", "4096");
+    set(&c, "partition", "iid");
+    set(&c, "train-samples", "8192");
+    set(&c, "batch-size", "1");
+    set(&c, "algorithm", "qg-dsgdm");
+    compare_runs(&c, "4096 agents on a ring", FP32_ERROR);
+}
+
 static void losses_stay_with_ref(void) {
     NEED_GPU();
     static const char *const distances[] = {"mse", "l1", "cosine"}, *const sums[] = {"mean", "sum"};
@@ -233,6 +245,7 @@ int main(void) {
     TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);
     TEST(a_crowd_stays_with_ref);
+    TEST(thousands_of_agents_stay_with_ref);
     TEST(losses_stay_with_ref);
     TEST(lenet_and_resnet_stay_with_ref);
     TEST(worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit);

@@ -20,7 +20,8 @@ static const struct {
 
 ct_status ct_cuda_launch_parcel(const cuda_backend *backend, const cuda_call *call) {
     cuda_parcel parcel = call->parcel;
-    parcel.stream = backend->stream;
+    parcel.stream = ct_cuda_stream_of(backend, call);
+    parcel.scratch_dev = backend->scratch_dev;
     parcel.keys_dev = (const ct_compress_key *)(backend->stage.dev + call->keys);
     parcel.matrices_dev = (const cuda_matrix *)(backend->stage.dev + call->matrices);
     size_t k = 0;
@@ -32,28 +33,6 @@ static size_t scratch_words(const ct_compressor *how) {
     if (how->n_scratch == 0) return 0;
     return how->kind == &ct_compressor_low_rank ? ct_cuda_low_rank_words(how)
                                                 : ct_cuda_top_k_words(how);
-}
-
-/* Room that only top-k and low-rank need, one for all calls. */
-static ct_status reserve_scratch(cuda_backend *backend, const ct_compressor *how, int n_rows,
-                                 cuda_parcel *parcel) {
-    void *block = NULL;
-    parcel->scratch_stride = scratch_words(how);
-    if (parcel->scratch_stride == 0) return CT_OK;
-    size_t n = parcel->scratch_stride * (size_t)n_rows;
-    if (n > backend->n_scratch) {
-        CT_TRY(ct_cuda_flush(backend));
-        CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
-        ct_cuda_forget_graphs(backend);
-        cudaFree(backend->scratch_dev);
-        backend->scratch_dev = NULL;
-        backend->n_scratch = 0;
-        CT_TRY(ct_cuda_alloc(n * sizeof(uint32_t), "packed rows", &block));
-        backend->scratch_dev = block;
-        backend->n_scratch = n;
-    }
-    parcel->scratch_dev = backend->scratch_dev;
-    return CT_OK;
 }
 
 static ct_status stage_keys(cuda_backend *backend, const ct_packing *p, cuda_call *call) {
@@ -85,8 +64,10 @@ static ct_status move(const ct_packing *p, const ct_bank *x, ct_bank *known,
     if (p->n_rows == 0) return CT_OK;
     memset(&call, 0, sizeof call);
     call.kind = CUDA_CALL_PARCEL;
-    if (x != NULL) CT_TRY(reserve_scratch(backend, p->how, p->n_rows, &call.parcel));
     CT_TRY(ct_cuda_call_begin(backend));
+    if (x != NULL) call.parcel.scratch_stride = scratch_words(p->how);
+    CT_TRY(ct_cuda_reserve_scratch(backend, call.parcel.scratch_stride * (size_t)p->n_rows,
+                                   "packed rows"));
     call.parcel.how = *p->how;
     call.parcel.n_rows = p->n_rows;
     call.parcel.x_dev = x != NULL ? x->data + first * x->stride : NULL;

@@ -49,6 +49,21 @@ ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out) {
     return CT_OK;
 }
 
+/* Calls that were noted find it when they are launched. */
+ct_status ct_cuda_reserve_scratch(cuda_backend *backend, size_t n_words, const char *what) {
+    void *block = NULL;
+    if (n_words <= backend->n_scratch) return CT_OK;
+    CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
+    ct_cuda_forget_graphs(backend);
+    cudaFree(backend->scratch_dev);
+    backend->scratch_dev = NULL;
+    backend->n_scratch = 0;
+    CT_TRY(ct_cuda_alloc(n_words * sizeof(uint32_t), what, &block));
+    backend->scratch_dev = block;
+    backend->n_scratch = n_words;
+    return CT_OK;
+}
+
 static void backend_free(ct_backend *base) {
     cuda_backend *backend = (cuda_backend *)base;
     cudaStreamSynchronize(backend->stream);

@@ -69,8 +69,10 @@ typedef struct cuda_call {
     int n_jobs, n_max;
     int n_models;
     bool is_packed; /* the call before has packed the same weights */
-    bool is_beside; /* features, and updates of them: beside the next gradient's forward pass */
-    bool joins;     /* gradient: calls before are beside it */
+    bool
+        is_beside; /* features, and what becomes of them: beside the next gradient's forward pass */
+    bool packs_beside; /* features that, if they are beside it, do not share its packed weights */
+    bool joins;        /* gradient: calls before are beside it */
     cuda_rows params, buffers, features, sums, gradient, losses, cross, received, lambdas;
     ct_loss_spec loss;
     /* soft targets: of a gradient their rows, by job in the stage; or how they are made */
@@ -126,7 +128,7 @@ typedef struct cuda_backend {
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
-    uint32_t *scratch_dev; /* [n_scratch] of rows that are packed */
+    uint32_t *scratch_dev; /* [n_scratch] of rows that are packed, and of very large updates */
     size_t n_scratch;
 } cuda_backend;
 
@@ -249,6 +251,8 @@ struct cuda_plan {
 /* cuda.c: n bytes on the device, or CT_NOMEM with what is needed and what is free */
 ct_status ct_cuda_alloc(size_t n_bytes, const char *what, void **out);
 ct_status ct_cuda_memory(size_t *n_free, size_t *total);
+/* At least so many words of scratch, which calls take in turn. */
+ct_status ct_cuda_reserve_scratch(cuda_backend *backend, size_t n_words, const char *what);
 /* stage.c */
 ct_status ct_cuda_stage_create(cuda_backend *backend);
 void ct_cuda_stage_free(cuda_backend *backend);
@@ -282,6 +286,8 @@ ct_status ct_cuda_source_refresh(ct_source *source, const ct_images *images, siz
                                  size_t n);
 /* program.c */
 ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
+/* Whether an update that was noted assigns to the bank with this data. */
+bool ct_cuda_writes(const cuda_backend *backend, const cuda_call *update, const float *data);
 /* compress.c */
 ct_status ct_cuda_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
                            ct_bank *packed);
@@ -305,10 +311,10 @@ ct_status ct_cuda_jobs_that_fit(const cuda_plan *plan, int n_max, int n_models, 
                                 int *n_jobs);
 cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, int n_models,
                                  bool train, size_t *n_bytes);
-/* The same for features beside a gradient, which have memory of their own but for the weights.
- * False where there is too little. */
-ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there);
-cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n_max, int n_models);
+/* The same for features beside a gradient, which have memory of their own; weights only where they
+ * pack them. False where there is too little. */
+ct_status ct_cuda_reserve_beside(const cuda_call *call, bool *is_there);
+cuda_workspace ct_cuda_workspace_beside(const cuda_call *call, size_t *n_bytes);
 /* run.c */
 ct_status ct_cuda_features(ct_plan *plan, const ct_work *work, ct_bank *features,
                            ct_bank *class_sums);
@@ -319,6 +325,7 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
 ct_status ct_cuda_evaluate(ct_plan *plan, const ct_work *work, ct_score *scores, int *predictions);
 ct_status ct_cuda_logits(ct_plan *plan, const ct_work *work, float *logits);
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call);
+cudaStream_t ct_cuda_stream_of(const cuda_backend *backend, const cuda_call *call);
 /* Packs the weights of calls beside a gradient and lets them begin. */
 ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call);
 /* branch.c */

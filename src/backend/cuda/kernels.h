@@ -582,8 +582,20 @@ void ct_cuda_list_matrices(const ct_compressor *how, cuda_matrix *matrices);
 ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size_t n, int n_rows,
                                float *v_dev, size_t v_stride, float *r_dev, size_t r_stride);
 
-ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_rows, int n_temp_rows, int n_bank_rows, size_t shared_limit);
+typedef struct cuda_update {
+    const cuda_program *program_dev;
+    size_t n_quads;
+    int n_rows; /* of a temporary */
+    int n_temp_rows, n_bank_rows;
+    size_t shared_limit;
+    uint32_t *scratch_dev; /* [n_scratch] */
+    size_t n_scratch;
+    cudaStream_t stream;
+} cuda_update;
+
+/* The scratch that an update wants; 0 where shared memory has room for its temporaries. */
+size_t ct_cuda_update_words(int n_temp_rows, size_t shared_limit);
+ct_status ct_cuda_launch_update(const cuda_update *update);
 
 #ifdef __cplusplus
 }

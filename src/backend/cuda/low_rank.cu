@@ -10,6 +10,7 @@
 #define WARPS   4
 #define THREADS (WARPS * LANES)
 #define RANKS   8             /* columns of P or Q that a warp or a thread sums up at once */
+#define AHEAD   8             /* values of D that it asks for before it needs them */
 #define VALUES  (4 * THREADS) /* of a block: known */
 #define LOST    1e-5          /* as in compress/low_rank.c */
 
@@ -67,6 +68,14 @@ static __global__ void draw(cuda_parcel p) {
         __float_as_uint((bits + 0.5f) * 0x1p-15f - 1);
 }
 
+/* sums[c] += d y[c]: of the n columns; others repeat the first, so that nothing branches. */
+static __device__ __forceinline__ void add_products(float d, const float *y, size_t stride, int n,
+                                                    float sums[RANKS]) {
+#pragma unroll
+    for (int c = 0; c < RANKS; c++)
+        sums[c] = __fadd_rn(sums[c], __fmul_rn(d, y[(c < n ? c : 0) * stride]));
+}
+
 /* ---- P ---- */
 
 static __global__ void times(cuda_parcel p) {
@@ -81,11 +90,14 @@ static __global__ void times(cuda_parcel p) {
                      (size_t)k.first * m.b;
     const size_t first = m.first + (size_t)i * m.b;
     float sums[RANKS] = {0};
-    for (unsigned j = lane; j < m.b; j += LANES) {
-        float d = difference(r, false, first + j);
+    for (unsigned begin = lane; begin < m.b; begin += AHEAD * LANES) {
+        float d[AHEAD];
 #pragma unroll
-        for (int c = 0; c < RANKS; c++)
-            if (c < k.n) sums[c] = __fadd_rn(sums[c], __fmul_rn(d, v[(size_t)c * m.b + j]));
+        for (unsigned e = 0; e < AHEAD; e++)
+            d[e] = begin + e * LANES < m.b ? difference(r, false, first + begin + e * LANES) : 0;
+#pragma unroll
+        for (unsigned e = 0; e < AHEAD; e++)
+            if (begin + e * LANES < m.b) add_products(d[e], v + begin + e * LANES, m.b, k.n, sums);
     }
 #pragma unroll
     for (int c = 0; c < RANKS; c++) {
@@ -106,15 +118,26 @@ static __device__ double product(const float *x, const float *y, unsigned n) {
     return __shfl_sync(0xffffffffu, sum, 0);
 }
 
-/* Grid: x over matrices, one warp. A lane reads and writes every 32nd value of all columns alone. */
-static __global__ void orthonormalize(cuda_parcel p) {
+/* A lane reads and writes every 32nd value of all columns alone. */
+static __device__ void copy_columns(const float *from, float *to, const cuda_matrix &m) {
+    for (unsigned k = 0; k < m.rank; k++)
+        for (unsigned i = threadIdx.x; i < m.a; i += LANES) to[k * m.a + i] = from[k * m.a + i];
+}
+
+/* Grid: x over matrices, one warp. Columns are in shared memory where it has `room` for them. */
+static __global__ void orthonormalize(cuda_parcel p, size_t room) {
+    extern __shared__ float shared[];
     const cuda_matrix m = p.matrices_dev[blockIdx.x];
     const packed_row r = row_at(p, blockIdx.y);
+    if (m.rank == 0) return;
+    const bool fits = (size_t)m.rank * m.a <= room;
+    float *own = p_of(r, m, 0), *columns = fits ? shared : own;
+    if (fits) copy_columns(own, shared, m);
     for (unsigned k = 0; k < m.rank; k++) {
-        float *column = p_of(r, m, k);
+        float *column = columns + (size_t)k * m.a;
         const double before = __dsqrt_rn(product(column, column, m.a));
         for (unsigned s = 0; s < 2 * k; s++) {
-            const float *other = p_of(r, m, s % k);
+            const float *other = columns + (size_t)(s % k) * m.a;
             const double part = product(column, other, m.a);
             for (unsigned i = threadIdx.x; i < m.a; i += LANES)
                 column[i] = __fsub_rn(column[i], (float)__dmul_rn(part, (double)other[i]));
@@ -124,6 +147,7 @@ static __global__ void orthonormalize(cuda_parcel p) {
         for (unsigned i = threadIdx.x; i < m.a; i += LANES)
             column[i] = (float)__dmul_rn(scale, (double)column[i]);
     }
+    if (fits) copy_columns(shared, own, m);
 }
 
 /* ---- Q ---- */
@@ -138,11 +162,15 @@ static __global__ void times_back(cuda_parcel p) {
     const packed_row r = row_at(p, blockIdx.y);
     const float *factors = p_of(r, m, k.first);
     float sums[RANKS] = {0};
-    for (unsigned i = 0; i < m.a; i++) {
-        float d = difference(r, false, m.first + (size_t)i * m.b + j);
+    for (unsigned begin = 0; begin < m.a; begin += AHEAD) {
+        float d[AHEAD];
 #pragma unroll
-        for (int c = 0; c < RANKS; c++)
-            if (c < k.n) sums[c] = __fadd_rn(sums[c], __fmul_rn(factors[(size_t)c * m.a + i], d));
+        for (unsigned e = 0; e < AHEAD; e++)
+            d[e] =
+                begin + e < m.a ? difference(r, false, m.first + (size_t)(begin + e) * m.b + j) : 0;
+#pragma unroll
+        for (unsigned e = 0; e < AHEAD; e++)
+            if (begin + e < m.a) add_products(d[e], factors + begin + e, m.a, k.n, sums);
     }
 #pragma unroll
     for (int c = 0; c < RANKS; c++)
@@ -212,6 +240,25 @@ extern "C" void ct_cuda_list_matrices(const ct_compressor *how, cuda_matrix *mat
     matrices[n] = sum;
 }
 
+/* Of the columns of P of any matrix, as far as every GPU's blocks have room for them. */
+static size_t shared_floats(const ct_compressor *how) {
+    const size_t most = 48 * 1024 / sizeof(float);
+    size_t n = 0;
+    for (int t = 0; t < ct_low_rank_count(how); t++) {
+        ct_matrix m = ct_low_rank_matrix(how, t);
+        if (!m.is_whole && how->k * m.a <= most && how->k * m.a > n) n = how->k * m.a;
+    }
+    return n;
+}
+
+static ct_status launch_orthonormalize(const cuda_parcel *p) {
+    const size_t room = shared_floats(&p->how);
+    orthonormalize<<<dim3(p->n_matrices, (unsigned)p->n_rows), LANES, room * sizeof(float),
+                     p->stream>>>(*p, room);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
 static ct_status launch(const cuda_parcel *p, void (*kernel)(cuda_parcel), unsigned n,
                         unsigned n_threads) {
     if (n == 0) return CT_OK;
@@ -225,7 +272,7 @@ extern "C" ct_status ct_cuda_move_low_rank(const cuda_parcel *p) {
     if (has_factors) {
         CT_TRY(launch(p, draw, p->tiles[CUDA_TILES_OF_DRAWS], THREADS));
         CT_TRY(launch(p, times, p->tiles[CUDA_TILES_OF_ROWS], THREADS));
-        CT_TRY(launch(p, orthonormalize, p->n_matrices, LANES));
+        CT_TRY(launch_orthonormalize(p));
         CT_TRY(launch(p, times_back, p->tiles[CUDA_TILES_OF_COLUMNS], THREADS));
     }
     return launch(p, add, p->tiles[CUDA_TILES_OF_VALUES], THREADS);

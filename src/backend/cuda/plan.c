@@ -255,12 +255,15 @@ cuda_workspace ct_cuda_workspace(const cuda_plan *plan, int n_jobs, int n_max, i
     return w;
 }
 
-cuda_workspace ct_cuda_workspace_beside(const cuda_plan *plan, int n_jobs, int n_max,
-                                        int n_models) {
-    size_t end = 0;
-    cuda_workspace w = pieces(plan, n_jobs, n_max, false, plan->beside_dev, &end);
-    end = 0;
-    w.packed = piece(plan->workspace_dev, packed_bytes(plan, n_models), &end);
+cuda_workspace ct_cuda_workspace_beside(const cuda_call *call, size_t *n_bytes) {
+    const cuda_plan *plan = call->plan;
+    size_t end = 0, shared = 0;
+    char *weights = call->packs_beside ? plan->beside_dev : plan->workspace_dev;
+    float *packed =
+        piece(weights, packed_bytes(plan, call->n_models), call->packs_beside ? &end : &shared);
+    cuda_workspace w = pieces(plan, call->n_jobs, call->n_max, false, plan->beside_dev, &end);
+    w.packed = packed;
+    if (n_bytes != NULL) *n_bytes = end;
     return w;
 }
 
@@ -281,9 +284,10 @@ static ct_status retake(cuda_plan *plan, size_t n_bytes, const char *what, char 
     return CT_OK;
 }
 
-ct_status ct_cuda_reserve_beside(cuda_plan *plan, const cuda_call *call, bool *is_there) {
+ct_status ct_cuda_reserve_beside(const cuda_call *call, bool *is_there) {
+    cuda_plan *plan = call->plan;
     size_t n_bytes = 0, n_free = 0, total = 0;
-    pieces(plan, call->n_jobs, call->n_max, false, plan->beside_dev, &n_bytes);
+    ct_cuda_workspace_beside(call, &n_bytes);
     *is_there = n_bytes <= plan->beside_size;
     if (*is_there) return CT_OK;
     CT_TRY(ct_cuda_memory(&n_free, &total));

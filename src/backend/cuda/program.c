@@ -137,6 +137,13 @@ static void note_targets(cuda_tape *tape, const ct_update *update) {
         if (update->assigns[a].target->data == tape->packed_data) tape->packed_data = NULL;
 }
 
+bool ct_cuda_writes(const cuda_backend *backend, const cuda_call *update, const float *data) {
+    const cuda_program *p = program_at(backend, update->program);
+    for (int a = 0; a < p->n_assigns; a++)
+        if (p->slots[p->assigns[a].slot].data == data) return true;
+    return false;
+}
+
 static ct_status put_update(cuda_backend *backend, const ct_update *update, cuda_call *call) {
     if (!add_slots(program_at(backend, call->program), update))
         return ct_fail(CT_INVAL, "an update of more than %d banks and temporaries", CUDA_MAX_SLOTS);
@@ -145,7 +152,9 @@ static ct_status put_update(cuda_backend *backend, const ct_update *update, cuda
     const cuda_program *p = program_at(backend, call->program);
     call->n_temp_rows = p->n_temp_rows;
     call->n_bank_rows = p->n_bank_rows;
-    return CT_OK;
+    return ct_cuda_reserve_scratch(backend,
+                                   ct_cuda_update_words(call->n_temp_rows, backend->shared_limit),
+                                   "temporaries of an update");
 }
 
 ct_status ct_cuda_run_update(ct_backend *base, const ct_update *update) {

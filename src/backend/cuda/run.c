@@ -178,20 +178,19 @@ ct_status ct_cuda_gradient(ct_plan *plan, const ct_work *work, const ct_objectiv
     return CT_OK;
 }
 
-static cudaStream_t stream_of(const cuda_backend *backend, const cuda_call *call) {
+cudaStream_t ct_cuda_stream_of(const cuda_backend *backend, const cuda_call *call) {
     return call->is_beside ? backend->branches.features : backend->stream;
 }
 
 static cuda_workspace workspace_of(const cuda_call *call) {
-    if (call->is_beside)
-        return ct_cuda_workspace_beside(call->plan, call->n_jobs, call->n_max, call->n_models);
+    if (call->is_beside) return ct_cuda_workspace_beside(call, NULL);
     return ct_cuda_workspace(call->plan, call->n_jobs, call->n_max, call->n_models,
                              call->kind == CUDA_CALL_GRADIENT, NULL);
 }
 
 static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
                        const cuda_workspace *w) {
-    return (cuda_run){.stream = stream_of(backend, call),
+    return (cuda_run){.stream = ct_cuda_stream_of(backend, call),
                       .jobs_dev = (const cuda_job *)(backend->stage.dev + call->jobs),
                       .n_jobs = call->n_jobs,
                       .n_max = call->n_max,
@@ -236,7 +235,7 @@ static ct_status launch_forward(const cuda_backend *backend, const cuda_call *ca
     const cuda_plan *plan = call->plan;
     const cuda_layout *layout = mode == CUDA_TRAIN ? &plan->train : &plan->forward;
     const cuda_sample *samples = (const cuda_sample *)(backend->stage.dev + call->samples);
-    if (!call->is_packed && !call->is_beside)
+    if (!call->is_packed && (!call->is_beside || call->packs_beside))
         CT_TRY(ct_cuda_pack(run, &plan->packs, call->n_models, w->packed));
     CT_TRY(ct_cuda_gather(run, &call->source->images, samples, &plan->pairs,
                           cuda_tensor(run, w, layout->value[0]), w->labels));
@@ -327,9 +326,23 @@ ct_status ct_cuda_fork(cuda_backend *backend, const cuda_call *call) {
     cuda_run run = run_of(backend, call, &w);
     run.stream = backend->stream;
     CT_TRY(ct_cuda_follow(backend->branches.fork, backend->stream, backend->branches.features));
-    if (!call->is_packed) CT_TRY(ct_cuda_pack(&run, &plan->packs, call->n_models, w.packed));
+    if (!call->is_packed && !call->packs_beside)
+        CT_TRY(ct_cuda_pack(&run, &plan->packs, call->n_models, w.packed));
     CT_CUDA_TRY(cudaEventRecord(backend->branches.packed, backend->stream));
     return CT_OK;
+}
+
+static ct_status launch_update(const cuda_backend *backend, const cuda_call *call) {
+    return ct_cuda_launch_update(
+        &(cuda_update){.program_dev = (const cuda_program *)(backend->stage.dev + call->program),
+                       .n_quads = call->n_quads,
+                       .n_rows = call->n_rows,
+                       .n_temp_rows = call->n_temp_rows,
+                       .n_bank_rows = call->n_bank_rows,
+                       .shared_limit = backend->shared_limit,
+                       .scratch_dev = backend->scratch_dev,
+                       .n_scratch = backend->n_scratch,
+                       .stream = ct_cuda_stream_of(backend, call)});
 }
 
 ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
@@ -341,9 +354,7 @@ ct_status ct_cuda_launch(cuda_backend *backend, const cuda_call *call) {
             backend->stream, (const float *)(backend->stage.dev + call->steps), call->n_columns,
             call->n_rows, call->v.data, call->v.stride, call->r.data, call->r.stride);
     if (call->kind == CUDA_CALL_PARCEL) return ct_cuda_launch_parcel(backend, call);
-    const cuda_program *program = (const cuda_program *)(backend->stage.dev + call->program);
-    return ct_cuda_update(stream_of(backend, call), program, call->n_quads, call->n_rows,
-                          call->n_temp_rows, call->n_bank_rows, backend->shared_limit);
+    return launch_update(backend, call);
 }
 
 /* What is wanted of the jobs of a launch: scores and perhaps predictions, or logits alone. */

@@ -50,23 +50,43 @@ ct_status ct_cuda_call_begin(cuda_backend *backend) {
     return backend->tape.in_step ? CT_OK : ct_cuda_stage_begin(backend);
 }
 
-/* Features of the models whose gradient comes next, and updates of them, run beside its forward
- * pass: from the first of them on, calls that neither read what it writes nor write what it reads.
- * That the gradient's weights are packed says that no update has changed them. */
-static ct_status find_beside(cuda_tape *tape, cuda_call *gradient) {
-    int first = tape->n_calls - 1, end = first;
+/* Whether features run beside a gradient on weights of their own, as those of public copies do. */
+static bool has_own_weights(const cuda_call *features, const cuda_call *gradient) {
+    return features->params.data != gradient->params.data ||
+           features->n_models != gradient->n_models;
+}
+
+/* Whether a call between features and a gradient may run beside the gradient's forward pass, which
+ * reads weights and nothing else that these calls write. */
+static bool may_be_beside(const cuda_backend *backend, const cuda_call *call,
+                          const cuda_call *gradient) {
+    if (call->kind == CUDA_CALL_UPDATE)
+        return !ct_cuda_writes(backend, call, gradient->params.data);
+    return call->kind == CUDA_CALL_PARCEL;
+}
+
+/* The features of a gradient's cross-features, and what becomes of them (class sums are packed and
+ * gathered), run beside its forward pass: from the features' first call on. They share its packed
+ * weights, or have weights of their own and pack them. */
+static ct_status find_beside(cuda_backend *backend, cuda_call *gradient) {
+    cuda_tape *tape = &backend->tape;
+    const int end = tape->n_calls - 1;
+    int first = end;
     bool is_there = false;
-    if (!gradient->is_packed || gradient->buffers.data != NULL || !gradient->loss.ccl) return CT_OK;
-    for (int k = end - 1; k >= 0 && tape->calls[k].kind != CUDA_CALL_GRADIENT; k--) {
+    if (gradient->buffers.data != NULL || !gradient->loss.ccl) return CT_OK;
+    for (int k = end - 1; k >= 0; k--) {
         cuda_call *call = &tape->calls[k];
-        if (call->kind == CUDA_CALL_UPDATE) continue;
-        if (call->kind == CUDA_CALL_SOFTEN) break; /* the loss reads it before it joins */
-        if (call->plan != gradient->plan || call->params.data != gradient->params.data) break;
-        CT_TRY(ct_cuda_reserve_beside(gradient->plan, call, &is_there));
+        if (may_be_beside(backend, call, gradient)) continue;
+        if (call->kind != CUDA_CALL_FEATURES || call->plan != gradient->plan) break;
+        call->packs_beside = has_own_weights(call, gradient);
+        if (!call->packs_beside && !gradient->is_packed) break;
+        CT_TRY(ct_cuda_reserve_beside(call, &is_there));
         if (!is_there) return CT_OK;
         first = k;
         if (!call->is_packed) break;
     }
+    if (first < end && tape->calls[first].packs_beside && tape->calls[first].is_packed)
+        return CT_OK; /* by a call that is not beside */
     for (int k = first; k < end; k++) tape->calls[k].is_beside = true;
     gradient->joins = first < end;
     return CT_OK;
@@ -87,7 +107,7 @@ ct_status ct_cuda_call_commit(cuda_backend *backend, const cuda_call *call) {
     tape->packed_plan = call->plan;
     tape->packed_data = call->params.data;
     tape->n_packed = call->n_models;
-    return call->kind == CUDA_CALL_GRADIENT ? find_beside(tape, noted) : CT_OK;
+    return call->kind == CUDA_CALL_GRADIENT ? find_beside(backend, noted) : CT_OK;
 }
 
 static cuda_recording *find(cuda_tape *tape) {

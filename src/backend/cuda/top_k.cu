@@ -1,8 +1,9 @@
 /* Top-k rows, and the places of top-k8 rows (compress/top_k.c). The k-th largest magnitude is found by
- * three histograms of parts of its bits, most significant first; then pieces of a row count what they
- * send, the counts are summed up, and every value knows its place. Integers alone are added by atomics:
- * the order does not matter.
- * Grid: x over pieces of a row (sums of a row: one block), y = row. 8 bytes a value and pass. */
+ * three histograms of parts of its bits, most significant first, the second and the third of those
+ * keys alone that share its first part; then pieces of a row know how many values they send, and
+ * every value its place. What a kernel has counted, every block of the next one looks through by
+ * itself. Integers alone are added by atomics: the order does not matter.
+ * Grid: x over pieces of a row, y = row. 24 bytes a value. */
 #include "backend/cuda/pack_sent.cuh"
 
 #define THREADS 256
@@ -10,12 +11,17 @@
 #define RADIX   2048
 #define PASSES  3
 
-/* The scratch of a row. */
+/* Of a piece's keys. */
+typedef struct piece {
+    uint32_t larger, equal; /* than the k-th largest, and to it */
+    uint32_t n_near;        /* with its first part */
+} piece;
+
+/* The scratch of a row; its pieces [n_pieces] and their near keys [n_pieces][PIECE] follow. */
 typedef struct selection {
     uint32_t counts[PASSES][RADIX];
-    uint32_t key;       /* upper bits of the k-th largest so far */
-    uint32_t left;      /* its number among the keys with these bits; at last: equal ones to send */
-    uint32_t pieces[1]; /* [2 n_pieces] larger and equal keys before every piece */
+    uint32_t key[PASSES];  /* bits of the k-th largest, down to those of this pass */
+    uint32_t left[PASSES]; /* its number among the keys with these bits */
 } selection;
 
 static __host__ __device__ size_t n_pieces(const ct_compressor &how) {
@@ -24,6 +30,14 @@ static __host__ __device__ size_t n_pieces(const ct_compressor &how) {
 
 static __device__ __forceinline__ selection *selection_of(const cuda_parcel &p) {
     return (selection *)(p.scratch_dev + blockIdx.y * p.scratch_stride);
+}
+
+static __device__ __forceinline__ piece *pieces_of(const cuda_parcel &p) {
+    return (piece *)(selection_of(p) + 1);
+}
+
+static __device__ __forceinline__ uint32_t *near_keys(const cuda_parcel &p) {
+    return (uint32_t *)(pieces_of(p) + n_pieces(p.how)) + (size_t)blockIdx.x * PIECE;
 }
 
 static __device__ __forceinline__ int shift_of(int pass) {
@@ -39,26 +53,6 @@ static __device__ __forceinline__ uint32_t key_of(float d) {
 }
 
 /* ---- the k-th largest ---- */
-
-static __global__ void count_parts(cuda_parcel p, int pass) {
-    __shared__ uint32_t counts[RADIX];
-    const packed_row r = row_at(p, blockIdx.y);
-    selection *s = selection_of(p);
-    uint32_t prefix = pass > 0 ? s->key : 0, mask = mask_of(pass);
-    int shift = shift_of(pass);
-    for (int b = (int)threadIdx.x; b < RADIX; b += THREADS) counts[b] = 0;
-    __syncthreads();
-    for (size_t j = threadIdx.x; j < PIECE; j += THREADS) {
-        size_t i = (size_t)blockIdx.x * PIECE + j;
-        if (i >= p.how.n) break;
-        uint32_t key = key_of(difference(r, false, i));
-        uint32_t upper = pass == 0 ? 0 : key >> shift_of(pass - 1);
-        if (upper == prefix) atomicAdd(&counts[key >> shift & mask], 1u);
-    }
-    __syncthreads();
-    for (int b = (int)threadIdx.x; b < RADIX; b += THREADS)
-        if (counts[b] > 0) atomicAdd(&s->counts[pass][b], counts[b]);
-}
 
 /* Sum of the threads before, and of all in *total. */
 static __device__ uint32_t sum_before(uint32_t mine, uint32_t *total) {
@@ -81,54 +75,110 @@ static __device__ uint32_t sum_before(uint32_t mine, uint32_t *total) {
     return before + sum - mine;
 }
 
-/* Grid: x = 1. */
-static __global__ void choose_part(cuda_parcel p, int pass) {
+static __device__ __forceinline__ void clear(uint32_t counts[RADIX]) {
+    for (int b = (int)threadIdx.x; b < RADIX; b += THREADS) counts[b] = 0;
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void count(uint32_t counts[RADIX], uint32_t key, int pass) {
+    atomicAdd(&counts[key >> shift_of(pass) & mask_of(pass)], 1u);
+}
+
+static __device__ __forceinline__ void add_counts(const uint32_t counts[RADIX], uint32_t *sums) {
+    __syncthreads();
+    for (int b = (int)threadIdx.x; b < RADIX; b += THREADS)
+        if (counts[b] > 0) atomicAdd(&sums[b], counts[b]);
+}
+
+/* The k-th largest key's bits down to those of a pass that has been counted; the first block writes
+ * them down. */
+static __device__ uint32_t choose(selection *s, const ct_compressor &how, int pass) {
+    __shared__ uint32_t key, left;
     const int each = RADIX / THREADS;
-    selection *s = selection_of(p);
-    uint32_t left = pass > 0 ? s->left : (uint32_t)p.how.k, key = pass > 0 ? s->key : 0;
+    const uint32_t upper = pass > 0 ? s->key[pass - 1] : 0;
+    const uint32_t wanted = pass > 0 ? s->left[pass - 1] : (uint32_t)how.k;
     uint32_t sum = 0, total;
     int last = RADIX - 1 - (int)threadIdx.x * each; /* from the largest part down */
     for (int b = 0; b < each; b++) sum += s->counts[pass][last - b];
     uint32_t before = sum_before(sum, &total);
-    if (before >= left || before + sum < left) return;
-    while (before + s->counts[pass][last] < left) before += s->counts[pass][last--];
-    s->key = key << (pass < 2 ? 11 : 10) | (uint32_t)last;
-    s->left = left - before;
+    if (before < wanted && before + sum >= wanted) {
+        while (before + s->counts[pass][last] < wanted) before += s->counts[pass][last--];
+        key = upper << (pass < 2 ? 11 : 10) | (uint32_t)last;
+        left = wanted - before;
+    }
+    __syncthreads();
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        s->key[pass] = key;
+        s->left[pass] = left;
+    }
+    return key;
+}
+
+static __global__ void count_all(cuda_parcel p) {
+    __shared__ uint32_t counts[RADIX];
+    const packed_row r = row_at(p, blockIdx.y);
+    clear(counts);
+    for (size_t j = threadIdx.x; j < PIECE; j += THREADS) {
+        size_t i = (size_t)blockIdx.x * PIECE + j;
+        if (i < p.how.n) count(counts, key_of(difference(r, false, i)), 0);
+    }
+    add_counts(counts, selection_of(p)->counts[0]);
+}
+
+/* Keys with the first part of the k-th largest, in any order. */
+static __global__ void find_near(cuda_parcel p) {
+    __shared__ uint32_t n_near;
+    const packed_row r = row_at(p, blockIdx.y);
+    uint32_t *keys = near_keys(p), larger = 0, total;
+    if (threadIdx.x == 0) n_near = 0;
+    const uint32_t part = choose(selection_of(p), p.how, 0); /* which waits for everyone */
+    for (size_t j = threadIdx.x; j < PIECE; j += THREADS) {
+        size_t i = (size_t)blockIdx.x * PIECE + j;
+        if (i >= p.how.n) break;
+        uint32_t key = key_of(difference(r, false, i));
+        larger += key >> shift_of(0) > part;
+        if (key >> shift_of(0) == part) keys[atomicAdd(&n_near, 1u)] = key;
+    }
+    (void)sum_before(larger, &total);
+    if (threadIdx.x == 0) pieces_of(p)[blockIdx.x] = {total, 0, n_near};
+}
+
+/* Their second parts, then the third ones of those that share the second. */
+static __global__ void count_near(cuda_parcel p, int pass) {
+    __shared__ uint32_t counts[RADIX];
+    selection *s = selection_of(p);
+    const uint32_t *keys = near_keys(p), n_near = pieces_of(p)[blockIdx.x].n_near;
+    const uint32_t upper = pass > 1 ? choose(s, p.how, pass - 1) : s->key[0];
+    clear(counts);
+    for (uint32_t j = threadIdx.x; j < n_near; j += THREADS)
+        if (keys[j] >> shift_of(pass - 1) == upper) count(counts, keys[j], pass);
+    add_counts(counts, s->counts[pass]);
 }
 
 /* ---- places ---- */
 
 static __global__ void count_sent(cuda_parcel p) {
-    const packed_row r = row_at(p, blockIdx.y);
-    selection *s = selection_of(p);
-    uint32_t least = s->key, mine = 0, total; /* equal keys in the upper half: 2^12 at most */
-    for (size_t j = threadIdx.x; j < PIECE; j += THREADS) {
-        size_t i = (size_t)blockIdx.x * PIECE + j;
-        if (i >= p.how.n) break;
-        uint32_t key = key_of(difference(r, false, i));
-        mine += (uint32_t)(key > least) | (uint32_t)(key == least) << 16;
-    }
+    piece *own = &pieces_of(p)[blockIdx.x];
+    const uint32_t *keys = near_keys(p), n_near = own->n_near;
+    const uint32_t least = choose(selection_of(p), p.how, PASSES - 1);
+    uint32_t mine = 0, total; /* equal keys in the upper half: 2^12 at most */
+    for (uint32_t j = threadIdx.x; j < n_near; j += THREADS)
+        mine += (uint32_t)(keys[j] > least) | (uint32_t)(keys[j] == least) << 16;
     (void)sum_before(mine, &total);
     if (threadIdx.x > 0) return;
-    s->pieces[2 * blockIdx.x] = total & 0xffffu;
-    s->pieces[2 * blockIdx.x + 1] = total >> 16;
+    own->larger += total & 0xffffu;
+    own->equal = total >> 16;
 }
 
-/* Counts become sums of the pieces before. Grid: x = 1. */
-static __global__ void sum_pieces(cuda_parcel p) {
-    selection *s = selection_of(p);
-    uint32_t n_larger = 0, n_equal = 0;
-    for (size_t first = 0; first < n_pieces(p.how); first += THREADS) {
-        size_t k = first + threadIdx.x;
-        bool is_there = k < n_pieces(p.how);
-        uint32_t totals[2];
-        uint32_t larger = sum_before(is_there ? s->pieces[2 * k] : 0, &totals[0]);
-        uint32_t equal = sum_before(is_there ? s->pieces[2 * k + 1] : 0, &totals[1]);
-        if (is_there) s->pieces[2 * k] = n_larger + larger;
-        if (is_there) s->pieces[2 * k + 1] = n_equal + equal;
-        n_larger += totals[0];
-        n_equal += totals[1];
+/* Larger and equal keys of the pieces before. */
+static __device__ void sum_pieces(const piece *pieces, uint32_t *larger, uint32_t *equal) {
+    uint32_t mine[2] = {0, 0};
+    for (unsigned k = threadIdx.x; k < blockIdx.x; k += THREADS) {
+        mine[0] += pieces[k].larger;
+        mine[1] += pieces[k].equal;
     }
+    (void)sum_before(mine[0], larger);
+    (void)sum_before(mine[1], equal);
 }
 
 static __device__ __forceinline__ size_t n_low_words(const ct_compressor &how) {
@@ -155,8 +205,8 @@ static __device__ void put(const cuda_parcel &p, const packed_row &r, size_t j, 
 static __global__ void send(cuda_parcel p) {
     const packed_row r = row_at(p, blockIdx.y);
     const selection *s = selection_of(p);
-    uint32_t least = s->key, n_wanted = s->left;
-    uint32_t larger = s->pieces[2 * blockIdx.x], equal = s->pieces[2 * blockIdx.x + 1];
+    uint32_t least = s->key[PASSES - 1], n_wanted = s->left[PASSES - 1], larger, equal;
+    sum_pieces(pieces_of(p), &larger, &equal);
     for (size_t first = 0; first < PIECE; first += THREADS) {
         size_t i = (size_t)blockIdx.x * PIECE + first + threadIdx.x;
         float d = i < p.how.n ? difference(r, false, i) : 0;
@@ -210,22 +260,22 @@ static __global__ void unpack_top_k(cuda_parcel p) {
 /* ---- launches ---- */
 
 static ct_status pack(const cuda_parcel *p) {
-    dim3 pieces((unsigned)n_pieces(p->how), (unsigned)p->n_rows), rows(1, (unsigned)p->n_rows);
+    dim3 pieces((unsigned)n_pieces(p->how), (unsigned)p->n_rows);
     size_t n_places = p->how.n_bytes - n_value_words(p->how) * sizeof(uint32_t);
     CT_CUDA_TRY(cudaMemset2DAsync(p->scratch_dev, p->scratch_stride * sizeof(uint32_t), 0,
                                   PASSES * RADIX * sizeof(uint32_t), (size_t)p->n_rows, p->stream));
     CT_CUDA_TRY(cudaMemset2DAsync(p->packed_dev + n_value_words(p->how),
                                   p->packed_stride * sizeof(float), 0, n_places, (size_t)p->n_rows,
                                   p->stream));
-    for (int pass = 0; pass < PASSES; pass++) {
-        count_parts<<<pieces, THREADS, 0, p->stream>>>(*p, pass);
-        CT_CUDA_LAUNCHED();
-        choose_part<<<rows, THREADS, 0, p->stream>>>(*p, pass);
+    count_all<<<pieces, THREADS, 0, p->stream>>>(*p);
+    CT_CUDA_LAUNCHED();
+    find_near<<<pieces, THREADS, 0, p->stream>>>(*p);
+    CT_CUDA_LAUNCHED();
+    for (int pass = 1; pass < PASSES; pass++) {
+        count_near<<<pieces, THREADS, 0, p->stream>>>(*p, pass);
         CT_CUDA_LAUNCHED();
     }
     count_sent<<<pieces, THREADS, 0, p->stream>>>(*p);
-    CT_CUDA_LAUNCHED();
-    sum_pieces<<<rows, THREADS, 0, p->stream>>>(*p);
     CT_CUDA_LAUNCHED();
     send<<<pieces, THREADS, 0, p->stream>>>(*p);
     CT_CUDA_LAUNCHED();
@@ -233,8 +283,9 @@ static ct_status pack(const cuda_parcel *p) {
 }
 
 extern "C" size_t ct_cuda_top_k_words(const ct_compressor *how) {
-    size_t n_selection = sizeof(selection) / sizeof(uint32_t) + 2 * n_pieces(*how);
-    return n_selection + (is_rounded(*how) ? 2 * how->k : 0);
+    size_t n_bytes =
+        sizeof(selection) + n_pieces(*how) * (sizeof(piece) + PIECE * sizeof(uint32_t));
+    return n_bytes / sizeof(uint32_t) + (is_rounded(*how) ? 2 * how->k : 0);
 }
 
 extern "C" ct_status ct_cuda_move_top_k(const cuda_parcel *p) {

@@ -4,11 +4,13 @@
  * over groups of columns. Bytes: each bank read and written once, whatever the matrices are. The
  * program is data, so that a recorded graph runs with new coefficients; a block reads it once and
  * notes where each term lies, for with 12 bytes of a value to move there is no time to look it up.
- * Where the rows are too many for shared memory, only temporaries lie there. */
+ * Where the rows are too many for shared memory, only temporaries lie there; where even those are
+ * too many, they lie in scratch memory of the device, a piece for each block. */
 #include "backend/cuda/mma.cuh"
 
 enum { THREADS = 256, MIN_QUADS = 4, MAX_QUADS = 16 }; /* 64 to 256 bytes of a row together */
 enum { EACH = 2 };                                     /* quads of a thread, half a row apart */
+enum { FAR_THREADS = 1024, FAR_QUADS = 4 };            /* with temporaries in the scratch */
 
 static __device__ __forceinline__ void add_scaled(float4 *sum, float c, float4 v) {
     sum->x = fmaf(c, v.x, sum->x);
@@ -217,12 +219,9 @@ static __device__ void add_far_term(const cuda_program *p, const cuda_program *f
     add_scaled(sum, t.coef, mixed);
 }
 
-static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program *far) {
-    extern __shared__ float4 rows[]; /* temporaries */
-    __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
-    const cuda_program *p = copy_program(far, own);
-    size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    bool had_matrix = false;
+/* Everything on one column group; whether the last assignment had a matrix. */
+static __device__ bool run_far_group(const cuda_program *p, const cuda_program *far, float4 *temps,
+                                     size_t quad, bool had_matrix) {
     for (int k = 0; k < p->n_assigns; k++) {
         const cuda_assign &a = p->assigns[k];
         const cuda_slot &s = p->slots[a.slot];
@@ -232,13 +231,34 @@ static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program 
         for (int row = (int)threadIdx.y; row < a.n_rows; row += (int)blockDim.y) {
             float4 sum = make_float4(0, 0, 0, 0);
             for (int t = 0; t < a.n_terms; t++)
-                add_far_term(p, far, a.terms[t], rows, row, quad, &sum);
+                add_far_term(p, far, a.terms[t], temps, row, quad, &sum);
             if (s.data == NULL)
-                rows[(s.first + row) * (int)blockDim.x + (int)threadIdx.x] = sum;
+                temps[(s.first + row) * (int)blockDim.x + (int)threadIdx.x] = sum;
             else if (quad < p->n_quads)
                 *global_quad(s, row, quad) = sum;
         }
     }
+    return had_matrix;
+}
+
+/* A block takes one group: its temporaries are in shared memory. */
+static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program *far) {
+    extern __shared__ float4 rows[]; /* temporaries */
+    __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
+    const cuda_program *p = copy_program(far, own);
+    run_far_group(p, far, rows, (size_t)blockIdx.x * blockDim.x + threadIdx.x, false);
+}
+
+/* A block takes one group after the other, its temporaries in its piece of the scratch. */
+static __global__ void __launch_bounds__(FAR_THREADS)
+    farthest_kernel(const cuda_program *far, float4 *scratch) {
+    __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
+    const cuda_program *p = copy_program(far, own);
+    float4 *temps = scratch + (size_t)blockIdx.x * p->n_temp_rows * blockDim.x;
+    bool had_matrix = false;
+    for (size_t first = (size_t)blockIdx.x * blockDim.x; first < p->n_quads;
+         first += (size_t)gridDim.x * blockDim.x)
+        had_matrix = run_far_group(p, far, temps, first + threadIdx.x, had_matrix);
 }
 
 template <typename T> static ct_status allow_shared(T *kernel, size_t bytes) {
@@ -247,17 +267,36 @@ template <typename T> static ct_status allow_shared(T *kernel, size_t bytes) {
     return CT_OK;
 }
 
-static ct_status run_far(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_temp_rows, size_t shared_limit) {
+/* Shared memory for the rows of a block. */
+static size_t limit_of(size_t shared_limit) {
+    return shared_limit - CUDA_PROGRAM_BYTES - sizeof(places);
+}
+
+extern "C" size_t ct_cuda_update_words(int n_temp_rows, size_t shared_limit) {
+    const size_t most = (size_t)128 << 20; /* of all blocks: more than an L2 cache has */
+    size_t column = (size_t)n_temp_rows * sizeof(float4), block = column * FAR_QUADS;
+    if (column <= limit_of(shared_limit)) return 0;
+    return (block > most ? block : most / block * block) / sizeof(uint32_t);
+}
+
+static ct_status run_farthest(const cuda_update *u, size_t n_groups) {
+    size_t block = (size_t)u->n_temp_rows * FAR_QUADS * sizeof(float4);
+    size_t n_blocks = u->n_scratch * sizeof(uint32_t) / block;
+    farthest_kernel<<<(unsigned)(n_groups < n_blocks ? n_groups : n_blocks),
+                      dim3(FAR_QUADS, FAR_THREADS / FAR_QUADS), 0, u->stream>>>(
+        u->program_dev, (float4 *)u->scratch_dev);
+    CT_CUDA_LAUNCHED();
+    return CT_OK;
+}
+
+static ct_status run_far(const cuda_update *u, size_t limit) {
     unsigned quads = MAX_QUADS;
-    size_t column = (size_t)n_temp_rows * sizeof(float4);
-    while (quads > 1 && column * quads > shared_limit) quads /= 2;
-    if (column * quads > shared_limit)
-        return ct_fail(CT_INVAL, "an update with %d rows of temporaries does not fit this GPU",
-                       n_temp_rows);
+    size_t column = (size_t)u->n_temp_rows * sizeof(float4);
+    if (column > limit) return run_farthest(u, (u->n_quads + FAR_QUADS - 1) / FAR_QUADS);
+    while (quads > 1 && column * quads > limit) quads /= 2;
     CT_TRY(allow_shared(far_kernel, column * quads));
-    far_kernel<<<(unsigned)((n_quads + quads - 1) / quads), dim3(quads, THREADS / quads),
-                 column * quads, stream>>>(program_dev);
+    far_kernel<<<(unsigned)((u->n_quads + quads - 1) / quads), dim3(quads, THREADS / quads),
+                 column * quads, u->stream>>>(u->program_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -269,23 +308,22 @@ static dim3 threads_of(unsigned quads, int n_rows) {
     return dim3(x, y);
 }
 
-ct_status ct_cuda_update(cudaStream_t stream, const cuda_program *program_dev, size_t n_quads,
-                         int n_rows, int n_temp_rows, int n_bank_rows, size_t shared_limit) {
-    size_t limit = shared_limit - CUDA_PROGRAM_BYTES - sizeof(places);
-    size_t column = (size_t)(n_temp_rows + 2 * n_bank_rows) * sizeof(float4);
+ct_status ct_cuda_launch_update(const cuda_update *u) {
+    size_t limit = limit_of(u->shared_limit);
+    size_t column = (size_t)(u->n_temp_rows + 2 * u->n_bank_rows) * sizeof(float4);
     unsigned quads = MAX_QUADS;
     while (quads > MIN_QUADS && column * quads > limit / 3) quads /= 2;
-    if (column * quads > limit) return run_far(stream, program_dev, n_quads, n_temp_rows, limit);
+    if (column * quads > limit) return run_far(u, limit);
     int device = 0, n_processors = 0, n_blocks = 0;
-    dim3 threads = threads_of(quads, n_rows);
+    dim3 threads = threads_of(quads, u->n_rows);
     CT_TRY(allow_shared(update_kernel, column * quads));
     CT_CUDA_TRY(cudaGetDevice(&device));
     CT_CUDA_TRY(cudaDeviceGetAttribute(&n_processors, cudaDevAttrMultiProcessorCount, device));
     CT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         &n_blocks, update_kernel, (int)(threads.x * threads.y), column * quads));
-    size_t n_groups = (n_quads + quads - 1) / quads, at_once = (size_t)n_processors * n_blocks;
+    size_t n_groups = (u->n_quads + quads - 1) / quads, at_once = (size_t)n_processors * n_blocks;
     update_kernel<<<(unsigned)(n_groups < at_once ? n_groups : at_once), threads, column * quads,
-                    stream>>>(program_dev, n_groups);
+                    u->stream>>>(u->program_dev, n_groups);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
