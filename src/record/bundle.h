@@ -7,7 +7,9 @@
  * JSON lines, packed by gzip. A line has a run's directory, relative to the folder, and the text of
  * its files (file_list.h; heavy ones are left out). A folder's bundle is called runs.jsonl.gz, and
  * its runs are read as if their directories lay beside it: <folder>/ccl/seed-1. Those of a file
- * with another name are <file>/ccl/seed-1. Where both are, the directory counts. */
+ * with another name are <file>/ccl/seed-1. Where both are, the directory counts.
+ *     {"run":"tune/ccl","tuned.json":"..."}
+ * is no run, but what a study has tried for one that is still to come (study/tune.h). */
 #ifndef CT_RECORD_BUNDLE_H
 #define CT_RECORD_BUNDLE_H
 
@@ -21,6 +23,8 @@ ct_status ct_bundle_is(const char *path, bool *out);
 ct_status ct_bundle_write(const char *dir, const char *path, int *n_runs);
 /* Names of all runs in the bundle `file` of a folder, in order; none where there is no such file. */
 ct_status ct_bundle_list(const ct_folder *folder, const char *file, ct_name_list *names);
+/* The same of what was tried for runs that are still to come: tune/<run>. */
+ct_status ct_bundle_list_tuning(const ct_folder *folder, const char *file, ct_name_list *names);
 /* A run that is in a bundle, and the runs below it, as directories: `to`, `to`/seed-1, ... */
 ct_status ct_bundle_unpack(const char *path, const char *to);
 
