@@ -206,6 +206,57 @@ ct_status ct_bundle_locate(const ct_folder *root, const char *path, ct_bundled *
     return CT_OK;
 }
 
+/* ---- the one read last ---- */
+
+static _Thread_local ct_bundle_memory *memory;
+
+static void forget(ct_bundle_memory *m) {
+    ct_blob_free(&m->blob);
+    ct_free(m->lines);
+    m->lines = NULL;
+    m->n = 0;
+}
+
+void ct_bundle_memory_open(ct_bundle_memory *m) {
+    *m = (ct_bundle_memory){.before = memory};
+    memory = m;
+}
+
+void ct_bundle_memory_close(ct_bundle_memory *m) {
+    memory = m->before;
+    forget(m);
+}
+
+static ct_status keep_line(void *context, const char *where, const char *line) {
+    ct_bundle_memory *m = context;
+    (void)where;
+    CT_TRY(ct_extend(&m->lines, (size_t)m->n, "a bundle's lines"));
+    m->lines[m->n++] = (char *)line;
+    return CT_OK;
+}
+
+static bool is_remembered(const struct stat *what) {
+    const struct stat *m = &memory->what;
+    return memory->n > 0 && m->st_dev == what->st_dev && m->st_ino == what->st_ino &&
+           m->st_size == what->st_size && m->st_mtim.tv_sec == what->st_mtim.tv_sec &&
+           m->st_mtim.tv_nsec == what->st_mtim.tv_nsec;
+}
+
+static ct_status remember(const ct_bundled *b) {
+    if (is_remembered(&b->what)) return CT_OK;
+    forget(memory);
+    memory->what = b->what;
+    CT_TRY(read_bundle(&b->folder, b->file.text, &memory->blob));
+    ct_error error;
+    ct_path path = ct_path_in(b->dir.text, b->file.text);
+    if (CT_CATCH(&error, each_line(path.text, &memory->blob, keep_line, memory)) == CT_OK)
+        return CT_OK;
+    forget(memory);
+    return ct_fail_again(&error);
+}
+
+/* ---- a run of one ---- */
+
 typedef struct pick {
     ct_text run, above; /* what their lines begin with */
     ct_bundled *out;
@@ -222,10 +273,17 @@ static ct_status pick_line(void *context, const char *where, const char *line) {
 
 static ct_status pick_lines(const pick *p, ct_bundled *b) {
     CT_SCOPED(ct_blob) blob = {0};
+    ct_path path = ct_path_in(b->dir.text, b->file.text);
     CT_TRY(ct_text_status(&p->run));
     CT_TRY(ct_text_status(&p->above));
+    if (memory != NULL) {
+        CT_TRY(remember(b));
+        for (int k = 0; k < memory->n; k++)
+            CT_TRY(pick_line((void *)p, path.text, memory->lines[k]));
+        return CT_OK;
+    }
     CT_TRY(read_bundle(&b->folder, b->file.text, &blob));
-    return each_line(ct_path_in(b->dir.text, b->file.text).text, &blob, pick_line, (void *)p);
+    return each_line(path.text, &blob, pick_line, (void *)p);
 }
 
 ct_status ct_bundle_read(ct_bundled *b) {

@@ -13,7 +13,10 @@
 #ifndef CT_RECORD_BUNDLE_H
 #define CT_RECORD_BUNDLE_H
 
+#include <sys/stat.h>
+
 #include "record/find.h"
+#include "util/file.h"
 
 #define CT_BUNDLE_NAME "runs.jsonl.gz"
 
@@ -27,5 +30,17 @@ ct_status ct_bundle_list(const ct_folder *folder, const char *file, ct_name_list
 ct_status ct_bundle_list_tuning(const ct_folder *folder, const char *file, ct_name_list *names);
 /* A run that is in a bundle, and the runs below it, as directories: `to`, `to`/seed-1, ... */
 ct_status ct_bundle_unpack(const char *path, const char *to);
+
+/* While one is open, its thread keeps the bundle that it read last unpacked, because whoever reads a
+ * folder's runs one by one would unpack all of it for each. A file that has changed is read again. */
+typedef struct ct_bundle_memory {
+    struct ct_bundle_memory *before; /* which was open */
+    struct stat what;                /* of the file */
+    ct_blob blob;
+    char **lines; /* [n] in the blob */
+    int n;
+} ct_bundle_memory;
+void ct_bundle_memory_open(ct_bundle_memory *memory);
+void ct_bundle_memory_close(ct_bundle_memory *memory);
 
 #endif
