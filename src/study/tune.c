@@ -81,6 +81,36 @@ ct_status ct_tune_check(const ct_study *study) {
     return CT_OK;
 }
 
+/* The cell of its row in the other column. */
+static ct_status link_cell(ct_study *study, ct_cell *cell, int column) {
+    int at = study->at[cell->row * study->n_columns + column];
+    ct_cell *other = at >= 0 ? &study->cells[at] : NULL;
+    if (cell->tune[0] == '\0') return CT_OK;
+    if (other == NULL || strcmp(other->tune, cell->tune) != 0)
+        return ct_fail(CT_IO, "tuned-in: '%s' tries nothing there, or something else",
+                       study->rows[cell->row].label);
+    cell->tuned_in = other;
+    return CT_OK;
+}
+
+ct_status ct_tune_link(ct_study *study) {
+    for (int c = 0; c < study->n_columns; c++) {
+        const ct_setting *in = ct_study_setting(study, CT_ANY, c, "tuned-in");
+        if (in == NULL) continue;
+        const ct_study_line *line = ct_study_find_line(study->columns, study->n_columns, in->value);
+        int from = line != NULL ? (int)(line - study->columns) : c;
+        bool is_usable = from != c && ct_study_setting(study, CT_ANY, from, "tuned-in") == NULL;
+        if (!is_usable)
+            CT_TRY_AT(study, in->line,
+                      ct_fail(CT_IO, "tuned-in: '%s' is no other column that is tuned itself",
+                              in->value));
+        for (int k = 0; k < study->n_cells; k++)
+            if (study->cells[k].column == c)
+                CT_TRY_AT(study, in->line, link_cell(study, &study->cells[k], from));
+    }
+    return CT_OK;
+}
+
 /* ---- where ---- */
 
 static ct_path place_of(const ct_cell *cell) {
@@ -91,17 +121,22 @@ static ct_path place_of(const ct_cell *cell) {
     return ct_path_in(ct_path_in(dir, CT_TUNING).text, cell->name);
 }
 
-/* With the finished run, or where it was made, perhaps not to its end; NULL: there is none. */
-static ct_status read_choice(const ct_cell *cell, ct_choice **out) {
+static ct_status read_from(const char *dir, ct_choice **out) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    ct_path place = place_of(cell);
-    bool is_with_run, is_there;
-    CT_TRY(ct_record_holds(cell->config.out, CT_FILE_TUNED, &is_with_run));
-    CT_TRY(ct_record_holds(place.text, CT_FILE_TUNED, &is_there));
-    if (!is_with_run && !is_there) return CT_OK;
-    const char *dir = is_with_run ? cell->config.out : place.text;
+    bool is_there;
+    if (*out != NULL) return CT_OK;
+    CT_TRY(ct_record_holds(dir, CT_FILE_TUNED, &is_there));
+    if (!is_there) return CT_OK;
     CT_TRY(ct_record_read_file(dir, CT_FILE_TUNED, &json));
     return ct_choice_take(json, dir, out);
+}
+
+/* With the finished run, or where it was made, perhaps not to its end; NULL: there is none. */
+static ct_status read_choice(const ct_cell *cell, ct_choice **out) {
+    const ct_cell *own = cell->tuned_in != NULL ? cell->tuned_in : cell;
+    CT_TRY(read_from(cell->config.out, out));
+    if (own != cell) CT_TRY(read_from(own->config.out, out));
+    return read_from(place_of(own).text, out);
 }
 
 static ct_status write_choice(const ct_cell *cell, const ct_choice *c) {
@@ -341,6 +376,10 @@ static ct_status end_choice(ct_cell *cell, ct_choice *c) {
 ct_status ct_tune_cell(const ct_study *study, ct_cell *cell) {
     CT_SCOPED_HANDLE(ct_choice) c = NULL;
     int n_left = 0;
+    if (cell->tuned_in != NULL) {
+        if (cell->tuned_in->is_waiting) CT_TRY(ct_tune_cell(study, cell->tuned_in));
+        return ct_tune_recall(study, cell);
+    }
     CT_TRY(begin_choice(study, cell, &c));
     CT_TRY(take_known(cell, c));
     for (int r = 0; r < c->n_rungs && n_left == 0; r++) {
