@@ -242,6 +242,7 @@ static ct_status run_from(ct_study *study, int k) {
         CT_TRY(ct_tune_cell(study, cell));
         return inspect(cell);
     }
+    CT_TRY(ct_tune_keep(cell));
     CT_TRY(ct_share_run(study, k, &n_shared));
     if (n_shared > 0 && !cell->is_alone) return CT_OK;
     ct_note("%d to do: %s%s", ct_study_count_to_do(study), cell->name,

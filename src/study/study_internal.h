@@ -72,6 +72,8 @@ ct_status ct_study_write_versus(const ct_study *study);
 ct_status ct_study_add_versus(const ct_study *study, ct_text *out);
 ct_status ct_study_write_pareto(const ct_study *study);
 
+/* The choice is where it was made, too, before the cell's run begins. */
+ct_status ct_tune_keep(const ct_cell *cell);
 /* The choice goes with the cell's finished run. */
 ct_status ct_tune_attach(const ct_cell *cell);
 

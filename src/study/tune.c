@@ -221,6 +221,14 @@ void ct_tune_forget(ct_cell *cell) {
     ct_choice_free(&cell->choice);
 }
 
+/* A run that begins again loses its own; if it is interrupted, the choice must still be there. */
+ct_status ct_tune_keep(const ct_cell *cell) {
+    bool is_kept = cell->choice == NULL || cell->tuned_in != NULL;
+    return is_kept || ct_record_has(place_of(cell).text, CT_FILE_TUNED)
+               ? CT_OK
+               : write_choice(cell, cell->choice);
+}
+
 ct_status ct_tune_attach(const ct_cell *cell) {
     CT_SCOPED(ct_text) text = {0};
     if (cell->choice == NULL || !ct_dir_exists(cell->config.out)) return CT_OK;
