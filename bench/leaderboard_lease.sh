@@ -45,6 +45,30 @@ patterns() {
     echo "${list#,}"
 }
 
+# take_choices FOLDER: what was chosen, without the runs, which have other seeds
+take_choices() {
+    "$build/crosstalk" report "$state" --bundle "$state/choices.jsonl.gz" --force >/dev/null || return 1
+    python3 - "$state/choices.jsonl.gz" "$1" <<'END'
+import gzip, json, os, sys
+for line in gzip.open(sys.argv[1], "rt"):
+    run = json.loads(line)
+    if "tuned.json" not in run:
+        continue
+    folder = os.path.join(sys.argv[2], "tune", os.path.basename(run["run"]))
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "tuned.json"), "w") as file:
+        file.write(run["tuned.json"])
+END
+}
+# take_runs FOLDER: its finished runs replace those of fewer seeds
+take_runs() {
+    for summary in "$1"/*/summary.json; do
+        [ -f "$summary" ] || continue
+        run=$(dirname "$summary")
+        rm -rf "$state/$(basename "$run")" && mv "$run" "$state/"
+    done
+}
+
 # lane LOG DEVICE STAGE...: stage by stage, until the time is up
 lane() {
     log=$1 device=$2
@@ -55,15 +79,21 @@ lane() {
         only=$(patterns "$stage")
         set --
         [ "$device" != cpu ] || set -- --threads "$threads"
-        [ "$stage" != more ] || set -- "$@" --seeds 1,2,3,4,5,6,7,8,9,10 --force
+        place=$state
+        if [ "$stage" = more ]; then
+            place=$state-more
+            take_choices "$place"
+            set -- "$@" --seeds 1,2,3,4,5,6,7,8,9,10
+        fi
         # What is done costs no tables
-        "$build/crosstalk" reproduce "$study" --out "$state" --only "$only" ${DATA:+--data-dir "$DATA"} --dry-run "$@" 2>>"$log" |
+        "$build/crosstalk" reproduce "$study" --out "$place" --only "$only" ${DATA:+--data-dir "$DATA"} --dry-run "$@" 2>>"$log" |
             grep -q "^0 of .* runs to do" && continue
         echo "== $stage, $left s left" >>"$log"
-        "$build/crosstalk" reproduce "$study" --out "$state" --only "$only" --device "$device" ${DATA:+--data-dir "$DATA"} --quiet \
+        "$build/crosstalk" reproduce "$study" --out "$place" --only "$only" --device "$device" ${DATA:+--data-dir "$DATA"} --quiet \
             --time-limit "${left}s" "$@" >>"$log" 2>&1
         code=$?
         echo "$device $stage: exit $code after $(($(date +%s) - began)) s" | tee -a "$log"
+        [ "$place" = "$state" ] || take_runs "$place"
     done
 }
 
