@@ -140,6 +140,29 @@ static void the_server_shows_the_runs_of_a_bundle(void) {
     remove_tree("runs");
 }
 
+static double accuracy_of(const char *run) {
+    CT_SCOPED_HANDLE(ct_json) summary = NULL;
+    CHECK_OK(ct_summary_read(run, &summary));
+    return summary != NULL ? ct_json_number(summary, "consensus_accuracy") : -1;
+}
+
+/* Unpacked once for all its runs, and again when it is another file. */
+static void a_bundle_in_memory_is_read_again_once_it_changes(void) {
+    ct_bundle_memory memory;
+    put_bundle();
+    ct_bundle_memory_open(&memory);
+    CHECK(accuracy_of("runs/ccl") == 0.58 && accuracy_of("runs/ccl/seed-1") == 0.53);
+    CHECK(memory.n == 6);
+    put_runs();
+    put("runs/ccl/summary.json", "{\"epoch\": 3, \"consensus_accuracy\": 0.59}");
+    succeeds("report runs --bundle " BUNDLE " --force");
+    remove_runs();
+    CHECK(accuracy_of("runs/ccl") == 0.59 && accuracy_of("runs/ccl/seed-1") == 0.53);
+    ct_bundle_memory_close(&memory);
+    CHECK(accuracy_of("runs/ccl") == 0.59);
+    remove_tree("runs");
+}
+
 static void a_study_reads_its_bundle(void) {
     static const char conf[] = "title = Toy\nshow = consensus, late\ncurves = ce\nfigure = dots\n"
                                "[options]\ndataset = idx\ndata-dir = fixtures/data\nmodel = mlp:8\n"
@@ -357,6 +380,7 @@ static void all_tests(void) {
     TEST(a_seed_in_a_bundle_diverged_when_its_run_did);
     TEST(a_directory_counts_more_than_its_line);
     TEST(the_server_shows_the_runs_of_a_bundle);
+    TEST(a_bundle_in_memory_is_read_again_once_it_changes);
     TEST(a_study_reads_its_bundle);
     TEST(every_study_that_comes_along_can_be_read);
     TEST(what_was_kept_comes_back_as_it_was);

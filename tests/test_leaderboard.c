@@ -95,6 +95,31 @@ static void differences_are_paired_by_seed(void) {
     CHECK(contains("b/table.md", line));
 }
 
+/* A column may take another's choices: nothing is tried for it, and its runs are verified as all. */
+static void a_column_takes_what_another_one_chose(void) {
+    char text[4096];
+    snprintf(text, sizeof text, board, "-,-,-");
+    static const char taken[] = "tuned-in = alpha = 1\n";
+    char *at = strstr(text, "[row DSGDm-N]");
+    memmove(at + sizeof taken - 1, at, strlen(at) + 1);
+    memcpy(at, taken, sizeof taken - 1);
+    put("taken.conf", text);
+    succeeds("reproduce taken.conf --quiet --out taken --only qg-dsgdm-n-alpha-0.1");
+    CHECK(ct_dir_exists("taken/tune/qg-dsgdm-n-alpha-1") &&
+          !ct_dir_exists("taken/tune/qg-dsgdm-n-alpha-0.1"));
+    CHECK(same_files("taken/tune/qg-dsgdm-n-alpha-1/tuned.json",
+                     "taken/qg-dsgdm-n-alpha-0.1/tuned.json"));
+    CHECK(!ct_dir_exists("taken/qg-dsgdm-n-alpha-1"));
+    CHECK(contains("taken/tuned.md", "alpha = 0.1: the choices of alpha = 1"));
+    CHECK(contains("taken/tuned.csv", "QG-DSGDm-N,alpha = 1,"));
+    CHECK(!ct_dir_exists("taken/tune/dsgdm-n-alpha-1"));
+    succeeds("leaderboard verify --study taken.conf taken/qg-dsgdm-n-alpha-0.1");
+    at = strstr(text, "tuned-in = alpha = 1");
+    at[19] = '2';
+    put("taken.conf", text);
+    REFUSES(1, "reproduce taken.conf --out never", "'alpha = 2' is no other column");
+}
+
 /* Ten for the best five: rows trained with further seeds elsewhere, with the same choice. */
 static void a_row_may_have_further_seeds(void) {
     CHECK(system("cp -r b more && mkdir else && cp -r b/tune else/tune") == 0);
@@ -237,6 +262,7 @@ int main(void) {
     if (!enter_folder()) return 1;
     TEST(a_board_is_made_piece_by_piece);
     TEST(differences_are_paired_by_seed);
+    TEST(a_column_takes_what_another_one_chose);
     TEST(a_row_may_have_further_seeds);
     TEST(rows_that_keep_the_rules_are_accepted);
     TEST(a_changed_option_is_refused);

@@ -148,11 +148,51 @@ static void runs_of_several_machines_are_one_table(void) {
 
 /* Stopped at any time, tuning goes on where it was. */
 static void tuning_that_was_interrupted_goes_on(void) {
-    CHECK(system("mkdir -p cut && cp -r m/tune cut/tune && rm cut/tune/*.json && "
+    CHECK(system("mkdir -p cut && cp -r m/tune cut/tune && rm cut/tune/*/tuned.json && "
                  "rm -r cut/tune/ccl cut/tune/dsgd/epochs-4") == 0);
     succeeds(MINI "cut --quiet");
     CHECK(same_files("cut/dsgd/tuned.json", "m/dsgd/tuned.json"));
     CHECK(same_files("cut/ccl/tuned.json", "m/ccl/tuned.json"));
+}
+
+/* A fresh machine every three seconds: all that travels is the bundle. */
+static void a_bundle_carries_tuning_from_machine_to_machine(void) {
+    int n_machines = 0, status = 1;
+    CHECK(system("mkdir -p carried") == 0);
+    for (; status != 0 && n_machines < 60; n_machines++) {
+        CHECK(system("rm -rf machine && cp -r carried machine") == 0);
+        status = run(MINI "machine --quiet --time-limit 3s");
+        CHECK(status == 0 || status == 143);
+        succeeds("report machine --bundle machine/runs.jsonl.gz --force");
+        CHECK(system("cp machine/runs.jsonl.gz carried/") == 0);
+    }
+    CHECK(status == 0);
+    CHECK(system("rm -rf machine/tune machine/dsgd machine/ccl") == 0);
+    succeeds(MINI "machine --table-only --quiet");
+    CHECK(same_files("machine/tuned.csv", "m/tuned.csv"));
+    CHECK(same_files("machine/table.csv", "m/table.csv"));
+}
+
+/* What is known of the first rung, and no run of it: on the next machine only the others are
+ * trained, and the choice is the same. Pages do not take it for a run. */
+static void trials_that_are_in_a_bundle_are_not_trained_again(void) {
+    CHECK(system("mkdir -p half/tune/dsgd && cp -r m/ccl half/ && "
+                 "sed '/\"epochs\": 2,/,$d' m/tune/dsgd/tuned.json >half/tune/dsgd/tuned.json && "
+                 "printf '    {\"epochs\": 2, \"trials\": [\\n]},\\n"
+                 "    {\"epochs\": 4, \"trials\": [\\n]}\\n ],\\n \"chosen\": null}\\n' "
+                 ">>half/tune/dsgd/tuned.json") == 0);
+    succeeds("report half --bundle half/runs.jsonl.gz");
+    CHECK(strstr(said.out, ": 4 directories of runs") != NULL); /* ccl, its seeds, and the trials */
+    CHECK(system("rm -r half/tune half/ccl") == 0);
+    succeeds(MINI "half --dry-run");
+    CHECK(strstr(said.out, "to tune   dsgd\n") != NULL && strstr(said.out, "1 of 2 runs to do"));
+    succeeds("report half --out half.html");
+    CHECK(strstr(said.out, "half.html: 2 runs in 1 group") != NULL);
+    CHECK(system("mkdir half/tune") == 0); /* another run was tuned since */
+    succeeds(MINI "half --quiet");
+    CHECK(!ct_dir_exists("half/tune/dsgd/epochs-1") && ct_dir_exists("half/tune/dsgd/epochs-2"));
+    CHECK(same_files("half/dsgd/tuned.json", "m/dsgd/tuned.json"));
+    CHECK(same_files("half/tuned.csv", "m/tuned.csv"));
 }
 
 static void a_choice_of_something_else_is_refused(void) {
@@ -175,7 +215,8 @@ static void a_sweep_picks_by_halving(void) {
     "--validation-fraction 0.2 "
     char words[256];
     succeeds(HALVING "--algorithm dsgd,dsgdm --lr 0.5,0.1,0.02,0.004,0.0008 --out s");
-    CHECK(same_files("s/tune/dsgd.json", "m/tune/dsgd.json")); /* a study's, to the last digit */
+    CHECK(same_files("s/tune/dsgd/tuned.json",
+                     "m/tune/dsgd/tuned.json")); /* a study's, to the last digit */
     CHECK(!ct_dir_exists("s/dsgd") && ct_dir_exists("s/tune/dsgdm/epochs-4"));
     CHECK(strstr(said.out, "picked: --algorithm dsgd --lr ") != NULL);
     CHECK(strstr(said.out, "picked: --algorithm dsgdm --lr ") != NULL);
@@ -212,6 +253,8 @@ int main(void) {
     TEST(what_is_chosen_does_not_depend_on_the_test_set);
     TEST(runs_of_several_machines_are_one_table);
     TEST(tuning_that_was_interrupted_goes_on);
+    TEST(a_bundle_carries_tuning_from_machine_to_machine);
+    TEST(trials_that_are_in_a_bundle_are_not_trained_again);
     TEST(a_choice_of_something_else_is_refused);
     TEST(a_sweep_picks_by_halving);
     TEST(comparisons_that_are_not_fair_are_refused);

@@ -97,8 +97,10 @@ static bool is_ours(const char *path) {
 
 ct_status ct_cli_report(int n_args, char **args) {
     CT_SCOPED(ct_report) report = {0};
+    CT_SCOPED_BY(ct_bundle_memory_close, ct_bundle_memory) memory;
     unsigned wanted = 0;
     ct_own own;
+    ct_bundle_memory_open(&memory);
     CT_TRY(ct_own_take("report", &n_args, args, &own));
     CT_TRY(ct_own_check_words(&own, n_args, args));
     ct_cli_quiet(ct_own_is_given(&own, "quiet"));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "record/bundle.h"
 #include "schema/interval.h"
 #include "transport/transport.h"
 #include "util/memory.h"
@@ -151,6 +152,8 @@ ct_status ct_cli_study(ct_study *study, const ct_config *given, const ct_study_r
     if (request->reuse && request->keep)
         return ct_fail(CT_INVAL, "--reuse copies what tables need, not all of a run as --keep "
                                  "(and compare) wants it");
+    CT_SCOPED_BY(ct_bundle_memory_close, ct_bundle_memory) memory;
+    ct_bundle_memory_open(&memory);
     ct_cli_quiet(given->quiet);
     ct_cli_outlive_readers();
     if (given->out[0] != '\0') memcpy(study->out, given->out, sizeof study->out);

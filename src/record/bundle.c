@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/folder.h"
 #include "record/record_internal.h"
 #include "util/memory.h"
 
@@ -123,12 +124,20 @@ static ct_status read_bundle(const ct_folder *folder, const char *file, ct_blob 
 
 typedef struct listing {
     ct_name_list *names;
-    int n_before; /* which the list had */
+    bool of_tuning;
+    ct_path before; /* the name of the line before; "": none */
 } listing;
+
+/* What was tried for a run that is still to come is nothing to show. */
+static bool is_tuning(const ct_json *run) {
+    const ct_json *file = run->child->next;
+    return file != NULL && file->next == NULL &&
+           strcmp(file->key, ct_record_name(CT_FILE_TUNED)) == 0;
+}
 
 /* Every line is read, so that nothing that cannot be read is found out later. */
 static ct_status list_line(void *context, const char *where, const char *line) {
-    const listing *l = context;
+    listing *l = context;
     CT_SCOPED_HANDLE(ct_json) run = NULL;
     CT_SCOPED(ct_text) start = {0};
     CT_TRY(parse_line(where, line, &run));
@@ -137,19 +146,32 @@ static ct_status list_line(void *context, const char *where, const char *line) {
     CT_TRY(ct_text_status(&start));
     if (!is_line_of(line, &start))
         return ct_fail(CT_IO, "%s: this line should begin with %s", where, start.chars);
-    const char *before = l->names->n > l->n_before ? l->names->name[l->names->n - 1] : "";
-    if (compare_names(before, name) >= 0)
-        return ct_fail(CT_IO, "%s: '%.80s' comes after '%.80s'", where, name, before);
-    return ct_name_list_add(l->names, name);
+    if (compare_names(l->before.text, name) >= 0)
+        return ct_fail(CT_IO, "%s: '%.80s' comes after '%.80s'", where, name, l->before.text);
+    l->before = ct_path_in("", name);
+    return is_tuning(run) == l->of_tuning ? ct_name_list_add(l->names, name) : CT_OK;
 }
 
-ct_status ct_bundle_list(const ct_folder *folder, const char *file, ct_name_list *names) {
+static ct_status list_lines(const ct_folder *folder, const char *file, listing *l) {
     CT_SCOPED(ct_blob) blob = {0};
     struct stat what;
     if (!ct_folder_stat(folder, file, &what)) return CT_OK;
     CT_TRY(read_bundle(folder, file, &blob));
-    listing l = {.names = names, .n_before = names->n};
-    return each_line(ct_path_in(folder->path, file).text, &blob, list_line, &l);
+    return each_line(ct_path_in(folder->path, file).text, &blob, list_line, l);
+}
+
+ct_status ct_bundle_list(const ct_folder *folder, const char *file, ct_name_list *names) {
+    return list_lines(folder, file, &(listing){.names = names});
+}
+
+ct_status ct_bundle_list_tuning(const ct_folder *folder, const char *file, ct_name_list *names) {
+    return list_lines(folder, file, &(listing){.names = names, .of_tuning = true});
+}
+
+/* A folder may have what was tried since beside a bundle of what was tried before. */
+static bool is_tuning_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash != NULL ? slash + 1 : path, CT_TUNING) == 0;
 }
 
 /* The bundle is `path` itself, or lies in it. *is_end: there is no use in looking further up. */
@@ -160,7 +182,7 @@ static ct_status look_in(const ct_folder *root, const char *path, ct_bundled *ou
     out->file = is_file && slash != NULL ? ct_path_in("", slash + 1)
                                          : ct_path_in("", is_file ? path : CT_BUNDLE_NAME);
     CT_TRY(ct_folder_open(root, out->dir.text, &out->folder));
-    *is_end = out->folder.fd >= 0;
+    *is_end = out->folder.fd >= 0 && !is_tuning_folder(path);
     out->is_there =
         ct_folder_stat(&out->folder, out->file.text, &out->what) && ct_folder_is_file(&out->what);
     return CT_OK;
@@ -184,6 +206,57 @@ ct_status ct_bundle_locate(const ct_folder *root, const char *path, ct_bundled *
     return CT_OK;
 }
 
+/* ---- the one read last ---- */
+
+static _Thread_local ct_bundle_memory *memory;
+
+static void forget(ct_bundle_memory *m) {
+    ct_blob_free(&m->blob);
+    ct_free(m->lines);
+    m->lines = NULL;
+    m->n = 0;
+}
+
+void ct_bundle_memory_open(ct_bundle_memory *m) {
+    *m = (ct_bundle_memory){.before = memory};
+    memory = m;
+}
+
+void ct_bundle_memory_close(ct_bundle_memory *m) {
+    memory = m->before;
+    forget(m);
+}
+
+static ct_status keep_line(void *context, const char *where, const char *line) {
+    ct_bundle_memory *m = context;
+    (void)where;
+    CT_TRY(ct_extend(&m->lines, (size_t)m->n, "a bundle's lines"));
+    m->lines[m->n++] = (char *)line;
+    return CT_OK;
+}
+
+static bool is_remembered(const struct stat *what) {
+    const struct stat *m = &memory->what;
+    return memory->n > 0 && m->st_dev == what->st_dev && m->st_ino == what->st_ino &&
+           m->st_size == what->st_size && m->st_mtim.tv_sec == what->st_mtim.tv_sec &&
+           m->st_mtim.tv_nsec == what->st_mtim.tv_nsec;
+}
+
+static ct_status remember(const ct_bundled *b) {
+    if (is_remembered(&b->what)) return CT_OK;
+    forget(memory);
+    memory->what = b->what;
+    CT_TRY(read_bundle(&b->folder, b->file.text, &memory->blob));
+    ct_error error;
+    ct_path path = ct_path_in(b->dir.text, b->file.text);
+    if (CT_CATCH(&error, each_line(path.text, &memory->blob, keep_line, memory)) == CT_OK)
+        return CT_OK;
+    forget(memory);
+    return ct_fail_again(&error);
+}
+
+/* ---- a run of one ---- */
+
 typedef struct pick {
     ct_text run, above; /* what their lines begin with */
     ct_bundled *out;
@@ -200,10 +273,17 @@ static ct_status pick_line(void *context, const char *where, const char *line) {
 
 static ct_status pick_lines(const pick *p, ct_bundled *b) {
     CT_SCOPED(ct_blob) blob = {0};
+    ct_path path = ct_path_in(b->dir.text, b->file.text);
     CT_TRY(ct_text_status(&p->run));
     CT_TRY(ct_text_status(&p->above));
+    if (memory != NULL) {
+        CT_TRY(remember(b));
+        for (int k = 0; k < memory->n; k++)
+            CT_TRY(pick_line((void *)p, path.text, memory->lines[k]));
+        return CT_OK;
+    }
     CT_TRY(read_bundle(&b->folder, b->file.text, &blob));
-    return each_line(ct_path_in(b->dir.text, b->file.text).text, &blob, pick_line, (void *)p);
+    return each_line(path.text, &blob, pick_line, (void *)p);
 }
 
 ct_status ct_bundle_read(ct_bundled *b) {
@@ -279,18 +359,52 @@ static ct_status add_run(const char *folder, const char *name, ct_text *out, int
 }
 
 /* Where the names of the runs begin: a run itself has that of its directory. */
-static ct_path choose_folder(const char *dir) {
-    bool is_run = ct_record_has(dir, CT_FILE_CONFIG) || ct_record_has(dir, CT_FILE_METRICS);
+static ct_path choose_folder(const char *dir, bool *is_run) {
     ct_path out = ct_path_in("", dir);
     size_t n = strlen(out.text);
     while (n > 1 && out.text[n - 1] == '/') out.text[--n] = '\0';
-    return is_run ? ct_path_dir(out.text) : out;
+    *is_run = ct_record_has(dir, CT_FILE_CONFIG) || ct_record_has(dir, CT_FILE_METRICS);
+    return *is_run ? ct_path_dir(out.text) : out;
+}
+
+static ct_status add_tuning_inside(void *context, const char *name) {
+    ct_path run = ct_path_in(CT_TUNING, name);
+    return ct_name_list_add(context, run.text);
+}
+
+/* What was tried for runs that are still to come; the others have it themselves. */
+static ct_status find_tuning(const char *dir, ct_name_list *out) {
+    CT_SCOPED_BY(ct_folder_close, ct_folder) folder = CT_NO_FOLDER, inside = CT_NO_FOLDER;
+    CT_SCOPED(ct_name_list) names = {0};
+    CT_TRY(ct_folder_open(NULL, dir, &folder));
+    CT_TRY(ct_folder_open(NULL, ct_path_in(dir, CT_TUNING).text, &inside));
+    CT_TRY(ct_bundle_list_tuning(&folder, CT_BUNDLE_NAME, &names));
+    if (inside.fd >= 0) CT_TRY(ct_folder_list(&inside, add_tuning_inside, &names));
+    for (int k = 0; k < names.n; k++) {
+        bool is_there, is_with_run;
+        const char *run = strrchr(names.name[k], '/');
+        ct_path of_run = ct_path_in(dir, run != NULL ? run + 1 : names.name[k]);
+        CT_TRY(ct_record_holds(ct_path_in(dir, names.name[k]).text, CT_FILE_TUNED, &is_there));
+        CT_TRY(ct_record_holds(of_run.text, CT_FILE_TUNED, &is_with_run));
+        if (is_there && !is_with_run) CT_TRY(ct_name_list_add(out, names.name[k]));
+    }
+    return CT_OK;
+}
+
+/* A study may have come to nothing but trials yet. */
+static ct_status find_runs(const char *dir, bool may_be_none, ct_name_list *out) {
+    ct_error error;
+    ct_status status = CT_CATCH(&error, ct_record_find(dir, out));
+    if (status == CT_OK || (status == CT_IO && may_be_none)) return CT_OK;
+    return ct_fail_again(&error);
 }
 
 static ct_status find_names(const char *dir, ct_path *folder, ct_name_list *out) {
     CT_SCOPED(ct_name_list) runs = {0};
-    CT_TRY(ct_record_find(dir, &runs));
-    *folder = choose_folder(dir);
+    bool is_run;
+    *folder = choose_folder(dir, &is_run);
+    if (!is_run) CT_TRY(find_tuning(folder->text, out));
+    CT_TRY(find_runs(dir, out->n > 0, &runs));
     for (int k = 0; k < runs.n; k++) {
         bool is_bare = strcmp(folder->text, ".") == 0 && runs.name[k][0] != '.';
         const char *name = is_bare

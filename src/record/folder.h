@@ -23,6 +23,7 @@ ct_status ct_record_each_world(const char *dir, ct_record_visit *visit, void *co
 /* All of the run's directories have a summary: the last thing that is written of it. */
 ct_status ct_record_is_finished(const char *dir, bool *out);
 
+#define CT_TUNING    "tune" /* in a study's folder: tune/<run> has what was tried for a run */
 #define CT_RANK_MARK ".crosstalk-rank-" /* what files begin with that ranks leave for a moment */
 
 /* Creates the directory; where an earlier run is it is refused, or deleted with `force`. */

@@ -158,7 +158,8 @@ static ct_status apply(const ct_study *study, int row, int column, ct_cell *cell
         const ct_setting *s = &study->settings[k];
         bool is_of_cells = strcmp(s->name, "paper") == 0 || strcmp(s->name, "cells") == 0;
         if (s->row != row || s->column != column || (row != CT_ANY && is_of_cells)) continue;
-        if (row == CT_ANY && column != CT_ANY && strcmp(s->name, "splits") == 0) continue;
+        bool is_of_column = strcmp(s->name, "splits") == 0 || strcmp(s->name, "tuned-in") == 0;
+        if (row == CT_ANY && column != CT_ANY && is_of_column) continue;
         if (strcmp(s->name, "tune") == 0) {
             CT_TRY_AT(study, s->line, entry_of(study, s, cell->column, cell->tune));
             continue;
@@ -431,6 +432,7 @@ ct_status ct_study_build(ct_study *study, const ct_config *given, const ct_study
     study->request = *request;
     CT_TRY(complete(study));
     for (int row = 0; row < study->n_rows; row++) CT_TRY(add_row(study, given, row));
+    CT_TRY(ct_tune_link(study));
     CT_TRY(ct_tune_check(study));
     if (request->is_quick) say_quick(study);
     CT_TRY(say_options(study, given));

@@ -38,6 +38,10 @@ static int list_tried(const ct_choice *c, int rung, int *trials) {
 bool ct_choice_holds(const ct_choice *c, char *why, size_t size) {
     int trials[CT_STUDY_CELLS];
     int n = list_tried(c, 0, trials), n_wanted = c->n_trials, best = -1;
+    if (c->is_open) {
+        snprintf(why, size, "it was interrupted, and nothing was chosen");
+        return false;
+    }
     for (int r = 0; r < c->n_rungs; r++) {
         n = list_tried(c, r, trials);
         if (n != n_wanted) {
@@ -67,7 +71,7 @@ static void add_rung(const ct_choice *c, int rung, ct_text *out) {
     ct_text_add(out, "    {\"epochs\": %lld, \"trials\": [\n", (long long)c->epochs[rung]);
     for (int k = 0; k < c->n_trials; k++) {
         CT_SCOPED(ct_text) options = {0};
-        if (!c->is_tried[rung * c->n_trials + k]) continue;
+        if (!c->is_done[rung * c->n_trials + k]) continue;
         ct_axes_print(&c->axes, k, &options);
         ct_text_add(out, "%s        {\"trial\": %d, \"options\": ", before, k + 1);
         ct_json_add_string(out, options.n > 0 ? options.chars + 1 : "");
@@ -89,13 +93,17 @@ void ct_choice_print(const ct_choice *c, ct_text *out) {
     ct_json_add_number(out, c->fraction);
     ct_text_add(out, ",\n \"rungs\": [\n");
     for (int r = 0; r < c->n_rungs; r++) add_rung(c, r, out);
-    ct_text_add(out, " ],\n \"chosen\": %d}\n", c->chosen + 1);
+    if (c->is_open)
+        ct_text_add(out, " ],\n \"chosen\": null}\n");
+    else
+        ct_text_add(out, " ],\n \"chosen\": %d}\n", c->chosen + 1);
 }
 
 void ct_choice_free(ct_choice **choice) {
     if (*choice == NULL) return;
     ct_free((*choice)->scores);
     ct_free((*choice)->is_tried);
+    ct_free((*choice)->is_done);
     ct_free(*choice);
     *choice = NULL;
 }
@@ -119,7 +127,7 @@ static ct_status take_rung(const ct_json *json, ct_choice *c, int rung, const ch
         if (!(k >= 1 && k <= c->n_trials) || k != floor(k))
             return ct_fail(CT_IO, "%s: rung %d has a trial that is none", what, rung + 1);
         int at = rung * c->n_trials + (int)k - 1;
-        c->is_tried[at] = true;
+        c->is_tried[at] = c->is_done[at] = true;
         c->scores[at] = ct_json_number(t, "validation_accuracy");
     }
     return CT_OK;
@@ -127,7 +135,9 @@ static ct_status take_rung(const ct_json *json, ct_choice *c, int rung, const ch
 
 static ct_status take(const ct_json *json, const char *what, ct_choice *c) {
     const ct_json *rungs = ct_json_get(json, "rungs");
-    double chosen = ct_json_number(json, "chosen");
+    const ct_json *choice = ct_json_get(json, "chosen");
+    c->is_open = choice != NULL && choice->kind == CT_JSON_NULL;
+    double chosen = c->is_open ? 0 : ct_json_number(json, "chosen");
     CT_TRY(take_text(json, "tried", c->grid, what));
     CT_TRY(take_text(json, "seeds", c->seeds, what));
     c->fraction = ct_json_number(json, "validation_fraction");
@@ -141,6 +151,7 @@ static ct_status take(const ct_json *json, const char *what, ct_choice *c) {
     size_t n = rungs->n_children * (size_t)c->n_trials;
     CT_TRY(ct_make(&c->scores, n, "what was tried"));
     CT_TRY(ct_make(&c->is_tried, n, "what was tried"));
+    CT_TRY(ct_make(&c->is_done, n, "what was tried"));
     for (size_t k = 0; k < n; k++) c->scores[k] = NAN;
     for (const ct_json *r = rungs->child; r != NULL; r = r->next)
         CT_TRY(take_rung(r, c, c->n_rungs++, what));

@@ -242,6 +242,7 @@ static ct_status run_from(ct_study *study, int k) {
         CT_TRY(ct_tune_cell(study, cell));
         return inspect(cell);
     }
+    CT_TRY(ct_tune_keep(cell));
     CT_TRY(ct_share_run(study, k, &n_shared));
     if (n_shared > 0 && !cell->is_alone) return CT_OK;
     ct_note("%d to do: %s%s", ct_study_count_to_do(study), cell->name,
@@ -259,7 +260,17 @@ static ct_status attach_choices(const ct_study *study) {
     return CT_OK;
 }
 
+/* Tables of many runs take their time: at most a twentieth of all, the last ones at the end. */
+static ct_status write_tables(ct_study *study, double *due_s) {
+    double began = ct_seconds();
+    if (began < *due_s) return CT_OK;
+    CT_TRY(ct_study_write(study));
+    *due_s = ct_seconds() + 20 * (ct_seconds() - began);
+    return CT_OK;
+}
+
 static ct_status run_all(ct_study *study, bool has_tables) {
+    double due_s = 0;
     CT_TRY(ct_share_resume_all(study));
     CT_TRY(attach_choices(study));
     for (int k = 0; k < study->n_cells;) {
@@ -270,7 +281,7 @@ static ct_status run_all(ct_study *study, bool has_tables) {
         if (is_time_up(&study->request)) break;
         CT_TRY(run_from(study, k));
         CT_TRY(attach_choices(study));
-        if (has_tables) CT_TRY(ct_study_write(study));
+        if (has_tables) CT_TRY(write_tables(study, &due_s));
         CT_TRY(ct_study_heed_signal());
     }
     return CT_OK;

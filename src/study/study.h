@@ -25,6 +25,7 @@
  *   [column alpha = 0.1]              a label, then options of this column's runs
  *   alpha = 0.1
  *   splits = 77d7c3a5bc7b0db5,-       hashes of this column's splits, by seed; - where unknown
+ *   tuned-in = LABEL                  its rows take what was chosen for them in another column
  *   [row 16 | CCL]                    a label, then options of this row's runs; a value with | has
  *   lambda-d = 0 | 0.01               an entry for every column
  *   paper = 86.63 +- 0.52 | -         what the cells should give; - where nothing is known
@@ -129,6 +130,7 @@ typedef struct ct_cell {
     char tune[CT_CONFIG_TEXT]; /* what is tried of it; "": nothing */
     bool is_waiting;           /* nothing has been chosen yet: it cannot be run */
     ct_choice *choice;         /* NULL: likewise, or nothing is tuned */
+    struct ct_cell *tuned_in;  /* whose choice it takes; NULL: it has its own */
     ct_estimate paper;
     double x; /* where a figure of lines has it */
     ct_cell_state state;
@@ -214,8 +216,8 @@ ct_status ct_study_move(ct_study *study, const char *out);
 ct_status ct_study_find_elsewhere(ct_study *study);
 /* Copies them to this one. */
 ct_status ct_study_reuse(ct_study *study);
-/* Runs what is selected and not there yet; tables are written after each. *n_left: cells that time
- * or a signal left over. */
+/* Runs what is selected and not there yet; tables are written now and then. *n_left: cells that
+ * time or a signal left over. */
 ct_status ct_study_run(ct_study *study, int *n_left);
 /* Lists the cells with their state and their commands. */
 ct_status ct_study_print_plan(const ct_study *study, FILE *out);

@@ -49,6 +49,8 @@ ct_status ct_study_run_cells(ct_study *study, int *n_left);
 ct_status ct_tune_read_rule(ct_study *study, int *line);
 /* All cells try the same number of combinations. */
 ct_status ct_tune_check(const ct_study *study);
+/* Finds the cells whose choices those of a column with "tuned-in" take. */
+ct_status ct_tune_link(ct_study *study);
 /* What was chosen for a cell before, if it was: into its options. */
 ct_status ct_tune_recall(const ct_study *study, ct_cell *cell);
 void ct_tune_forget(ct_cell *cell);
@@ -70,6 +72,8 @@ ct_status ct_study_write_versus(const ct_study *study);
 ct_status ct_study_add_versus(const ct_study *study, ct_text *out);
 ct_status ct_study_write_pareto(const ct_study *study);
 
+/* The choice is where it was made, too, before the cell's run begins. */
+ct_status ct_tune_keep(const ct_cell *cell);
 /* The choice goes with the cell's finished run. */
 ct_status ct_tune_attach(const ct_cell *cell);
 

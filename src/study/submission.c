@@ -314,8 +314,10 @@ static ct_status list_runs(const char *path, ct_name_list *out) {
 
 ct_status ct_submission_check(ct_submission *s, const char *path) {
     CT_SCOPED(ct_name_list) names = {0};
+    CT_SCOPED_BY(ct_bundle_memory_close, ct_bundle_memory) memory;
     bool is_run = false;
     const char *slash = strrchr(path, '/');
+    ct_bundle_memory_open(&memory);
     CT_TRY(ct_record_holds(path, CT_FILE_CONFIG, &is_run));
     if (is_run) return check_dir(s, path, slash != NULL && slash[1] != '\0' ? slash + 1 : path);
     CT_TRY(list_runs(path, &names));

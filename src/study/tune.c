@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/folder.h"
 #include "run/run.h"
 #include "study/study_internal.h"
 #include "util/file.h"
@@ -80,31 +81,70 @@ ct_status ct_tune_check(const ct_study *study) {
     return CT_OK;
 }
 
+/* The cell of its row in the other column. */
+static ct_status link_cell(ct_study *study, ct_cell *cell, int column) {
+    int at = study->at[cell->row * study->n_columns + column];
+    ct_cell *other = at >= 0 ? &study->cells[at] : NULL;
+    if (cell->tune[0] == '\0') return CT_OK;
+    if (other == NULL || strcmp(other->tune, cell->tune) != 0)
+        return ct_fail(CT_IO, "tuned-in: '%s' tries nothing there, or something else",
+                       study->rows[cell->row].label);
+    cell->tuned_in = other;
+    return CT_OK;
+}
+
+ct_status ct_tune_link(ct_study *study) {
+    for (int c = 0; c < study->n_columns; c++) {
+        const ct_setting *in = ct_study_setting(study, CT_ANY, c, "tuned-in");
+        if (in == NULL) continue;
+        const ct_study_line *line = ct_study_find_line(study->columns, study->n_columns, in->value);
+        int from = line != NULL ? (int)(line - study->columns) : c;
+        bool is_usable = from != c && ct_study_setting(study, CT_ANY, from, "tuned-in") == NULL;
+        if (!is_usable)
+            CT_TRY_AT(study, in->line,
+                      ct_fail(CT_IO, "tuned-in: '%s' is no other column that is tuned itself",
+                              in->value));
+        for (int k = 0; k < study->n_cells; k++)
+            if (study->cells[k].column == c)
+                CT_TRY_AT(study, in->line, link_cell(study, &study->cells[k], from));
+    }
+    return CT_OK;
+}
+
 /* ---- where ---- */
 
-static ct_path place_of(const ct_cell *cell, const char *ending) {
-    char dir[CT_CONFIG_TEXT], name[2 * CT_STUDY_LABEL + 16];
+static ct_path place_of(const ct_cell *cell) {
+    char dir[CT_CONFIG_TEXT];
     snprintf(dir, sizeof dir, "%s", cell->config.out);
     char *slash = strrchr(dir, '/');
     if (slash != NULL) *slash = '\0';
-    snprintf(name, sizeof name, "%s%s", cell->name, ending);
-    return ct_path_in(ct_path_in(dir, "tune").text, name);
+    return ct_path_in(ct_path_in(dir, CT_TUNING).text, cell->name);
 }
 
-static ct_status read_choice(const ct_cell *cell, ct_choice **out) {
-    CT_SCOPED(ct_blob) blob = {0};
+static ct_status read_from(const char *dir, ct_choice **out) {
     CT_SCOPED_HANDLE(ct_json) json = NULL;
-    ct_path path = place_of(cell, ".json");
-    bool is_with_run;
-    CT_TRY(ct_record_holds(cell->config.out, CT_FILE_TUNED, &is_with_run));
-    if (is_with_run) {
-        CT_TRY(ct_record_read_file(cell->config.out, CT_FILE_TUNED, &json));
-    } else {
-        if (!ct_file_exists(path.text)) return CT_OK;
-        CT_TRY(ct_file_read(path.text, CT_MAX_RECORD_BYTES, &blob));
-        CT_TRY(ct_json_parse((const char *)blob.bytes, blob.n, path.text, &json));
-    }
-    return ct_choice_take(json, is_with_run ? cell->config.out : path.text, out);
+    bool is_there;
+    if (*out != NULL) return CT_OK;
+    CT_TRY(ct_record_holds(dir, CT_FILE_TUNED, &is_there));
+    if (!is_there) return CT_OK;
+    CT_TRY(ct_record_read_file(dir, CT_FILE_TUNED, &json));
+    return ct_choice_take(json, dir, out);
+}
+
+/* With the finished run, or where it was made, perhaps not to its end; NULL: there is none. */
+static ct_status read_choice(const ct_cell *cell, ct_choice **out) {
+    const ct_cell *own = cell->tuned_in != NULL ? cell->tuned_in : cell;
+    CT_TRY(read_from(cell->config.out, out));
+    if (own != cell) CT_TRY(read_from(own->config.out, out));
+    return read_from(place_of(own).text, out);
+}
+
+static ct_status write_choice(const ct_cell *cell, const ct_choice *c) {
+    CT_SCOPED(ct_text) text = {0};
+    ct_path place = place_of(cell);
+    ct_choice_print(c, &text);
+    CT_TRY(ct_dir_create(place.text));
+    return ct_record_write(place.text, CT_FILE_TUNED, &text);
 }
 
 /* ---- what it was ---- */
@@ -139,7 +179,7 @@ static ct_status check_choice(const ct_study *study, const ct_cell *cell, const 
             "%s was tuned in another way (%s, seeds %s, %d rungs); name another @out, or "
             "remove its run and what is in tune/",
             cell->name, c->grid, c->seeds, c->n_rungs);
-    if (!ct_choice_holds(c, why, sizeof why))
+    if (!c->is_open && !ct_choice_holds(c, why, sizeof why))
         return ct_fail(CT_INVAL, "%s: what was tuned is not what halving gives: %s", cell->name,
                        why);
     return CT_OK;
@@ -160,10 +200,9 @@ ct_status ct_tune_recall(const ct_study *study, ct_cell *cell) {
     bool is_done;
     if (!cell->is_waiting) return CT_OK;
     CT_TRY(read_choice(cell, &cell->choice));
-    if (cell->choice != NULL) {
-        CT_TRY(check_choice(study, cell, cell->choice));
-        return put_values(study, cell);
-    }
+    if (cell->choice != NULL) CT_TRY(check_choice(study, cell, cell->choice));
+    if (cell->choice != NULL && !cell->choice->is_open) return put_values(study, cell);
+    ct_choice_free(&cell->choice); /* choosing goes on with it */
     CT_TRY(ct_record_holds(cell->config.out, CT_FILE_SUMMARY, &is_done));
     if (!is_done) return CT_OK;
     return ct_fail(CT_INVAL, "%s has a run and no %s: how its options were chosen is not known",
@@ -180,6 +219,14 @@ void ct_tune_forget(ct_cell *cell) {
             ct_config_unset(&cell->config, (ct_option_id)(ct_schema_find(option) - ct_run_options));
     cell->is_waiting = true;
     ct_choice_free(&cell->choice);
+}
+
+/* A run that begins again loses its own; if it is interrupted, the choice must still be there. */
+ct_status ct_tune_keep(const ct_cell *cell) {
+    bool is_kept = cell->choice == NULL || cell->tuned_in != NULL;
+    return is_kept || ct_record_has(place_of(cell).text, CT_FILE_TUNED)
+               ? CT_OK
+               : write_choice(cell, cell->choice);
 }
 
 ct_status ct_tune_attach(const ct_cell *cell) {
@@ -215,7 +262,13 @@ static ct_status configure_rung(const ct_cell *cell, const ct_choice *c, int run
     return put_whole(out, "epochs", c->epochs[rung]);
 }
 
-/* The study of a rung: what is tried in it. */
+/* A trial of the rung whose score is not known yet. */
+static bool is_to_try(const ct_choice *c, int rung, int trial) {
+    int at = rung * c->n_trials + trial;
+    return c->is_tried[at] && !c->is_done[at];
+}
+
+/* The study of a rung: what is still to be tried in it. */
 static ct_status build_rung(const ct_study *study, const ct_cell *cell, const ct_choice *c,
                             int rung, ct_study *out) {
     ct_config given;
@@ -227,32 +280,46 @@ static ct_status build_rung(const ct_study *study, const ct_cell *cell, const ct
     snprintf(out->name, sizeof out->name, "tune");
     snprintf(out->title, sizeof out->title, "%s, %lld epochs", cell->name,
              (long long)c->epochs[rung]);
-    int n = snprintf(out->out, sizeof out->out, "%s/epochs-%lld", place_of(cell, "").text,
+    int n = snprintf(out->out, sizeof out->out, "%s/epochs-%lld", place_of(cell).text,
                      (long long)c->epochs[rung]);
     if (n < 0 || (size_t)n + 64 > sizeof out->out)
         return ct_refuse("out", "the name is too long: %s", study->out);
     ct_axes_add_heads(&c->axes, out);
     CT_TRY(ct_study_add_metrics("validation,validation-loss,seconds", out->shown, &out->n_shown));
     for (int k = 0; k < c->n_trials; k++)
-        if (c->is_tried[rung * c->n_trials + k]) CT_TRY(ct_axes_add_row(&c->axes, k, out));
+        if (is_to_try(c, rung, k)) CT_TRY(ct_axes_add_row(&c->axes, k, out));
     CT_TRY(configure_rung(cell, c, rung, &given));
     return ct_study_build(out, &given, &request);
 }
 
-/* *n_left: candidates that time has left over. */
+/* The scores of the trials that came to an end. */
+static void take_scores(const ct_study *tried, ct_choice *c, int rung) {
+    const ct_metric *metric = &ct_metrics[CT_METRIC_VALIDATION_ACCURACY];
+    for (int k = 0, row = 0; k < c->n_trials; k++) {
+        if (!is_to_try(c, rung, k)) continue;
+        const ct_cell *cell = &tried->cells[row++];
+        if (cell->state != CT_CELL_DONE && cell->state != CT_CELL_DIVERGED) continue;
+        c->scores[rung * c->n_trials + k] = ct_json_number(cell->summary, metric->key);
+        c->is_done[rung * c->n_trials + k] = true;
+    }
+}
+
+/* *n_left: candidates that time has left over. What was tried is written down, also where a signal
+ * or the end of the time comes between. */
 static ct_status run_rung(const ct_study *study, const ct_cell *cell, ct_choice *c, int rung,
                           int *n_left) {
     CT_SCOPED(ct_study) tried = {0};
-    const ct_metric *metric = &ct_metrics[CT_METRIC_VALIDATION_ACCURACY];
+    ct_error error;
+    int n = 0;
+    for (int k = 0; k < c->n_trials; k++) n += is_to_try(c, rung, k);
+    if (n == 0) return CT_OK;
     CT_TRY(build_rung(study, cell, c, rung, &tried));
     CT_TRY(ct_study_inspect(&tried));
-    CT_TRY(ct_study_run_cells(&tried, n_left));
-    for (int k = 0, row = 0; k < c->n_trials; k++) {
-        if (!c->is_tried[rung * c->n_trials + k]) continue;
-        const ct_json *summary = tried.cells[row++].summary;
-        c->scores[rung * c->n_trials + k] = ct_json_number(summary, metric->key);
-    }
-    return CT_OK;
+    ct_status status = CT_CATCH(&error, ct_study_run_cells(&tried, n_left));
+    if (status != CT_OK && status != CT_STOPPED) return ct_fail_again(&error);
+    take_scores(&tried, c, rung);
+    CT_TRY(write_choice(cell, c));
+    return status == CT_OK ? CT_OK : ct_fail_again(&error);
 }
 
 /* The better half goes on; after the last rung, the best is chosen. */
@@ -279,6 +346,8 @@ static ct_status begin_choice(const ct_study *study, const ct_cell *cell, ct_cho
     size_t n = (size_t)c->n_rungs * (size_t)c->n_trials;
     CT_TRY(ct_make(&c->scores, n, "what is tried"));
     CT_TRY(ct_make(&c->is_tried, n, "what is tried"));
+    CT_TRY(ct_make(&c->is_done, n, "what is tried"));
+    c->is_open = true;
     for (size_t k = 0; k < n; k++) c->scores[k] = NAN;
     for (int k = 0; k < c->n_trials; k++) c->is_tried[k] = true;
     for (int r = 0; r < c->n_rungs; r++) c->epochs[r] = ct_tune_epochs(study, cell, r);
@@ -286,12 +355,21 @@ static ct_status begin_choice(const ct_study *study, const ct_cell *cell, ct_cho
     return CT_OK;
 }
 
-static ct_status end_choice(ct_cell *cell, const ct_choice *c) {
-    CT_SCOPED(ct_text) text = {0};
+/* The scores of trials that are known from before. */
+static ct_status take_known(const ct_cell *cell, ct_choice *c) {
+    CT_SCOPED_HANDLE(ct_choice) before = NULL;
+    CT_TRY(read_choice(cell, &before));
+    for (int k = 0; before != NULL && k < c->n_rungs * c->n_trials; k++) {
+        c->scores[k] = before->scores[k];
+        c->is_done[k] = before->is_done[k];
+    }
+    return CT_OK;
+}
+
+static ct_status end_choice(ct_cell *cell, ct_choice *c) {
     CT_SCOPED(ct_text) values = {0};
-    ct_choice_print(c, &text);
-    CT_TRY(ct_text_status(&text));
-    CT_TRY(ct_file_write(place_of(cell, ".json").text, text.chars, text.n));
+    c->is_open = false;
+    CT_TRY(write_choice(cell, c));
     if (c->chosen < 0) {
         ct_note("%s: nothing that was tried came to an end without diverging", cell->name);
         return CT_OK;
@@ -306,7 +384,12 @@ static ct_status end_choice(ct_cell *cell, const ct_choice *c) {
 ct_status ct_tune_cell(const ct_study *study, ct_cell *cell) {
     CT_SCOPED_HANDLE(ct_choice) c = NULL;
     int n_left = 0;
+    if (cell->tuned_in != NULL) {
+        if (cell->tuned_in->is_waiting) CT_TRY(ct_tune_cell(study, cell->tuned_in));
+        return ct_tune_recall(study, cell);
+    }
     CT_TRY(begin_choice(study, cell, &c));
+    CT_TRY(take_known(cell, c));
     for (int r = 0; r < c->n_rungs && n_left == 0; r++) {
         CT_TRY(run_rung(study, cell, c, r, &n_left));
         if (n_left == 0) end_rung(c, r);

@@ -8,8 +8,10 @@
  * whole run of that length gives. Resumed, it would have spent its last part at a rate that the
  * longer run has not come to yet.
  *
- * What was tried lies in --out/tune/<cell>/, and the choice in --out/tune/<cell>.json and, with the
- * cell's run, in tuned.json. */
+ * What was tried lies in --out/tune/<cell>/. The choice is in the tuned.json there and, with the
+ * cell's run, in the run's own. While trials are still to come the former has the scores so far and
+ * no choice: they need not be trained again, even where their runs are not (on another machine, to
+ * which a bundle was carried). */
 #ifndef CT_STUDY_TUNE_H
 #define CT_STUDY_TUNE_H
 
@@ -24,8 +26,10 @@ struct ct_choice {
     int n_trials, n_rungs;
     int64_t epochs[CT_MAX_RUNGS];
     double *scores; /* [n_rungs][n_trials]; NaN: it diverged, or was not tried */
-    bool *is_tried; /* [n_rungs][n_trials] */
+    bool *is_tried; /* [n_rungs][n_trials]: it is one of the rung */
+    bool *is_done;  /* [n_rungs][n_trials]: its score is known */
     int chosen;     /* -1: none came through the last rung */
+    bool is_open;   /* trials are still to come; nothing is chosen */
 };
 
 /* "0.25,0.5,1": ascending parts of the epochs. */

@@ -12,7 +12,8 @@ static int count_tuned(const ct_study *study, bool is_chosen) {
     int n = 0;
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *cell = &study->cells[k];
-        n += cell->tune[0] != '\0' && (!is_chosen || cell->choice != NULL);
+        bool is_own = cell->tune[0] != '\0' && cell->tuned_in == NULL;
+        n += is_own && (!is_chosen || cell->choice != NULL);
     }
     return n;
 }
@@ -98,6 +99,11 @@ static void add_notes(const ct_study *study, ct_text *out) {
                 " of the epochs; the better half goes on, with a run of its own; %g of every "
                 "agent's samples are held out\n",
                 study->tune.fraction);
+    for (int k = 0; k < study->n_columns; k++) {
+        const ct_setting *in = ct_study_setting(study, CT_ANY, k, "tuned-in");
+        if (in != NULL)
+            ct_text_add(out, "%s: the choices of %s\n", study->columns[k].label, in->value);
+    }
     int n_missing = count_tuned(study, false) - count_tuned(study, true);
     if (n_missing > 0) ct_text_add(out, "%d choices are not there yet\n", n_missing);
 }
@@ -111,7 +117,8 @@ static ct_status add_table(const ct_study *study, ct_form form, ct_text *out) {
     for (int k = 0; k < study->n_heads; k++) ct_grid_text(&g, study->heads[k]);
     for (int k = 0; k < 5; k++) ct_grid_text(&g, heads[k]);
     for (int k = 0; k < study->n_cells; k++)
-        if (study->cells[k].choice != NULL) add_line(study, &study->cells[k], &g);
+        if (study->cells[k].choice != NULL && study->cells[k].tuned_in == NULL)
+            add_line(study, &study->cells[k], &g);
     add_notes(study, &notes);
     CT_TRY(ct_text_status(&notes));
     snprintf(title, sizeof title, "%s: what was tuned", study->title);
@@ -140,7 +147,7 @@ static void add_trial(const ct_study *study, const ct_cell *cell, int rung, int 
 static void add_csv(const ct_study *study, ct_text *out) {
     ct_text_add(out, "row,column,run,trial,values,epochs,validation,choice\n");
     for (int k = 0; k < study->n_cells; k++) {
-        const ct_choice *c = study->cells[k].choice;
+        const ct_choice *c = study->cells[k].tuned_in == NULL ? study->cells[k].choice : NULL;
         for (int r = 0; c != NULL && r < c->n_rungs; r++)
             for (int t = 0; t < c->n_trials; t++)
                 if (c->is_tried[r * c->n_trials + t]) add_trial(study, &study->cells[k], r, t, out);
