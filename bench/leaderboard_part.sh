@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench/leaderboard_lease.sh [STAGE...]: some minutes of the leaderboard on a machine that is lent for a while, from one bundle to
+# bench/leaderboard_part.sh [STAGE...]: some minutes of the leaderboard on a machine that is rented by the minute, from one bundle to
 # the next. What was done before comes from results/leaderboard/runs.jsonl.gz. What is missing is tuned and trained until the time is
 # up. $OUT gets runs.jsonl.gz with everything that is known then, tables and logs; copy these over results/leaderboard/.
 #   STAGE    ring ring-ccl ngc dyck dyck-ccl (the default, in this order), fashion, any pattern of --only, or more: ten seeds of the
@@ -11,7 +11,7 @@ set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 build=${BUILD:-build-gpu}
-out=${OUT:-$build/lease}
+out=${OUT:-$build/part}
 study=${STUDY:-leaderboard}
 name=$(basename "$study" .conf)
 limit=${LIMIT:-510}
