@@ -584,12 +584,9 @@ ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size
 
 typedef struct cuda_update {
     const cuda_program *program_dev;
-    size_t n_quads;
-    int n_rows; /* of a temporary */
-    int n_temp_rows, n_bank_rows;
-    size_t shared_limit;
-    uint32_t *scratch_dev; /* [n_scratch] */
-    size_t n_scratch;
+    size_t n_quads, shared_limit, n_scratch;
+    int n_rows, n_temp_rows, n_bank_rows; /* of a temporary, of all of them, of banks */
+    uint32_t *scratch_dev;                /* [n_scratch] */
     cudaStream_t stream;
 } cuda_update;
 
