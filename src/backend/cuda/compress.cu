@@ -146,7 +146,7 @@ extern "C" ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *step
                                           int n_rows, float *v_dev, size_t v_stride, float *r_dev,
                                           size_t r_stride) {
     dim3 grid((unsigned)((n + THREADS - 1) / THREADS), (unsigned)n_rows);
-    scale<<<grid, THREADS, 0, stream>>>(steps_dev, n, v_dev, v_stride, r_dev, r_stride);
+    start_kernel(scale, grid, THREADS, 0, stream, steps_dev, n, v_dev, v_stride, r_dev, r_stride);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -155,7 +155,7 @@ extern "C" ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *step
 
 static ct_status launch(const cuda_parcel *p, void (*kernel)(cuda_parcel), size_t n, size_t each) {
     dim3 grid((unsigned)((n + each - 1) / each), (unsigned)p->n_rows);
-    kernel<<<grid, THREADS, 0, p->stream>>>(*p);
+    start_kernel(kernel, grid, THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -210,8 +210,8 @@ template <class T, int NP, bool IS_FACTOR>
 static __device__ __forceinline__ void multiply(const char *pixels, const char *weights,
                                                 int n_steps, float sums[TILES][2 * NP][4]) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    uint32_t rows = (uint32_t)__cvta_generic_to_shared(
-        pixels + (warp / 2 * 16 * TILES + (lane & 15)) * PITCH + (lane >> 4) * 16);
+    uint32_t rows =
+        shared_at(pixels + (warp / 2 * 16 * TILES + (lane & 15)) * PITCH + (lane >> 4) * 16);
     const uint4 *own = (const uint4 *)weights + warp % 2 * NP * 32 + lane;
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {

@@ -350,7 +350,7 @@ static __global__ void __launch_bounds__(32 * ROWS * plan_of<CO, ROWS>::COLS,
                                   n_there * n_in, tile);
     __syncthreads();
     const float *packed = c.packed + job.model * c.packed_stride;
-    uint32_t from = (uint32_t)__cvta_generic_to_shared(tile);
+    uint32_t from = shared_at(tile);
     int row = (int)(threadIdx.x >> 5) % ROWS;
     bool is_there = row * MT * 16 >> c.log_pixels < n_there;
     for (int k = 0; k < c.n_outs && NORM; k++) {

@@ -3,6 +3,7 @@
 #define CT_BACKEND_CUDA_DEVICE_CUH
 
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/ptx.cuh"
 
 /* Launches a kernel with `bytes` of dynamic shared memory, which it is allowed first. */
 template <typename... PARAMS, typename... ARGS>
@@ -11,7 +12,7 @@ static ct_status launch_kernel(const cuda_run *run, void (*kernel)(PARAMS...), d
     if (bytes > 0)
         CT_CUDA_TRY(cudaFuncSetAttribute((const void *)kernel,
                                          cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<grid, threads, bytes, run->stream>>>(args...);
+    start_kernel(kernel, grid, threads, bytes, run->stream, args...);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -26,14 +27,7 @@ static inline float *sums_at(const cuda_run *run, size_t from) {
     return run->sums_dev + from * (size_t)run->n_jobs * (size_t)run->n_max;
 }
 
-/* fp32 rounded to the nearest tf32, as the tensor cores want it. */
-static __device__ __forceinline__ float to_tf32(float x) {
-    uint32_t r;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return __uint_as_float(r);
-}
-
-/* The same for a value that goes straight into mma_tf32, which reads the upper 19 bits alone: half
+/* to_tf32 for a value that goes straight into mma_tf32, which reads the upper 19 bits alone: half
  * of the last one of them is added. An integer addition runs at many times the rate of a
  * conversion. Infinities stay; a NaN may be lost, so values that others read are rounded by
  * to_tf32. */
@@ -41,22 +35,17 @@ static __device__ __forceinline__ float near_tf32(float x) {
     return __uint_as_float(__float_as_uint(x) + 0x1000u);
 }
 
-/* c += a b on the tensor cores: a 16x8 by rows, b 8x8 by columns, fp32 sums. */
 static __device__ __forceinline__ void mma_tf32(float c[4], const float a[4], const float b[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+    uint32_t factors[4] = {__float_as_uint(a[0]), __float_as_uint(a[1]), __float_as_uint(a[2]),
+                           __float_as_uint(a[3])};
+    mma_tf32(c, factors, __float_as_uint(b[0]), __float_as_uint(b[1]));
 }
 
 /* Four 8x4 matrices of floats from shared memory: the fragment a of mma_tf32 from 16 rows of 8
  * channels. Lane l gives the address of row l % 16, column 4 (l / 16). */
 static __device__ __forceinline__ void load_fragment(float a[4], uint32_t address) {
     uint32_t r[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
+    load_matrices(r, address);
 #pragma unroll
     for (int k = 0; k < 4; k++) a[k] = __uint_as_float(r[k]);
 }

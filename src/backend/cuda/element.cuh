@@ -7,15 +7,9 @@
 #include <cuda_bf16.h>
 
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/ptx.cuh"
 
 typedef __nv_bfloat16 bf16;
-
-/* Two bf16 as they lie in memory, the first one below. */
-static __device__ __forceinline__ uint32_t pack_bf16(float first, float second) {
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(second), "f"(first));
-    return r;
-}
 
 static __device__ __forceinline__ float2 unpack_bf16(uint32_t pair) {
     return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
@@ -81,32 +75,6 @@ static __device__ __forceinline__ void store_eight(float *to, const float4 v[2])
 static __device__ __forceinline__ void store_eight(bf16 *to, const float4 v[2]) {
     uint2 a = pack_four(v[0]), b = pack_four(v[1]);
     *(uint4 *)to = make_uint4(a.x, a.y, b.x, b.y);
-}
-
-/* c += a b on the tensor cores: a 16x16 by rows, b 16x8 by columns, fp32 sums. Lane 4 g + t has in
- * a rows g, g + 8 and columns 2 t, 2 t + 1 (+ 8): {g, g + 8, g and 8 columns on, g + 8 and those};
- * in b column g, rows 2 t, 2 t + 1, and 8 rows on. */
-static __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4],
-                                                const uint32_t b[2]) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-/* Four 8x8 matrices of bf16 from shared memory; lane l gives the address of row l % 8 of matrix
- * l / 8. With rows 0-15 of 8 channels, then of the next 8: the fragment a of mma_bf16. */
-static __device__ __forceinline__ void load_matrices(uint32_t r[4], uint32_t address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-}
-
-/* The same, each matrix transposed. */
-static __device__ __forceinline__ void load_transposed(uint32_t r[4], uint32_t address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
 }
 
 #endif

@@ -253,8 +253,8 @@ static size_t shared_floats(const ct_compressor *how) {
 
 static ct_status launch_orthonormalize(const cuda_parcel *p) {
     const size_t room = shared_floats(&p->how);
-    orthonormalize<<<dim3(p->n_matrices, (unsigned)p->n_rows), LANES, room * sizeof(float),
-                     p->stream>>>(*p, room);
+    start_kernel(orthonormalize, dim3(p->n_matrices, (unsigned)p->n_rows), LANES,
+                 room * sizeof(float), p->stream, *p, room);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -262,7 +262,7 @@ static ct_status launch_orthonormalize(const cuda_parcel *p) {
 static ct_status launch(const cuda_parcel *p, void (*kernel)(cuda_parcel), unsigned n,
                         unsigned n_threads) {
     if (n == 0) return CT_OK;
-    kernel<<<dim3(n, (unsigned)p->n_rows), n_threads, 0, p->stream>>>(*p);
+    start_kernel(kernel, dim3(n, (unsigned)p->n_rows), n_threads, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

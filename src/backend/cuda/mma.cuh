@@ -14,33 +14,14 @@ template <class T> struct unit {
 
 /* 16 bytes to shared memory in the background, or zeros if there is nothing to copy. */
 static __device__ __forceinline__ void copy_quad(void *to, const void *from, bool is_there) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    int n = is_there ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n));
-}
-
-/* Waits for this thread's copies; a barrier makes everyone's visible. */
-static __device__ __forceinline__ void copies_wait(void) {
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/* The copies since the last call are a group; waits for all but the last N groups. */
-static __device__ __forceinline__ void copies_group(void) {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int N> static __device__ __forceinline__ void copies_wait_but(void) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+    copy_async<16>(shared_at(to), from, is_there);
 }
 
 /* c += a b on the tensor cores: a 16 rows of 32 bytes, b 8 columns of 32 bytes, fp32 sums. The
  * fragment a is what load_matrices gives, with either element. */
 static __device__ __forceinline__ void mma(float, float c[4], const uint32_t a[4], uint32_t b0,
                                            uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    mma_tf32(c, a, b0, b1);
 }
 
 static __device__ __forceinline__ void mma(bf16, float c[4], const uint32_t a[4], uint32_t b0,

@@ -243,7 +243,8 @@ ct_status ct_cuda_pack_table(cudaStream_t stream, const cuda_pack *packs_dev, in
                              size_t n_floats, int *table_dev) {
     CT_CUDA_TRY(cudaMemsetAsync(table_dev, 0xff, n_floats * sizeof *table_dev, stream));
     if (n_packs == 0) return CT_OK;
-    table_kernel<<<dim3(64, (unsigned)n_packs), THREADS, 0, stream>>>(packs_dev, table_dev);
+    start_kernel(table_kernel, dim3(64, (unsigned)n_packs), THREADS, 0, stream, packs_dev,
+                 table_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -4,6 +4,7 @@
 #define CT_BACKEND_CUDA_PACK_ROWS_CUH
 
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/ptx.cuh"
 
 #define LANES 32 /* of a warp: CT_COMPRESS_LANES */
 

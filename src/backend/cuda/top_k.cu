@@ -267,17 +267,17 @@ static ct_status pack(const cuda_parcel *p) {
     CT_CUDA_TRY(cudaMemset2DAsync(p->packed_dev + n_value_words(p->how),
                                   p->packed_stride * sizeof(float), 0, n_places, (size_t)p->n_rows,
                                   p->stream));
-    count_all<<<pieces, THREADS, 0, p->stream>>>(*p);
+    start_kernel(count_all, pieces, THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
-    find_near<<<pieces, THREADS, 0, p->stream>>>(*p);
+    start_kernel(find_near, pieces, THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     for (int pass = 1; pass < PASSES; pass++) {
-        count_near<<<pieces, THREADS, 0, p->stream>>>(*p, pass);
+        start_kernel(count_near, pieces, THREADS, 0, p->stream, *p, pass);
         CT_CUDA_LAUNCHED();
     }
-    count_sent<<<pieces, THREADS, 0, p->stream>>>(*p);
+    start_kernel(count_sent, pieces, THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
-    send<<<pieces, THREADS, 0, p->stream>>>(*p);
+    start_kernel(send, pieces, THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -290,7 +290,7 @@ extern "C" size_t ct_cuda_top_k_words(const ct_compressor *how) {
 
 extern "C" ct_status ct_cuda_move_top_k(const cuda_parcel *p) {
     if (p->x_dev != NULL) return pack(p);
-    unpack_top_k<<<dim3(1, (unsigned)p->n_rows), THREADS, 0, p->stream>>>(*p);
+    start_kernel(unpack_top_k, dim3(1, (unsigned)p->n_rows), THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -34,7 +34,7 @@ extern "C" ct_status ct_cuda_move_top_k8(const cuda_parcel *p) {
     CT_TRY(ct_cuda_move_top_k(p));
     if (p->x_dev == NULL) return CT_OK;
     size_t n = (n_sent_buckets(p->how) + WARPS - 1) / WARPS;
-    round_sent<<<dim3((unsigned)n, (unsigned)p->n_rows), THREADS, 0, p->stream>>>(*p);
+    start_kernel(round_sent, dim3((unsigned)n, (unsigned)p->n_rows), THREADS, 0, p->stream, *p);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

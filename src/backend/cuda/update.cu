@@ -282,9 +282,9 @@ extern "C" size_t ct_cuda_update_words(int n_temp_rows, size_t shared_limit) {
 static ct_status run_farthest(const cuda_update *u, size_t n_groups) {
     size_t block = (size_t)u->n_temp_rows * FAR_QUADS * sizeof(float4);
     size_t n_blocks = u->n_scratch * sizeof(uint32_t) / block;
-    farthest_kernel<<<(unsigned)(n_groups < n_blocks ? n_groups : n_blocks),
-                      dim3(FAR_QUADS, FAR_THREADS / FAR_QUADS), 0, u->stream>>>(
-        u->program_dev, (float4 *)u->scratch_dev);
+    start_kernel(farthest_kernel, (unsigned)(n_groups < n_blocks ? n_groups : n_blocks),
+                 dim3(FAR_QUADS, FAR_THREADS / FAR_QUADS), 0, u->stream, u->program_dev,
+                 (float4 *)u->scratch_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -295,8 +295,8 @@ static ct_status run_far(const cuda_update *u, size_t limit) {
     if (column > limit) return run_farthest(u, (u->n_quads + FAR_QUADS - 1) / FAR_QUADS);
     while (quads > 1 && column * quads > limit) quads /= 2;
     CT_TRY(allow_shared(far_kernel, column * quads));
-    far_kernel<<<(unsigned)((u->n_quads + quads - 1) / quads), dim3(quads, THREADS / quads),
-                 column * quads, u->stream>>>(u->program_dev);
+    start_kernel(far_kernel, (unsigned)((u->n_quads + quads - 1) / quads),
+                 dim3(quads, THREADS / quads), column * quads, u->stream, u->program_dev);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
@@ -322,8 +322,8 @@ ct_status ct_cuda_launch_update(const cuda_update *u) {
     CT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         &n_blocks, update_kernel, (int)(threads.x * threads.y), column * quads));
     size_t n_groups = (u->n_quads + quads - 1) / quads, at_once = (size_t)n_processors * n_blocks;
-    update_kernel<<<(unsigned)(n_groups < at_once ? n_groups : at_once), threads, column * quads,
-                    u->stream>>>(u->program_dev, n_groups);
+    start_kernel(update_kernel, (unsigned)(n_groups < at_once ? n_groups : at_once), threads,
+                 column * quads, u->stream, u->program_dev, n_groups);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }

@@ -159,8 +159,7 @@ static __device__ __forceinline__ void rows_of(bf16, const char *at, uint32_t a[
     int lane = threadIdx.x & 31;
     at += ((lane >> 4) * 8 + (lane & 7)) * PITCH + (lane >> 3 & 1) * 16;
 #pragma unroll
-    for (int i = 0; i < TILES; i++)
-        load_transposed(a[i], (uint32_t)__cvta_generic_to_shared(at + i * 32));
+    for (int i = 0; i < TILES; i++) load_transposed(a[i], shared_at(at + i * 32));
 }
 
 template <int PITCH, bool IS_FACTOR>
@@ -183,7 +182,7 @@ static __device__ __forceinline__ void columns_of(bf16, const char *at, uint32_t
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
         uint32_t r[4];
-        load_transposed(r, (uint32_t)__cvta_generic_to_shared(at + j * 16));
+        load_transposed(r, shared_at(at + j * 16));
         b[j][0] = r[0], b[j][1] = r[1], b[j + 1][0] = r[2], b[j + 1][1] = r[3];
     }
 }

@@ -17,17 +17,6 @@ typedef struct wgrad_call {
     float *partial; /* [layer][job][split][tap][i][o] */
 } wgrad_call;
 
-/* Copies SIZE bytes to shared memory in the background, or zeros if there is nothing to copy. */
-template <int SIZE>
-static __device__ __forceinline__ void copy_async(float *to, const float *from, bool is_there) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    int n = is_there ? SIZE : 0;
-    if (SIZE == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(n));
-}
-
 /* The picture's rows under a strip, [row][pad + wi + pad][CI + 8]; what lies beside them, and the
  * channels it has not, stay what they were: zero. */
 template <int CI, int THREADS>
@@ -39,7 +28,7 @@ static __device__ __forceinline__ void load_picture(const cuda_conv &v, const fl
         for (int i = (int)threadIdx.x; i < n_rows * v.wi * v.ci; i += THREADS) {
             int p = i / v.ci, r = p / v.wi, col = p - r * v.wi, row = first_row + r;
             bool is_there = row >= 0 && row < v.hi;
-            copy_async<4>(&tile[(r * width + col + v.pad) * PITCH + i - p * v.ci],
+            copy_async<4>(shared_at(&tile[(r * width + col + v.pad) * PITCH + i - p * v.ci]),
                           is_there ? x + (row * v.wi + col) * v.ci + i - p * v.ci : x, is_there);
         }
         return;
@@ -52,7 +41,7 @@ static __device__ __forceinline__ void load_picture(const cuda_conv &v, const fl
         float *to = tile + (r * width + v.pad + lane / QUADS) * PITCH + lane % QUADS * 4;
 #pragma unroll 4
         for (int k = 0; k < each; k++)
-            copy_async<16>(to + k * (32 / QUADS) * PITCH, from + k * 128, is_there);
+            copy_async<16>(shared_at(to + k * (32 / QUADS) * PITCH), from + k * 128, is_there);
     }
 }
 
@@ -60,7 +49,7 @@ template <int CO, int THREADS>
 static __device__ __forceinline__ void load_gradient(const float *d, int n_pixels, float *tile) {
     constexpr int PITCH = CO + 8, QUADS = CO / 4;
     for (int i = (int)threadIdx.x; i < n_pixels * QUADS; i += THREADS)
-        copy_async<16>(&tile[i / QUADS * PITCH + i % QUADS * 4], d + 4 * i, true);
+        copy_async<16>(shared_at(&tile[i / QUADS * PITCH + i % QUADS * 4]), d + 4 * i, true);
 }
 
 /* Adds 8 columns of DEEP output rows of a strip to this warp's sums[tap][column tile]: x and d
@@ -185,14 +174,14 @@ static __global__ void __launch_bounds__(CI *CO / 8 * SLICES, BLOCKS_OF(CI *CO /
         *(float4 *)&shared[k] = make_float4(0, 0, 0, 0);
     __syncthreads();
     if (first < last) load_strip<CI, CO, KERNEL, ROWS, THREADS>(c, first, shared);
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     for (int item = first; item < last; item++) {
         float *buffer = shared + (item - first) % 2 * size;
         if (item + 1 < last)
             load_strip<CI, CO, KERNEL, ROWS, THREADS>(c, item + 1,
                                                       shared + (item + 1 - first) % 2 * size);
-        asm volatile("cp.async.commit_group;");
-        asm volatile("cp.async.wait_group 1;");
+        copies_group();
+        copies_wait_but<1>();
         __syncthreads(); /* everyone's copies of this strip are there */
         add_strip<CI, CO, KERNEL, SLICES, ROWS, DEEP>(v, buffer, buffer + picture, sums);
         __syncthreads(); /* the strip after the next overwrites this buffer */

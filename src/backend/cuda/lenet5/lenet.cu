@@ -151,7 +151,7 @@ static __device__ __forceinline__ void second_layer(const spot &s, const cuda_le
                                                     float *flat) {
     constexpr int TILES = (WINDOWS_2 + 3) / 4;
     int g = s.lane >> 2, t = s.lane & 3, b = s.warp / 2, maps = s.warp % 2 * 8;
-    uint32_t plane = (uint32_t)__cvta_generic_to_shared(planes + b * PLANE);
+    uint32_t plane = shared_at(planes + b * PLANE);
     int pixels[TILES];
     float sums[TILES][2][4] = {};
 #pragma unroll

@@ -82,24 +82,6 @@ template <int W, int STEP, int WITH_MARGIN> static __device__ __forceinline__ in
     return (sample * WITH_MARGIN + y * STEP) * WITH_MARGIN + x * STEP;
 }
 
-static __device__ __forceinline__ uint32_t shared_at(const void *p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
-static __device__ __forceinline__ void load_two_matrices(uint32_t r[2], uint32_t address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(address));
-}
-
-/* c += a b with k of 8: a 16 x 8, b 8 x 8. */
-static __device__ __forceinline__ void mma_short(float c[4], const uint32_t a[2], uint32_t b) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
-        "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b));
-}
-
 /* 16 columns from 8 rows' 16 values of k each, and the next 8 rows' where there are two tiles. */
 static __device__ __forceinline__ void multiply_columns(int n_tiles, float (*c)[4],
                                                         const uint32_t a[4], const uint32_t b[4]) {

@@ -73,14 +73,7 @@ static __device__ __forceinline__ void copy_rows(const work &w, const void *from
     if (first >= r::AT_ONCE) return;
     for (int row = first; row < V::SAMPLES * n_pixels; row += r::AT_ONCE) {
         bool is_there = row < w.n_samples * n_pixels;
-        int n = is_there ? (int)r::BYTES : 0;
-        const void *own = is_there ? source : from;
-        if (r::BYTES == 16)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(own),
-                         "r"(n));
-        else
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(own),
-                         "r"(n));
+        copy_async<r::BYTES>(at, is_there ? source : from, is_there);
         source += r::AT_ONCE * V::WIDE * 2, at += r::AT_ONCE * V::PITCH;
     }
 }
@@ -245,13 +238,6 @@ static __device__ __forceinline__ void enter(const middle_call &c, const spot &s
     }
 }
 
-/* An 8 x 8 matrix of bf16 in the registers of a warp, transposed. */
-static __device__ __forceinline__ uint32_t turn(uint32_t v) {
-    uint32_t r;
-    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(v));
-    return r;
-}
-
 /* Of 8 channels: sums[q] += the gradients at taps 2 q and 2 q + 1 of the window, 8 rows each, times
  * the values of a tile's pixels, as columns. `at` is the window of the lane's pixel. */
 template <class V>
@@ -348,7 +334,7 @@ static __device__ __forceinline__ void leave(const middle_call &c, const spot &s
                 float2 n = make_float2(gate_numerator(a.x), gate_numerator(a.y));
                 const float *d = &tile[i][2 * half];
                 values[half] =
-                    turn(pack_bf16(fmaf(n.x, scale.x, shift.x), fmaf(n.y, scale.y, shift.y)));
+                    turn_matrix(pack_bf16(fmaf(n.x, scale.x, shift.x), fmaf(n.y, scale.y, shift.y)));
                 with_x[0] = fmaf(d[0], n.x, with_x[0]), plain[0] += d[0];
                 with_x[1] = fmaf(d[1], n.y, with_x[1]), plain[1] += d[1];
                 dy[i][j][2 * half] = d[0], dy[i][j][2 * half + 1] = d[1];

@@ -157,7 +157,7 @@ static __device__ __forceinline__ void measure(const spot &s, const float sums[S
         if (lane < 4)
             scratch[p * 4 + lane][s.column * COLUMN + s.warp] = make_float2(mean[p], inv[p]);
     }
-    asm volatile("cp.async.wait_group 0;" ::: "memory"); /* the norm's parameters */
+    copies_wait_but<0>(); /* the norm's parameters */
     __syncthreads();
 #pragma unroll
     for (int p = 0; p < S::PARTS; p++) {
@@ -307,7 +307,7 @@ static __device__ __forceinline__ void fetch_params(const cuda_link &link, const
                                                     float *to) {
     int i = (int)threadIdx.x;
     if (i >= 2 * S::C) return;
-    copy_one(to + i, params + (i < S::C ? link.weight + i : link.bias + i - S::C));
+    copy_async<4>(shared_at(to + i), params + (i < S::C ? link.weight + i : link.bias + i - S::C));
 }
 
 /* The first layer's input, and what its addition adds. */
@@ -345,7 +345,7 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
     const float *packed = c.packed + job.model * c.packed_stride;
     const float *params = c.params + job.model * c.params_stride;
     char *chunks = shared + F::PLACES * S::TILE_BYTES;
-    uint32_t base = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t base = shared_at(shared);
     constexpr bool IS_NARROW = F::FIRST_DEPTH != C;
     bool is_image = IS_NARROW && c.v.n_colours > 0;
     if (is_image)
@@ -353,7 +353,7 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
     else
         fetch_chunk<S, C, false>(packed + c.v.links[0].packed, 0, chunks);
     load_first<F>(c.v, sample, n_there, shared);
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     spot s = spot_of<S>();
     const void *kept = c.v.residual;
     int n_done = 0; /* chunks */
@@ -362,14 +362,14 @@ static __global__ void __launch_bounds__(F::S::THREADS, F::BLOCKS)
         float sums[S::TILES][2][4] = {}, mean[2], inv[2];
         uint32_t tile = base + (F::PLACES > 1 && writes_first<F>(c.v, k) ? S::TILE_BYTES : 0);
         for (int part = 0; part < S::N_CHUNKS; part++, n_done++) {
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            copies_wait_but<0>();
             __syncthreads(); /* chunk and samples are there, the other chunk is not read any more */
             int next = part + 1 < S::N_CHUNKS ? k : k + 1;
             if (next < n_layers)
                 fetch_chunk<S, C, false>(packed + c.v.links[next].packed, (part + 1) % S::N_CHUNKS,
                                          chunks + (n_done + 1) % 2 * S::CHUNK_BYTES);
             if (part == 0) fetch_params<S>(link, params, norm);
-            asm volatile("cp.async.commit_group;");
+            copies_group();
             const uint4 *weights = (const uint4 *)(chunks + n_done % 2 * S::CHUNK_BYTES);
             if (is_image && k == 0)
                 multiply_chunk<S, F::FIRST_DEPTH, false>(s, tile, part, weights, sums);

@@ -73,7 +73,7 @@ static __device__ __forceinline__ void copy_four(float *to, const float *from) {
 }
 
 static __device__ __forceinline__ void copy_four(bf16 *to, const bf16 *from) {
-    copy_eight(to, from);
+    copy_async<8>(shared_at(to), from);
 }
 
 /* Starts the copy of one chunk's share of this thread's quads of x to shared memory. */
@@ -285,11 +285,11 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
     const float *packed = c.packed + job.model * c.packed_stride;
     const float *params = c.params + job.model * c.params_stride;
     char *chunks = shared + S::TILE_BYTES, *pre = chunks + 2 * S::CHUNK_BYTES;
-    uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t tile = shared_at(shared);
     spot s = spot_of<S>();
     fetch_quads<S>(s, (const E *)c.v.links[last].pre + first, n_there, 0, 1, pre);
     fetch_chunk<S, C, true>(packed + c.v.links[last].packed, 0, chunks);
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     clear_border<S>(shared);
     norm_values v = fetch_norm<S>(s, c.v.links[last], params, sample, n_there);
     float4 d[TILES][2];
@@ -304,7 +304,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
 #pragma unroll
         for (int e = 0; e < 2 * TILES; e++)
             if (link.add) kept.put(e, d[e / 2][e % 2]);
-        asm volatile("cp.async.wait_group 0;" ::: "memory"); /* this thread's own values */
+        copies_wait_but<0>(); /* this thread's own values */
         sum_warps<S>(s, d, pre, scratch);
         __syncthreads(); /* and nobody reads the tile any more */
         write_totals<S>(v, n_there, link.sums + sample * 2 * C, scratch);
@@ -315,7 +315,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
         if (k > 0) v = fetch_norm<S>(s, below, params, sample, n_there);
         float sums[TILES][2][4] = {};
         for (int part = 0; part < S::N_CHUNKS; part++, n_done++) {
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            copies_wait_but<0>();
             __syncthreads(); /* chunk and samples are there, the other chunk is not read any more */
             if (part + 1 < S::N_CHUNKS || k > 0)
                 fetch_chunk<S, C, true>(packed + (part + 1 < S::N_CHUNKS ? link : below).packed,
@@ -323,7 +323,7 @@ static __global__ void __launch_bounds__(B::S::THREADS, B::BLOCKS)
                                         chunks + (n_done + 1) % 2 * S::CHUNK_BYTES);
             if (k > 0)
                 fetch_quads<S>(s, (const E *)below.pre + first, n_there, part, S::N_CHUNKS, pre);
-            asm volatile("cp.async.commit_group;");
+            copies_group();
             multiply_chunk<S, C, true>(s, tile, part,
                                        (const uint4 *)(chunks + n_done % 2 * S::CHUNK_BYTES), sums);
         }

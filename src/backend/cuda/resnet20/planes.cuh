@@ -44,16 +44,4 @@ template <typename E, int C> struct planes {
     }
 };
 
-/* 8 bytes in the background. */
-static __device__ __forceinline__ void copy_eight(void *to, const void *from) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from));
-}
-
-/* A float in the background. */
-static __device__ __forceinline__ void copy_one(float *to, const float *from) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from));
-}
-
 #endif

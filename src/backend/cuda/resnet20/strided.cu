@@ -51,7 +51,7 @@ static __device__ __forceinline__ void load_tile(const bf16 *x, int n_there, cha
         bool there = row / S::WI < n_there;
         copy_quad(to + row * S::PITCH, x + (there ? (row * S::LINE + unit) * 8 : 0), there);
     }
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     if ((int)threadIdx.x < ROWS * S::X::UNITS)
         *(uint4 *)(tile + (int)threadIdx.x / S::X::UNITS * S::PITCH +
                    S::X::unit_at(0, (int)threadIdx.x % S::X::UNITS)) = make_uint4(0, 0, 0, 0);
@@ -218,9 +218,9 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     size_t sample = (size_t)blockIdx.y * c.n_max + blockIdx.x * S::SAMPLES;
     load_tile<S>((const bf16 *)c.v.x + sample * S::WI * S::WI * C, n_there, tile);
     spot s = spot_of<S>();
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    copies_wait_but<0>();
     __syncthreads();
-    uint32_t from = (uint32_t)__cvta_generic_to_shared(tile);
+    uint32_t from = shared_at(tile);
     run_part<S, 0>(c, s, job.model, sample, n_there, from, scratch[0]);
     run_part<S, 1>(c, s, job.model, sample, n_there, from, scratch[1]);
 }

@@ -277,12 +277,12 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (int p = 0; p < 2; p++) {
         load_units<B>(own, c.v.links[p].pre, slots + p * SLOT_BYTES);
         load_units<B>(own, c.v.dy[p], slots + (2 + p) * SLOT_BYTES);
-        asm volatile("cp.async.commit_group;");
+        copies_group();
     }
     clear_border<B>(shared);
-    asm volatile("cp.async.wait_group 1;" ::: "memory"); /* this thread's own values */
+    copies_wait_but<1>(); /* this thread's own values */
     sum_warps<B>(own, slots, slots + 2 * SLOT_BYTES, scratch.warps[0]);
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    copies_wait_but<0>();
     sum_warps<B>(own, slots + SLOT_BYTES, slots + 3 * SLOT_BYTES, scratch.warps[1]);
     __syncthreads();
     write_totals<B>(c, params, sample, n_there, scratch);
@@ -295,7 +295,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     __syncthreads();
     spot s = spot_of<B>();
     float sums[TILES][4][2][4] = {};
-    multiply<B>(s, (uint32_t)__cvta_generic_to_shared(shared),
+    multiply<B>(s, shared_at(shared),
                 (const uint4 *)(packed + c.v.links[0].packed),
                 (const uint4 *)(packed + c.v.links[1].packed), sums);
     write_input<B>(s, n_there, sums, (bf16 *)c.v.dx + sample * B::WI * B::WI * C);

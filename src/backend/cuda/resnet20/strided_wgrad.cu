@@ -155,11 +155,11 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
         *(uint4 *)(shared + k) = make_uint4(0, 0, 0, 0); /* the border */
     __syncthreads();
     if (first < last) load_item<S>(c, job.n, first, shared);
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, unit = lane >> 3 & 1;
     int column = (lane & 7) + (S::SAMPLES == 1 ? lane >> 4 << 3 : 0);
     int sample = S::SAMPLES == 1 ? 0 : lane >> 4;
-    uint32_t x[3], d, base = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t x[3], d, base = shared_at(shared);
     for (int q = 0; q < 3; q++)
         x[q] = base + sample * S::PICTURE_BYTES +
                S::read_at(column, q, warp / S::COLS % (C / 16) * 2 + unit);
@@ -169,8 +169,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
         uint32_t buffer = (uint32_t)((item - first) % 2 * S::BUFFER);
         if (item + 1 < last)
             load_item<S>(c, job.n, item + 1, shared + (item + 1 - first) % 2 * S::BUFFER);
-        asm volatile("cp.async.commit_group;");
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        copies_group();
+        copies_wait_but<1>();
         __syncthreads(); /* everyone's copies of this half are there */
         for (int row = warp / S::TILES * DEEP; row < S::ROWS; row += S::SLICES * DEEP)
             add_rows<S>(x, buffer + (uint32_t)(2 * row * S::PITCH),

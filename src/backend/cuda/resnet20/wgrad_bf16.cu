@@ -181,11 +181,11 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         *(uint4 *)(shared + k) = make_uint4(0, 0, 0, 0);
     __syncthreads();
     if (first < last) load_strip<S, IMAGE>(c, job.n, first, shared);
-    asm volatile("cp.async.commit_group;");
+    copies_group();
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp / (S::ROWS * S::COLS);
     int column = (lane & 7) + (S::SAMPLES == 1 ? lane >> 4 << 3 : 0), unit = lane >> 3 & 1;
     int sample = S::SAMPLES == 1 ? 0 : lane >> 4;
-    uint32_t x[3], d, base = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t x[3], d, base = shared_at(shared);
     for (int q = 0; q < 3; q++)
         x[q] = base + sample * S::PICTURE_BYTES +
                S::X::unit_at(column + q, warp / S::COLS % S::ROWS * 2 + unit);
@@ -196,8 +196,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         uint32_t buffer = (uint32_t)((item - first) % 2 * S::BUFFER);
         if (item + 1 < last)
             load_strip<S, IMAGE>(c, job.n, item + 1, shared + (item + 1 - first) % 2 * S::BUFFER);
-        asm volatile("cp.async.commit_group;");
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        copies_group();
+        copies_wait_but<1>();
         __syncthreads(); /* everyone's copies of this strip are there */
         /* pieces of 16 columns and DEEP rows */
         constexpr int ACROSS = S::W > 16 ? S::W / 16 : 1;

@@ -212,7 +212,7 @@ static __device__ __forceinline__ void run_level(const spot &s, const cuda_level
                                                  const char *in, sums_of_warps scratch[2],
                                                  char *out) {
     typedef typename L::S S;
-    uint32_t tile = (uint32_t)__cvta_generic_to_shared(in);
+    uint32_t tile = shared_at(in);
     if (L::WO > 1) clear(out, L::OUT::BYTES);
 #pragma unroll 1
     for (int round = 0; round < S::ROUNDS; round++) {
