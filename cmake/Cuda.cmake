@@ -2,8 +2,9 @@
 # out; a build without it answers --device cuda with how to get it. Kernels are compiled for sm_80,
 # sm_90 (some for sm_90a alone) and, as PTX, for whatever comes later; debug builds for sm_90 alone,
 # to be built quickly. The runtime is linked in, so that the program starts where there is no GPU
-# and no driver.
-set(CT_WITH_CUDA AUTO CACHE STRING "the cuda backend: AUTO, ON or OFF")
+# and no driver. EMULATED, for tests: the same kernels as C++, on a GPU that the host plays
+# (tests/emulator); of CUDA it needs the headers alone.
+set(CT_WITH_CUDA AUTO CACHE STRING "the cuda backend: AUTO, ON, OFF or EMULATED")
 set(ct_use_cuda ${CT_WITH_CUDA})
 if(CT_WITH_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
@@ -14,7 +15,9 @@ if(CT_WITH_CUDA STREQUAL "AUTO")
   endif()
 endif()
 
-if(ct_use_cuda)
+if(CT_WITH_CUDA STREQUAL "EMULATED")
+  include(EmulatedCuda)
+elseif(ct_use_cuda)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     if(CMAKE_BUILD_TYPE STREQUAL "Debug")
       set(CMAKE_CUDA_ARCHITECTURES 90-real)

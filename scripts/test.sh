@@ -2,10 +2,10 @@
 # scripts/test.sh [--quick|--long]: sets up, builds and runs every test there is.
 #   release and debug (ASan + UBSan) builds, tools/check, each tests/test_*.c program in both builds
 #   (those named *_slow in the release build alone), each tests/test_*.sh, the pages of report and
-#   serve in a headless Chromium, and a training run under valgrind. --quick: the release build
-#   alone, and no valgrind. --long: programs try all they can instead of samples, and a build with
-#   ThreadSanitizer, in which the programs below that start threads run, and training runs. Up to
-#   four programs run at once, one a core (CT_TEST_JOBS).
+#   serve in a headless Chromium, a training run under valgrind, and kernels for GPUs on an emulated
+#   one. --quick: the release build alone, no valgrind, no emulated GPU. --long: programs try all they
+#   can instead of samples, and a build with ThreadSanitizer, in which the programs below that start
+#   threads run, and training runs. Up to four programs run at once, one a core (CT_TEST_JOBS).
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -160,6 +160,8 @@ programs() {
         name=$(basename "$source" .c)
         case $1:$name in
         debug:*_slow) continue ;;
+        emulated:test_cuda*) ;;
+        emulated:*) continue ;;
         thread:*) echo "$threaded" | grep -qw "$name" || continue ;;
         esac
         echo "$name"
@@ -206,6 +208,16 @@ run_browser() {
     done
 }
 
+# The kernels as C++, their threads one after the other (tests/emulator); needs CUDA's headers alone.
+run_emulated() {
+    if ! have g++ || ! echo '#include <cuda_runtime_api.h>' |
+        g++ -E -x c++ -I "${CUDA_PATH:-/usr/local/cuda}/include" - >/dev/null 2>&1; then
+        skip_one "emulated GPU" "g++ or CUDA's headers are not installed"
+    elif build emulated; then
+        run_programs emulated build-emulated
+    fi
+}
+
 small="--dataset shapes --train-samples 400 --test-samples 40 --agents 4 --alpha 0.1 --iterations 2"
 
 run_valgrind() {
@@ -243,6 +255,7 @@ fi
 if [ $quick -eq 0 ] && build debug; then
     run_programs debug build-debug
 fi
+[ $quick -eq 1 ] || run_emulated
 if [ $long -eq 1 ] && build thread; then
     run_programs thread build-thread
     run_threads

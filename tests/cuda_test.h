@@ -1,9 +1,9 @@
-/* What the tests of the cuda backend share: whether a GPU works, devices, tolerances. */
+/* What tests of the cuda backend share: devices, tolerances. */
 #ifndef CT_TEST_CUDA_TEST_H
 #define CT_TEST_CUDA_TEST_H
 
+#include "gpu.h"
 #include "plans.h"
-#include "util/log.h"
 
 /* Single precision, sums of at most some thousand terms. */
 #define FP32_ERROR 1e-4
@@ -13,22 +13,6 @@
 #define BF16_ERROR 5e-2
 /* Tensors of a gradient that cancel are compared against the whole row: this much of its norm. */
 #define FLOOR 1e-3
-
-static inline bool has_gpu(void) {
-    static int known = -1;
-    if (known < 0) {
-        ct_backend *backend = NULL;
-        ct_backend_options options = {.n_threads = 1};
-        known = ct_backend_create("cuda", &options, &backend) == CT_OK;
-        if (!known) printf("    %s\n", ct_message());
-        ct_clear_message();
-        ct_backend_free(&backend);
-    }
-    return known;
-}
-
-#define NEED_GPU()                                                                                 \
-    if (!has_gpu()) SKIP("no GPU works here")
 
 typedef struct device {
     const char *name;

@@ -111,7 +111,7 @@ static void a_crowd_stays_with_ref(void) {
 
 /* So many agents that not even an update's temporaries fit into shared memory. */
 static void thousands_of_agents_stay_with_ref(void) {
-    NEED_GPU();
+    NEED_FAST_GPU();
     ct_config c = small_run("mlp:4");
     set(&c, "agents", "4096");
     set(&c, "partition", "iid");
@@ -143,10 +143,11 @@ static void lenet_and_resnet_stay_with_ref(void) {
     set(&c, "batch-size", "4");
     set(&c, "exact-conv", "on");
     trained cpu, got, near, coarse;
-    train(&c, "cpu", "fp32", 5, &cpu);
-    train(&c, "cuda", "fp32", 5, &got);
-    train(&c, "cuda", "tf32", 5, &near);
-    train(&c, "cuda", "bf16", 5, &coarse);
+    long n_steps = FIRST_OF(1, 5);
+    train(&c, "cpu", "fp32", n_steps, &cpu);
+    train(&c, "cuda", "fp32", n_steps, &got);
+    train(&c, "cuda", "tf32", n_steps, &near);
+    train(&c, "cuda", "bf16", n_steps, &coarse);
     /* EvoNorm's clamps make a chain of 20 layers jumpy */
     CHECK_NEAR(drift(&got, &cpu), 0, 1e-2);
     CHECK_NEAR(drift(&near, &got), 0, 0.1);
@@ -183,6 +184,7 @@ static void check_lambdas(const char *model, const char *precision) {
 static void worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit(void) {
     NEED_GPU();
     check_lambdas("mlp:16", "auto");
+    if (is_slow_gpu()) return;
     check_lambdas("resnet20", "auto");
     check_lambdas("lenet5", "tf32");
     check_lambdas("vgg11", "bf16");
@@ -193,13 +195,15 @@ static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
     static const struct {
         const char *model, *precision;
     } cases[] = {{"lenet5", "tf32"}, {"resnet20", "tf32"}, {"resnet20", "bf16"}, {"vgg11", "bf16"}};
-    for (int k = 0; k < 4; k++) {
+    long n_steps = FIRST_OF(2, 15);
+    for (int k = 0; k < 4; k += STEP_OF(2)) {
         ct_config c = small_run(cases[k].model);
         trained a, b, plain;
-        train(&c, "cuda", cases[k].precision, 15, &a);
-        train(&c, "cuda", cases[k].precision, 15, &b);
+        if (is_slow_gpu()) set(&c, "batch-size", "3");
+        train(&c, "cuda", cases[k].precision, n_steps, &a);
+        train(&c, "cuda", cases[k].precision, n_steps, &b);
         setenv("CROSSTALK_CUDA_GRAPHS", "off", 1);
-        train(&c, "cuda", cases[k].precision, 15, &plain);
+        train(&c, "cuda", cases[k].precision, n_steps, &plain);
         unsetenv("CROSSTALK_CUDA_GRAPHS");
         CHECK(same_bits(&a, &b));
         CHECK(same_bits(&a, &plain));

@@ -1,23 +1,11 @@
 /* Packed rows on the cuda backend: the bits of ref, and training with them. Skipped where no GPU
  * works. */
+#include "gpu.h"
 #include "oracle.h"
 #include "packed.h"
 
 #include <stdlib.h>
 #include <unistd.h>
-
-static bool has_gpu(void) {
-    ct_backend *backend = NULL;
-    ct_backend_options options = {.n_threads = 1};
-    ct_clear_message();
-    bool is_there = ct_backend_create("cuda", &options, &backend) == CT_OK;
-    ct_backend_free(&backend);
-    ct_clear_message();
-    return is_there;
-}
-
-#define NEED_GPU()                                                                                 \
-    if (!has_gpu()) SKIP("no GPU works here")
 
 static void payloads_and_copies_have_the_bits_of_ref(void) {
     NEED_GPU();
@@ -80,7 +68,7 @@ static float *train(const char *compress, const char *algorithm, size_t *n) {
     float *x = NULL;
     CHECK_OK(ct_run_build(&c, &run));
     if (test_failed) return NULL;
-    for (long k = 0; k < 12; k++) CHECK_OK(ct_run_iterate(&run, k));
+    for (long k = 0; k < FIRST_OF(4, 12); k++) CHECK_OK(ct_run_iterate(&run, k));
     size_t width = run.agents.x.n;
     *n = width * (size_t)run.agents.n;
     x = ct_new(float, *n);
@@ -110,7 +98,8 @@ static void check_repeat(const char *kind, const char *algorithm) {
 static void training_repeats_to_the_bit_with_and_without_graphs(void) {
     NEED_GPU();
     static const char *const algorithms[] = {"dsgd", "dsgdm", "qg-dsgdm"};
-    for (int k = 0; k < N_PACKED_KINDS; k++) check_repeat(packed_kinds[k], algorithms[k % 3]);
+    for (int k = 0; k < N_PACKED_KINDS; k += STEP_OF(6))
+        check_repeat(packed_kinds[k], algorithms[k % 3]);
     for (int k = 0; k < N_MATRIX_KINDS; k++) check_repeat(matrix_kinds[k], algorithms[k % 3]);
 }
 

@@ -209,7 +209,7 @@ static void convolutions_agree_with_ref(void) {
                  {32, 15, 15, 64, 1, 2, 0, 1},
                  {16, 31, 31, 32, 3, 2, 1, 1},
                  {16, 31, 31, 32, 1, 2, 0, 1}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(2)) {
         int colours = cases[i].c <= CT_MAX_CHANNELS ? cases[i].c : 3;
         ct_graph g = begin_graph("conv", (ct_shape){colours, cases[i].h, cases[i].w});
         int x = ct_conv(&g, 0, "a", cases[i].c, 3, 1, 1, 1, false);
@@ -228,7 +228,7 @@ static void stems_agree_with_ref(void) {
     } cases[] = {{3, 37, 45, 64, 7, 2, 3, 3}, {3, 32, 32, 32, 3, 1, 1, 5},
                  {3, 33, 17, 64, 3, 1, 1, 2}, {1, 28, 28, 32, 5, 1, 2, 4},
                  {4, 9, 70, 32, 5, 2, 2, 3},  {3, 70, 130, 64, 7, 2, 3, 1}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(2)) {
         ct_graph g = begin_graph("stem", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
         int x = ct_conv(&g, 0, "a", cases[i].out, cases[i].kernel, cases[i].stride, cases[i].pad, 1,
                         i % 2 == 0);
@@ -261,7 +261,8 @@ static void separable_blocks_agree_with_ref(void) {
         {16, 16, 96, 1, 16, 1, false}, {24, 8, 144, 2, 32, 1, false}, {16, 4, 96, 1, 24, 1, true},
         {8, 32, 24, 1, 8, 1, false},   {8, 64, 8, 2, 16, 1, false},   {16, 8, 48, 1, 160, 1, true},
         {8, 6, 64, 1, 136, 3, false},  {16, 6, 40, 1, 16, 3, false},  {16, 9, 40, 2, 24, 3, true}};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) check_block(blocks[i], 3);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i += STEP_OF(2))
+        check_block(blocks[i], 3);
 }
 
 /* The shapes of MobileNet-V2's own blocks, which in bf16 run forward in one launch: behind a stem and
@@ -283,7 +284,7 @@ static void check_mobile_block(block b, int n) {
 }
 
 static void mobile_blocks_agree_with_cpu(void) {
-    NEED_GPU();
+    NEED_FAST_GPU();
     static const block blocks[] = {
         {32, 32, 32, 1, 16},  {16, 32, 96, 1, 24},  {24, 32, 144, 1, 24},  {24, 32, 144, 2, 32},
         {32, 16, 192, 1, 32}, {32, 16, 192, 2, 64}, {64, 8, 384, 1, 64},   {64, 8, 384, 1, 96},
@@ -298,7 +299,7 @@ static void a_mobile_block_agrees_with_cpu(void) {
     check_mobile_block((block){64, 8, 384, 1, 64}, 3);
 }
 
-/* Small enough for a tool that looks at every access to shared memory. */
+/* Small enough for compute-sanitizer's racecheck. */
 static void a_tiny_separable_block_agrees_with_ref(void) {
     NEED_GPU();
     check_block((block){16, 4, 32, 1, 16, 1, false}, 2);
@@ -320,7 +321,7 @@ static void strided_blocks_agree_with_ref(void) {
         bool has_chain, has_more;
     } cases[] = {
         {16, 3, true, true}, {16, 2, true, false}, {32, 3, true, true}, {16, 1, false, true}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(3)) {
         int c = cases[i].channels, size = 512 / c;
         ct_graph g = begin_graph("strided", (ct_shape){3, size, size});
         int x = conv_norm(&g, 0, "a", "an", c, 3, 1);
@@ -349,7 +350,7 @@ static void large_blocks_agree_with_cpu(void) {
                  {37, 45, 7, 64, 64, 1, 3, true},    {43, 30, 7, 64, 192, 2, 2, true},
                  {12, 10, 3, 128, 128, 1, 4, false}, {8, 14, 3, 128, 256, 2, 1, false},
                  {5, 4, 3, 64, 64, 1, 33, false},    {35, 33, 3, 64, 64, 1, 2, false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(8)) {
         ct_graph g = begin_graph("large", (ct_shape){3, cases[i].h, cases[i].w});
         int x = conv_norm(&g, 0, "a", "an", 64, cases[i].kernel, cases[i].kernel / 3);
         if (cases[i].has_pool) x = ct_maxpool(&g, x, 3, 2, 1);
@@ -397,7 +398,7 @@ static void stems_in_bf16_agree_with_cpu(void) {
         {2, 64, 64, 7, 3, MEASURED}, {4, 33, 50, 5, 2, MEASURED}, {3, 31, 29, 3, 33, MEASURED},
         {3, 70, 130, 7, 2, PLAIN},   {3, 28, 300, 7, 3, POOLED},  {3, 37, 45, 7, 2, SHARED},
         {3, 224, 224, 7, 2, POOLED}, {3, 29, 20, 7, 3, MEASURED}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(4)) {
         int kernel = cases[i].kernel, n = cases[i].n, kind = cases[i].kind;
         ct_graph g = begin_graph("stem", (ct_shape){cases[i].c, cases[i].h, cases[i].w});
         int x = ct_conv(&g, 0, "a", 64, kernel, 2, kernel / 2, 1, false);
@@ -439,7 +440,7 @@ static void norms_agree_with_ref(void) {
                                   CT_OP_BATCHNORM};
     static const int channels[] = {8, 24, 328};
     for (size_t k = 0; k < 4; k++) {
-        for (size_t c = 0; c < 3; c++) {
+        for (int c = 0; c < FIRST_OF(2, 3); c++) {
             char name[32];
             snprintf(name, sizeof name, "norm %d, %d channels", (int)kinds[k], channels[c]);
             ct_graph g = begin_graph(name, (ct_shape){3, 7, 9});
@@ -489,7 +490,7 @@ static void small_models_agree_with_ref(void) {
     NEED_GPU();
     static const ct_shape mnist = {1, 28, 28};
     static const int sizes[] = {1, 7, 31, 32, 33};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < FIRST_OF(2, 5); i++)
         check_model("lenet5", mnist, "none", sizes[i], REF, CUDA32, FP32_ERROR);
     check_model("lenet5", mnist, "none", 32, REF, CUDA, TF32_ERROR);
     check_model("mlp:33", mnist, "none", 9, REF, CUDA32, FP32_ERROR);
@@ -498,21 +499,21 @@ static void small_models_agree_with_ref(void) {
 }
 
 static void large_models_agree_with_cpu(void) {
-    NEED_GPU();
-    static const ct_shape small = {3, 32, 32};
+    NEED_FAST_GPU();
     static const char *const norms[] = {"evonorm", "evonorm-s0", "groupnorm", "batchnorm", "none"};
     for (int i = 0; i < 5; i++)
-        check_model("resnet20", small, norms[i], 3, CPU, CUDA32, 10 * FP32_ERROR);
-    check_model("mobilenetv2", small, "evonorm", 3, CPU, CUDA32, 10 * FP32_ERROR);
-    check_model("vgg11", small, "batchnorm", 5, CPU, CUDA32, 10 * FP32_ERROR);
+        check_model("resnet20", (ct_shape){3, 32, 32}, norms[i], 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", 3, CPU, CUDA32, 10 * FP32_ERROR);
+    check_model("vgg11", (ct_shape){3, 32, 32}, "batchnorm", 5, CPU, CUDA32, 10 * FP32_ERROR);
     check_model("resnet18", (ct_shape){3, 64, 64}, "evonorm", 2, CPU, CUDA32, 10 * FP32_ERROR);
 }
 
 static void resnet20_in_tf32_is_near_for_every_batch_size(void) {
     NEED_GPU();
     static const int sizes[] = {1, 7, 31, 32, 33};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < FIRST_OF(1, 5); i++)
         check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA, TF32_ERROR);
+    if (is_slow_gpu()) return;
     /* 53 convolutions */
     check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", 4, CPU, CUDA, 2 * TF32_ERROR);
 }
@@ -522,11 +523,12 @@ static void resnet20_in_tf32_is_near_for_every_batch_size(void) {
 static void resnets_in_bf16_are_near_for_every_batch_size(void) {
     NEED_GPU();
     static const int sizes[] = {1, 7, 31, 32, 33};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < FIRST_OF(1, 5); i++) {
         /* batches of 3 k + 1 are asked for the distance l1: signs of small differences flip */
         double tolerance = sizes[i] % 3 == 1 ? 2 * BF16_ERROR : BF16_ERROR;
         check_model("resnet20", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA16, tolerance);
     }
+    if (is_slow_gpu()) return;
     check_model("resnet44", (ct_shape){3, 32, 32}, "evonorm", 5, CPU, CUDA16, BF16_ERROR);
 }
 
@@ -538,7 +540,7 @@ static void other_models_in_bf16_are_near(void) {
     check_model("lenet5", mnist, "none", 31, REF, CUDA16, BF16_ERROR);
     check_model("mlp:33", mnist, "none", 9, REF, CUDA16, BF16_ERROR);
     check_model("logistic", (ct_shape){3, 8, 8}, "none", 5, REF, CUDA16, BF16_ERROR);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i += STEP_OF(4))
         check_model("resnet20", small, norms[i], 3, CPU, CUDA16, BF16_ERROR);
 }
 
@@ -551,9 +553,10 @@ static void other_models_in_bf16_are_near(void) {
 static void large_models_in_bf16_are_near_for_odd_batch_sizes(void) {
     NEED_GPU();
     static const int sizes[] = {1, 7, 33};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < FIRST_OF(1, 3); i++)
         check_model("mobilenetv2", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA16,
                     2.5 * BF16_ERROR);
+    if (is_slow_gpu()) return;
     check_model("resnet18", (ct_shape){3, 64, 64}, "evonorm", 3, CPU, CUDA16, 2 * BF16_ERROR);
     /* a chain between the stem's pooling and convolutions that are none */
     check_model("resnet18", (ct_shape){3, 32, 32}, "evonorm", 2, CPU, CUDA16, 2 * BF16_ERROR);
@@ -565,9 +568,10 @@ static void large_models_in_bf16_are_near_for_odd_batch_sizes(void) {
 static void vgg11_in_bf16_is_near_for_every_batch_size(void) {
     NEED_GPU();
     static const int sizes[] = {1, 4, 6, 31, 33};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < FIRST_OF(2, 5); i++)
         check_model("vgg11", (ct_shape){3, 32, 32}, "evonorm", sizes[i], CPU, CUDA16,
                     4 * BF16_ERROR);
+    if (is_slow_gpu()) return;
     check_model("vgg11", (ct_shape){1, 32, 32}, "evonorm", 3, CPU, CUDA16, 4 * BF16_ERROR);
     check_model("vgg11", (ct_shape){3, 64, 64}, "evonorm", 2, CPU, CUDA16, 2 * BF16_ERROR);
     check_model("vgg11", (ct_shape){3, 32, 32}, "groupnorm", 3, CPU, CUDA16, 2 * BF16_ERROR);

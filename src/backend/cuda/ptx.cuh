@@ -7,7 +7,7 @@
 
 template <typename... PARAMS, typename... ARGS>
 static void start_kernel(void (*kernel)(PARAMS...), dim3 grid, dim3 threads, size_t bytes,
-                   cudaStream_t stream, const ARGS &...args) {
+                         cudaStream_t stream, const ARGS &...args) {
     kernel<<<grid, threads, bytes, stream>>>(args...);
 }
 

@@ -283,6 +283,12 @@ static __device__ __forceinline__ void write_kernels(const work &w, const char *
     }
 }
 
+/* No samples, no gradient; statistics of samples that do not exist may be anything. */
+template <class V> static __device__ __forceinline__ void clear_kernels(const work &w, float *out) {
+    for (int e = threadIdx.x; e < TAPS * V::REAL; e += V::THREADS)
+        out[e / V::REAL * V::WIDE + w.part * V::REAL + e % V::REAL] = 0.0f;
+}
+
 /* check: long because the first norm's sums and its result share their registers */
 template <class V>
 static __device__ __forceinline__ void leave(const middle_call &c, const spot &s, const work &w,
@@ -333,8 +339,8 @@ static __device__ __forceinline__ void leave(const middle_call &c, const spot &s
                 float2 a = load_two((const bf16 *)(x + (i * STEP + half * 8) * V::PITCH + j * 16));
                 float2 n = make_float2(gate_numerator(a.x), gate_numerator(a.y));
                 const float *d = &tile[i][2 * half];
-                values[half] =
-                    turn_matrix(pack_bf16(fmaf(n.x, scale.x, shift.x), fmaf(n.y, scale.y, shift.y)));
+                values[half] = turn_matrix(
+                    pack_bf16(fmaf(n.x, scale.x, shift.x), fmaf(n.y, scale.y, shift.y)));
                 with_x[0] = fmaf(d[0], n.x, with_x[0]), plain[0] += d[0];
                 with_x[1] = fmaf(d[1], n.y, with_x[1]), plain[1] += d[1];
                 dy[i][j][2 * half] = d[0], dy[i][j][2 * half + 1] = d[1];
@@ -393,6 +399,10 @@ static __global__ void __launch_bounds__(V::THREADS, places<V>::BLOCKS)
     work w = {c.params + job.model * c.params_stride, (size_t)blockIdx.z * c.n_max + first,
               max(0, min((int)V::SAMPLES, job.n - first)), (int)blockIdx.x};
     spot s = find_spot();
+    if (w.n_samples == 0) {
+        clear_kernels<V>(w, partial);
+        return;
+    }
     copy_rows<V>(w, c.m.norms[1].pre, V::OUT * V::OUT, shared + at::MID);
     copy_rows<V>(w, c.m.dy, V::OUT * V::OUT, shared + at::DY);
     copies_group();

@@ -295,8 +295,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     __syncthreads();
     spot s = spot_of<B>();
     float sums[TILES][4][2][4] = {};
-    multiply<B>(s, shared_at(shared),
-                (const uint4 *)(packed + c.v.links[0].packed),
+    multiply<B>(s, shared_at(shared), (const uint4 *)(packed + c.v.links[0].packed),
                 (const uint4 *)(packed + c.v.links[1].packed), sums);
     write_input<B>(s, n_there, sums, (bf16 *)c.v.dx + sample * B::WI * B::WI * C);
 }

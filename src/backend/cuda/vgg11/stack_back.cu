@@ -284,8 +284,7 @@ static __device__ __forceinline__ void run_back(const spot &s, const cuda_level 
     if (B::W < 32) clear(out, B::OUT::BYTES);
     bool is_busy = s.warp < S::BUSY;
     if (is_busy)
-        multiply<S, true>(s, shared_at(in), s.packed + level.packed,
-                          s.warp / S::COLS * S::TM, d);
+        multiply<S, true>(s, shared_at(in), s.packed + level.packed, s.warp / S::COLS * S::TM, d);
     __syncthreads(); /* the place is empty */
     if (is_busy) norm_back<B>(s, below, d, scratch, out);
     __syncthreads();
