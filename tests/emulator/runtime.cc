@@ -171,14 +171,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device) 
     return cudaSuccess;
 }
 
-cudaError_t cudaDriverGetVersion(int *version) {
+cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
 
-cudaError_t cudaRuntimeGetVersion(int *version) {
-    *version = CUDART_VERSION;
-    return cudaSuccess;
+cudaError_t cudaDriverGetVersion(int *version) {
+    return cudaRuntimeGetVersion(version);
 }
 
 cudaError_t cudaGetLastError(void) {

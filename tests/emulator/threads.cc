@@ -26,169 +26,173 @@ thread_local uint3 threadIdx, blockIdx;
 thread_local dim3 blockDim, gridDim;
 alignas(1024) thread_local char emulated_shared[EMULATED_SHARED];
 /* The names that kernels give to it: extern __shared__ TYPE name[]. */
-#define NAME(name) extern thread_local char name[] __attribute__((alias("emulated_shared")));
-NAME(shared)
-NAME(rows)
-NAME(tile) NAME(ring) NAME(weights) NAME(first)
+#define NAME(name) extern thread_local char name[] __attribute__((alias("emulated_shared")))
+NAME(shared);
+NAME(rows);
+NAME(tile);
+NAME(ring);
+NAME(weights);
+NAME(first);
 #undef NAME
 
-    namespace {
+namespace {
 
-    struct barrier {
-        int n_there;
-        unsigned generation;
-    };
+struct barrier {
+    int n_there;
+    unsigned generation;
+};
 
-    struct warp {
-        uint32_t exist, there;
-        unsigned generation;
-        emulated_words words[2];
-    };
+struct warp {
+    uint32_t exist, there;
+    unsigned generation;
+    emulated_words words[2];
+};
 
-    struct fiber {
-        jmp_buf place;
-        ucontext_t start;
-        std::unique_ptr<char[]> stack;
-        uint3 index;
-        bool has_begun = false, has_ended;
-        const char *waits_for;
-        /* until *count is no longer what it was, or until is_done; neither if it does not wait */
-        const unsigned *count;
-        unsigned was;
-        const std::function<bool()> *is_done;
-        emulated_pending pending; /* copies and products that it has put off */
-        void *frames;             /* the sanitizer's */
-    };
+struct fiber {
+    jmp_buf place;
+    ucontext_t start;
+    std::unique_ptr<char[]> stack;
+    uint3 index;
+    bool has_begun = false, has_ended;
+    const char *waits_for;
+    /* until *count is no longer what it was, or until is_done; neither if it does not wait */
+    const unsigned *count;
+    unsigned was;
+    const std::function<bool()> *is_done;
+    emulated_pending pending; /* copies and products that it has put off */
+    void *frames;             /* the sanitizer's */
+};
 
-    struct block {
-        const std::function<void()> *body;
-        const char *name;
-        int n_threads, n_living;
-        std::vector<warp> warps;
-        barrier barriers[16];
-        size_t n_steps; /* anything that happened */
-    };
+struct block {
+    const std::function<void()> *body;
+    const char *name;
+    int n_threads, n_living;
+    std::vector<warp> warps;
+    barrier barriers[16];
+    size_t n_steps; /* anything that happened */
+};
 
-    thread_local std::vector<std::unique_ptr<fiber>> fibers;
-    thread_local block now;
-    thread_local fiber *own;
-    thread_local int own_number;
-    thread_local jmp_buf home;
-    /* What the sanitizer wants back. */
-    [[maybe_unused]] thread_local const void *home_bottom;
-    [[maybe_unused]] thread_local size_t home_size;
-    [[maybe_unused]] thread_local void *home_frames;
+thread_local std::vector<std::unique_ptr<fiber>> fibers;
+thread_local block now;
+thread_local fiber *own;
+thread_local int own_number;
+thread_local jmp_buf home;
+/* What the sanitizer wants back. */
+[[maybe_unused]] thread_local const void *home_bottom;
+[[maybe_unused]] thread_local size_t home_size;
+[[maybe_unused]] thread_local void *home_frames;
 
-    /* Runs a thread until it waits or has ended. */
-    void resume(int number) {
-        own = fibers[(size_t)number].get();
-        own_number = number;
-        threadIdx = own->index;
-        if (_setjmp(home) != 0) {
-            __sanitizer_finish_switch_fiber(home_frames, NULL, NULL);
-            return;
-        }
-        __sanitizer_start_switch_fiber(&home_frames, own->stack.get(), STACK);
-        if (own->has_begun) _longjmp(own->place, 1);
-        own->has_begun = true;
-        setcontext(&own->start);
+/* Runs a thread until it waits or has ended. */
+void resume(int number) {
+    own = fibers[(size_t)number].get();
+    own_number = number;
+    threadIdx = own->index;
+    if (_setjmp(home) != 0) {
+        __sanitizer_finish_switch_fiber(home_frames, NULL, NULL);
+        return;
     }
+    __sanitizer_start_switch_fiber(&home_frames, own->stack.get(), STACK);
+    if (own->has_begun) _longjmp(own->place, 1);
+    own->has_begun = true;
+    setcontext(&own->start);
+}
 
-    void pause(void) {
-        if (_setjmp(own->place) == 0) {
-            __sanitizer_start_switch_fiber(&own->frames, home_bottom, home_size);
-            _longjmp(home, 1);
-        }
-        __sanitizer_finish_switch_fiber(own->frames, &home_bottom, &home_size);
+void pause(void) {
+    if (_setjmp(own->place) == 0) {
+        __sanitizer_start_switch_fiber(&own->frames, home_bottom, home_size);
+        _longjmp(home, 1);
     }
+    __sanitizer_finish_switch_fiber(own->frames, &home_bottom, &home_size);
+}
 
-    void complete(barrier * b) {
-        b->n_there = 0;
-        b->generation++;
-        now.n_steps++;
-    }
+void complete(barrier *b) {
+    b->n_there = 0;
+    b->generation++;
+    now.n_steps++;
+}
 
-    /* Those who have ended are not waited for. */
-    void end_thread(void) {
-        own->has_ended = true;
-        now.n_living--;
-        now.n_steps++;
-        barrier *all = &now.barriers[0];
-        if (all->n_there > 0 && all->n_there >= now.n_living) complete(all);
-    }
+/* Those who have ended are not waited for. */
+void end_thread(void) {
+    own->has_ended = true;
+    now.n_living--;
+    now.n_steps++;
+    barrier *all = &now.barriers[0];
+    if (all->n_there > 0 && all->n_there >= now.n_living) complete(all);
+}
 
-    /* A fiber's life: its thread of one block after the other. */
-    void begin(void) {
-        __sanitizer_finish_switch_fiber(NULL, &home_bottom, &home_size);
-        for (;;) {
-            (*now.body)();
-            emulated_end_pending();
-            end_thread();
-            pause();
-        }
+/* A fiber's life: its thread of one block after the other. */
+void begin(void) {
+    __sanitizer_finish_switch_fiber(NULL, &home_bottom, &home_size);
+    for (;;) {
+        (*now.body)();
+        emulated_end_pending();
+        end_thread();
+        pause();
     }
+}
 
-    void create_fiber(void) {
-        fibers.push_back(std::make_unique<fiber>());
-        fiber *f = fibers.back().get();
-        f->stack.reset(new char[STACK]);
-        getcontext(&f->start);
-        f->start.uc_stack.ss_sp = f->stack.get();
-        f->start.uc_stack.ss_size = STACK;
-        makecontext(&f->start, begin, 0);
-    }
+void create_fiber(void) {
+    fibers.push_back(std::make_unique<fiber>());
+    fiber *f = fibers.back().get();
+    f->stack.reset(new char[STACK]);
+    getcontext(&f->start);
+    f->start.uc_stack.ss_sp = f->stack.get();
+    f->start.uc_stack.ss_size = STACK;
+    makecontext(&f->start, begin, 0);
+}
 
-    void prepare(int number, dim3 threads) {
-        if (fibers.size() <= (size_t)number) create_fiber();
-        fiber *f = fibers[(size_t)number].get();
-        unsigned n = (unsigned)number;
-        f->index = make_uint3(n % threads.x, n / threads.x % threads.y, n / threads.x / threads.y);
-        f->has_ended = false;
-        f->waits_for = "";
-        f->count = NULL;
-        f->is_done = NULL;
-        f->pending = {};
-    }
+void prepare(int number, dim3 threads) {
+    if (fibers.size() <= (size_t)number) create_fiber();
+    fiber *f = fibers[(size_t)number].get();
+    unsigned n = (unsigned)number;
+    f->index = make_uint3(n % threads.x, n / threads.x % threads.y, n / threads.x / threads.y);
+    f->has_ended = false;
+    f->waits_for = "";
+    f->count = NULL;
+    f->is_done = NULL;
+    f->pending = {};
+}
 
-    bool can_run(const fiber *f) {
-        if (f->count != NULL) return *f->count != f->was;
-        return !f->has_ended && (f->is_done == NULL || (*f->is_done)());
-    }
+bool can_run(const fiber *f) {
+    if (f->count != NULL) return *f->count != f->was;
+    return !f->has_ended && (f->is_done == NULL || (*f->is_done)());
+}
 
-    /* A warp's threads as long as one of them gets on, then the next warp's. */
-    void run_warp(int w) {
-        size_t before;
-        do {
-            before = now.n_steps;
-            for (int t = 32 * w; t < 32 * w + 32 && t < now.n_threads; t++)
-                if (can_run(fibers[(size_t)t].get())) resume(t);
-        } while (now.n_steps != before);
-    }
+/* A warp's threads as long as one of them gets on, then the next warp's. */
+void run_warp(int w) {
+    size_t before;
+    do {
+        before = now.n_steps;
+        for (int t = 32 * w; t < 32 * w + 32 && t < now.n_threads; t++)
+            if (can_run(fibers[(size_t)t].get())) resume(t);
+    } while (now.n_steps != before);
+}
 
-    void run_block(dim3 threads) {
-        now.n_threads = now.n_living = (int)(threads.x * threads.y * threads.z);
-        int n_warps = (now.n_threads + 31) / 32;
-        now.warps.assign((size_t)n_warps, warp{});
-        memset(now.barriers, 0, sizeof now.barriers);
-        for (int t = 0; t < now.n_threads; t++) {
-            prepare(t, threads);
-            now.warps[(size_t)(t / 32)].exist |= 1u << t % 32;
-        }
-        while (now.n_living > 0) {
-            size_t before = now.n_steps;
-            for (int w = 0; w < n_warps; w++) run_warp(emulated_early() ? w : n_warps - 1 - w);
-            if (now.n_steps == before) emulated_fail("its threads wait for each other for ever");
-        }
+void run_block(dim3 threads) {
+    now.n_threads = now.n_living = (int)(threads.x * threads.y * threads.z);
+    int n_warps = (now.n_threads + 31) / 32;
+    now.warps.assign((size_t)n_warps, warp{});
+    memset(now.barriers, 0, sizeof now.barriers);
+    for (int t = 0; t < now.n_threads; t++) {
+        prepare(t, threads);
+        now.warps[(size_t)(t / 32)].exist |= 1u << t % 32;
     }
+    while (now.n_living > 0) {
+        size_t before = now.n_steps;
+        for (int w = 0; w < n_warps; w++) run_warp(emulated_early() ? w : n_warps - 1 - w);
+        if (now.n_steps == before) emulated_fail("threads wait for each other for ever");
+    }
+}
 
 } // namespace
 
 void emulated_fail(const char *what) {
-    fprintf(stderr, "emulated GPU: %s: %s; block %u %u %u of %u %u %u\n", now.name, what,
-            blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z);
+    const char *types = strstr(now.name, "[with"); /* whose arguments tell which kernel it is */
+    fprintf(stderr, "emulated GPU: a kernel %s: %s; block %u %u %u of %u %u %u\n",
+            types != NULL ? types : now.name, what, blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x,
+            gridDim.y, gridDim.z);
     for (int t = 0; t < now.n_threads; t++)
-        if (!fibers[(size_t)t]->has_ended &&
-            (t == 0 || t % 32 == 0 || fibers[(size_t)t].get() == own))
+        if (!fibers[(size_t)t]->has_ended && (t % 32 == 0 || fibers[(size_t)t].get() == own))
             fprintf(stderr, "  thread %d: %s%s\n", t, fibers[(size_t)t]->waits_for,
                     fibers[(size_t)t].get() == own ? " (this one)" : "");
     abort();
