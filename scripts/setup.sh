@@ -98,6 +98,7 @@ look() {
     have mpicc && have mpirun || optional="$optional libopenmpi-dev openmpi-bin"
     [ "$purpose" = build ] || [ -e "$fashion_mnist" ] || optional="$optional dataset-fashion-mnist"
     if [ "$purpose" = test ]; then
+        have g++ || optional="$optional g++"
         have python3 || optional="$optional python3"
         look_for_python
         look_for_arm

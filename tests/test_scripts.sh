@@ -34,13 +34,13 @@ fake() { # fake NAME: a program of the made-up machine; its shell text is the st
 machine() {
     rm -rf "$bin" "$tree"
     mkdir -p "$bin" "$tree/tests" "$tree/tools" "$tree/build/tests" "$tree/build-debug/tests" \
-        "$tree/build-thread/tests"
+        "$tree/build-thread/tests" "$tree/build-emulated/tests"
     : >"$apt_log"
     for tool in sh awk basename cat chmod date dirname env getconf grep ln mkdir mktemp nproc rm sed tail \
         sort timeout xargs; do
         real=$(command -v "$tool") && ln -s "$real" "$bin/$tool"
     done
-    for tool in gcc ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep \
+    for tool in gcc g++ ninja make pkg-config mpicc mpirun python3 clang-format valgrind chromium openssl sleep \
         man zsh fish dpkg-shlibdeps file; do
         echo 'exit 0' | fake "$tool"
     done
@@ -191,6 +191,15 @@ for folder in build build-debug; do echo 'echo "1 passed, 0 failed, 0 skipped"' 
 ! run_tests --long && total "7 passed, 1 failed, 0 skipped" && grep -q 'data race' "$said"
 verdict a_data_race_is_a_failure
 
+# Of two programs one has kernels, which run on an emulated GPU as well.
+for name in test_cuda_x test_x; do
+    for folder in build build-debug build-emulated; do
+        echo 'echo "1 passed, 0 failed, 0 skipped"' | program $folder $name
+    done
+done
+run_tests && total "7 passed, 0 failed, 0 skipped" && grep -q '^emulated test_cuda_x ' "$said"
+verdict kernels_run_on_the_emulated_gpu
+
 echo 'exit 9' | fake valgrind
 ! run_tests && total "1 passed, 1 failed, 0 skipped"
 verdict a_leak_under_valgrind_is_a_failure
@@ -199,8 +208,8 @@ echo 'exit 1' | fake python3
 ! run_tests --quick && total "0 passed, 1 failed, 0 skipped"
 verdict a_violation_of_the_style_is_a_failure
 
-rm "$bin/python3" "$bin/valgrind" "$bin/apt-get"
-run_tests && total "0 passed, 0 failed, 2 skipped"
+rm "$bin/python3" "$bin/valgrind" "$bin/g++" "$bin/apt-get"
+run_tests && total "0 passed, 0 failed, 3 skipped"
 verdict missing_tools_are_counted_as_skipped
 
 fake cmake <<'TEXT'
