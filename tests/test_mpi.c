@@ -41,6 +41,12 @@ static void several_seeds_are_spread_as_well(void) {
     CHECK(same_results("one", "five/seed-4"));
     remove_tree("one");
     remove_tree("five");
+    const char *pairs = "--algorithm adpsgd --speed lognormal:1";
+    CHECK(shell("mpirun -n 5 %s" RUN "%s --seeds 3,4 --out five 2>&1", CT_PROGRAM, pairs) == 0);
+    CHECK(shell("%s" RUN "%s --seed 4 --out one 2>&1", CT_PROGRAM, pairs) == 0);
+    CHECK(same_results("one", "five/seed-4"));
+    remove_tree("one");
+    remove_tree("five");
 }
 
 /* Two steps: the first joins the agents of the first half with each other, and has more messages
@@ -142,12 +148,13 @@ static void other_forms_of_methods_are_spread_and_resumed(void) {
     spread_and_resume("ring --algorithm ccl --variant atc --compress top-k8:0.1");
 }
 
-static void simulated_methods_are_refused_on_several_ranks(void) {
+static void simulated_methods_are_spread_and_resumed(void) {
     NEEDS_MPI();
-    CHECK(shell("mpirun -n 2 %s" RUN "--algorithm adpsgd --out x 2>&1%s", CT_PROGRAM, "") == 2);
-    CHECK(strstr(said, "adpsgd is a simulation of one process") != NULL);
-    CHECK(shell("mpirun -n 2 %s" RUN "--algorithm swift --out x 2>&1%s", CT_PROGRAM, "") == 2);
-    CHECK(strstr(said, "swift is a simulation of one process") != NULL);
+    spread_and_resume(
+        "ring --algorithm adpsgd --speed lognormal:0.7,jitter:0.3 --link-latency 100");
+    spread_and_resume("star --algorithm adpsgd --nesterov off --loss ccl --speed one:0.3");
+    spread_and_resume("chain --algorithm swift --loss ccl --speed uniform:0.2:3");
+    spread_and_resume("ring --algorithm swift --momentum 0 --gamma 0.7 --speed jitter:1");
 }
 
 static void recent_methods_are_spread_and_resumed(void) {
@@ -273,7 +280,7 @@ int main(void) {
     TEST(local_steps_and_averages_are_spread_and_resumed);
     TEST(packed_models_are_spread_and_resumed);
     TEST(other_forms_of_methods_are_spread_and_resumed);
-    TEST(simulated_methods_are_refused_on_several_ranks);
+    TEST(simulated_methods_are_spread_and_resumed);
     TEST(recent_methods_are_spread_and_resumed);
     TEST(methods_that_distil_are_spread_and_resumed);
     TEST(a_failure_of_one_rank_ends_all_with_its_words);

@@ -37,17 +37,16 @@ static ct_status start(ct_agents *a) {
 
 static ct_status step(ct_agents *a) {
     const ct_async *events = a->state;
-    ct_bank *x = &a->x, *m = ct_own_buffer(a, MOMENTUM), *s = ct_own_buffer(a, START);
-    ct_bank d = ct_temp(1), t = ct_temp(2), x_next = ct_temp(3), s_next = ct_temp(4);
+    ct_bank *x = &a->x, *s = ct_own_buffer(a, START), x_next = ct_temp(1), s_next = ct_temp(2);
     CT_TRY(start(a));
     CT_TRY(ct_agents_gradient(a, s, s));
     ct_async_run(a, meet);
+    CT_TRY(ct_async_direct(a, ct_own_buffer(a, MOMENTUM)));
 
     ct_update u = ct_agents_update(a);
-    ct_async_momentum(a, &u, m, &d, &t);
-    SET(&u, &x_next, {1, x, &events->mix}, {-a->lr, &d, &events->step});
-    SET(&u, &s_next, {1, x, &events->start_mix}, {-a->lr, &d, &events->start_step},
-        {1, s, &events->idle});
+    SET(&u, &x_next, {1, events->all_x, &events->mix}, {-a->lr, events->all_d, &events->step});
+    SET(&u, &s_next, {1, events->all_x, &events->start_mix},
+        {-a->lr, events->all_d, &events->start_step}, {1, s, &events->idle});
     SET(&u, x, {1, &x_next});
     SET(&u, s, {1, &s_next});
     return ct_agents_apply(a, &u);

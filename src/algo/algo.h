@@ -31,7 +31,7 @@ typedef struct ct_algo {
     ct_algo_losses may_lose;
     const char *why_not;                 /* it may not lose agents: "its tree would fall apart" */
     const char *why_always;              /* it needs gossip in every iteration; NULL: it does not */
-    bool is_simulation;                  /* of a clock of its own, in one process: async.h */
+    bool is_simulation;                  /* of a clock of its own: async.h */
     bool may_compress;                   /* it mixes what it shares (share, pull): @compress */
     bool learns_public;                  /* with samples beside the own ones: @public-data */
     bool shares_two;                     /* not x alone (share_also): then not @consensus */

@@ -21,19 +21,25 @@ static ct_status create_matrices(ct_agents *a, ct_async *s) {
     ct_sparse *full[] = {&s->mix, &s->step, &s->start_mix, &s->start_step};
     ct_sparse *diagonal[] = {&s->active, &s->idle, &s->decay};
     for (size_t k = 0; k < sizeof full / sizeof *full; k++)
-        CT_TRY(ct_sparse_create(a->n, a->n, a->n * a->n_agents, full[k]));
+        CT_TRY(ct_sparse_create(a->n, a->n_rows, a->n * a->n_agents, full[k]));
     for (size_t k = 0; k < sizeof diagonal / sizeof *diagonal; k++)
         CT_TRY(ct_sparse_diagonal(a->n, diagonal[k]));
     return CT_OK;
 }
 
+static ct_status create_rows(ct_agents *a, ct_async *s) {
+    s->all_x = &a->x;
+    s->all_d = &a->g;
+    if (ct_transport_n_ranks(a->transport) == 1) return CT_OK;
+    s->all_x = &s->everyones_x;
+    s->all_d = &s->everyones_d;
+    CT_TRY(ct_bank_create(a->backend, a->n_rows, 0, a->x.n, &s->everyones_x));
+    return ct_bank_create(a->backend, a->n_rows, 0, a->x.n, &s->everyones_d);
+}
+
 ct_status ct_async_create(ct_agents *a) {
     ct_async *s = a->state;
     size_t n = (size_t)a->n_agents, rows = (size_t)a->n_rows;
-    if (ct_transport_n_ranks(a->transport) > 1)
-        return ct_refuse("algorithm",
-                         "%s is a simulation of one process, and has several ranks here",
-                         a->algo->name);
     s->n_clock = 2 * rows + (size_t)a->n_seeds;
     CT_TRY(ct_make(&s->clock, s->n_clock, "the agents' clock"));
     CT_TRY(ct_make(&s->is_active, rows, "the agents' clock"));
@@ -43,7 +49,8 @@ ct_status ct_async_create(ct_agents *a) {
     CT_TRY(ct_make(&s->c, n * n, "the agents' events"));
     CT_TRY(ct_make(&s->d, n * n, "the agents' events"));
     for (int row = 0; row < a->n_rows; row++) next_s(s)[row] = ct_speeds_step_s(a->speeds, row, 0);
-    return create_matrices(a, s);
+    CT_TRY(create_matrices(a, s));
+    return create_rows(a, s);
 }
 
 void ct_async_free(void *state) {
@@ -51,6 +58,8 @@ void ct_async_free(void *state) {
     ct_sparse *all[] = {&s->mix,    &s->step, &s->start_mix, &s->start_step,
                         &s->active, &s->idle, &s->decay};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) ct_sparse_free(all[k]);
+    ct_bank_free(&s->everyones_x);
+    ct_bank_free(&s->everyones_d);
     ct_free(s->clock);
     ct_free(s->is_active);
     ct_free(s->at.a);
@@ -152,11 +161,13 @@ static void put_row(ct_sparse *out, int row, const ct_async_world *w, const doub
     out->begin[row + 1] = entry;
 }
 
+/* Own rows of a world's matrices. */
 static void put_matrices(ct_agents *a, ct_async *s, const ct_async_world *w) {
     for (int i = 0; i < w->n; i++) {
-        int row = w->first + i;
+        int row = w->first + i - a->first;
+        if (row < 0 || row >= a->n) continue;
         size_t at = (size_t)i * (size_t)w->n;
-        bool is_active = s->is_active[row];
+        bool is_active = s->is_active[w->first + i];
         put_row(&s->mix, row, w, w->a + at);
         put_row(&s->step, row, w, w->b + at);
         if (!is_active) memset(s->c + at, 0, (size_t)w->n * sizeof *s->c);
@@ -181,9 +192,14 @@ void ct_async_run(ct_agents *a, ct_async_event event) {
     }
 }
 
-void ct_async_momentum(ct_agents *a, ct_update *u, ct_bank *m, ct_bank *d, ct_bank *t) {
+ct_status ct_async_direct(ct_agents *a, ct_bank *m) {
     ct_async *s = a->state;
-    SET(u, t, {1, m, &s->decay}, {1, &a->g, &s->active});
-    SET(u, m, {1, t});
-    ct_agents_direction(a, u, &a->g, m, d);
+    ct_bank *d = &a->g, t = ct_temp(1);
+    ct_update u = ct_agents_update(a);
+    SET(&u, &t, {1, m, &s->decay}, {1, &a->g, &s->active});
+    SET(&u, m, {1, &t});
+    ct_agents_direction(a, &u, &a->g, m, d);
+    CT_TRY(ct_agents_apply(a, &u));
+    CT_TRY(ct_transport_spread(a->transport, &a->x, &s->everyones_x));
+    return ct_transport_spread(a->transport, d, &s->everyones_d);
 }

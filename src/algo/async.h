@@ -12,8 +12,8 @@
  * with A, B, C, D [n x n], and E the identity for agents without an event. A method says what an
  * event does to the rows of A and B.
  *
- * Agents of all seeds are in one process. An agent's batches are those of the run's iterations: a
- * slow agent's are every so many. */
+ * Every process simulates all events, and has all rows of x and d for its own rows of the update. An
+ * agent's batches are those of the run's iterations: a slow agent's are every so many. */
 #ifndef CT_ALGO_ASYNC_H
 #define CT_ALGO_ASYNC_H
 
@@ -33,14 +33,17 @@ typedef double (*ct_async_event)(const ct_agents *a, ct_async_world *world, int 
 /* State of a method: events, matrices, the clock. */
 typedef struct ct_async {
     double *clock; /* [n_clock] of every row next_s and steps done, of every seed now: what a
-                          checkpoint keeps */
+                      checkpoint keeps */
     size_t n_clock;
     bool *is_active;   /* [rows] it has an event in this iteration */
     ct_async_world at; /* room for one */
     double *c, *d;     /* [n x n] rows of a and b right after an agent's event */
+    /* own rows of */
     ct_sparse mix, step, start_mix, start_step; /* A, B, C, D */
     ct_sparse active, idle;                     /* diagonals: 1 for agents with and without */
     ct_sparse decay;                            /* beta, and 1 */
+    ct_bank everyones_x, everyones_d;           /* [rows x P] where there are several processes */
+    const ct_bank *all_x, *all_d;               /* what A to D mix: all rows, wherever they are */
 } ct_async;
 
 ct_status ct_async_create(ct_agents *a);
@@ -49,8 +52,9 @@ double *ct_async_host_state(void *state, size_t *n);
 
 /* The events of this iteration. Sets the matrices, the ledger's time and the samples that count. */
 void ct_async_run(ct_agents *a, ct_async_event event);
-/* Appends  m = beta m + g  of the active agents and the direction d; t: a temporary. */
-void ct_async_momentum(ct_agents *a, ct_update *u, ct_bank *m, ct_bank *d, ct_bank *t);
+/* m = beta m + g  of the active agents, and the direction d in the place of g. Then all rows of x and
+ * d are here. */
+ct_status ct_async_direct(ct_agents *a, ct_bank *m);
 
 /* Row i <- (row i + row j) / 2, and row j as well. */
 void ct_async_average(ct_async_world *world, int i, int j);

@@ -29,14 +29,13 @@ static double mix(const ct_agents *a, ct_async_world *w, int i, long step) {
 
 static ct_status step(ct_agents *a) {
     const ct_async *events = a->state;
-    ct_bank *x = &a->x, *m = ct_own_buffer(a, MOMENTUM);
-    ct_bank d = ct_temp(1), t = ct_temp(2), x_next = ct_temp(3);
+    ct_bank *x = &a->x, x_next = ct_temp(1);
     CT_TRY(ct_agents_gradient(a, x, x));
     ct_async_run(a, mix);
+    CT_TRY(ct_async_direct(a, ct_own_buffer(a, MOMENTUM)));
 
     ct_update u = ct_agents_update(a);
-    ct_async_momentum(a, &u, m, &d, &t);
-    SET(&u, &x_next, {1, x, &events->mix}, {-a->lr, &d, &events->step});
+    SET(&u, &x_next, {1, events->all_x, &events->mix}, {-a->lr, events->all_d, &events->step});
     SET(&u, x, {1, &x_next});
     return ct_agents_apply(a, &u);
 }
