@@ -2,7 +2,8 @@
 # bench/gpu_session.sh [FOLDER]: everything that wants a GPU, in one go: build, every test that uses
 # one, compute-sanitizer on short runs, and the times of the paper's iterations; a short table comes last.
 # FOLDER (default build-gpu) is built there; logs go to $OUT, or to FOLDER. Parts are chosen by
-# PARTS="build test sanitize bench scaling torch profile".
+# PARTS="build test sanitize bench compress scaling agents torch profile". BEFORE=PROGRAM: bench and compress also time that
+# build, in turns.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
@@ -58,48 +59,77 @@ if wants sanitize; then
     sanitize_test racecheck joins
 fi
 
-# time_one MODEL DATASET ALGORITHM PRECISION AGENTS [OPTIONS...]
+: >"$out/bench.log"
+# ms_of PROGRAM OPTION...: ms per iteration, the median of 60; "-" where it fails
+ms_of() {
+    program=$1
+    shift
+    timeout 60 "$program" bench --device cuda --json --partition dirichlet --alpha 1 --warmup 20 --repeat 60 "$@" \
+        2>>"$out/bench.log" | tee -a "$out/bench.log" | sed 's/.*"ms_per_iteration": \([0-9.]*\).*/\1/' | grep . || echo -
+}
+# time_one OPTION...: a line of the table, of this build and of BEFORE
 time_one() {
-    model=$1 dataset=$2 algorithm=$3 precision=$4 agents=$5
-    shift 5
-    printf '%-12s %-9s %-5s %3d agents %s: ' "$model" "$algorithm" "$precision" "$agents" "$*"
-    timeout 60 "$build/crosstalk" bench --device cuda --precision "$precision" --dataset "$dataset" \
-        --model "$model" --algorithm "$algorithm" --agents "$agents" --partition dirichlet --alpha 1 --warmup 20 \
-        --repeat 50 "$@" 2>>"$out/bench.log" | tee -a "$out/bench.log" | grep -iE "ms|iteration" |
-        head -1
+    before=
+    [ -z "${BEFORE:-}" ] || before=$(ms_of "$BEFORE" "$@")
+    now=$(ms_of "$build/crosstalk" "$@")
+    echo "$before $now" | awk -v what="$*" '{
+        printf "| %s |", what
+        for (k = 1; k <= NF; k++) printf " %s |", $k == "-" ? "failed" : sprintf("%.3f", $k)
+        print "" }'
 }
 if wants bench; then
-    : >"$out/bench.log"
-    time_one resnet20 noise ccl tf32 16
-    time_one resnet20 noise qg-dsgdm tf32 16
-    time_one resnet20 noise ccl bf16 16
-    time_one resnet20 noise qg-dsgdm bf16 16
-    time_one resnet20 noise ccl tf32 16 --seeds 1,2,3
-    time_one resnet20 noise ccl fp32 16
-    time_one lenet5 shapes ccl tf32 16
-    time_one lenet5 shapes qg-dsgdm tf32 16
-    time_one mobilenetv2 noise ccl tf32 16
+    echo "| options of bench |${BEFORE:+ before |} ms |"
+    for precision in tf32 bf16; do
+        for model in resnet20 mobilenetv2 vgg11; do
+            time_one --precision $precision --dataset noise --model $model --algorithm ccl
+        done
+        time_one --precision $precision --dataset noise --model resnet20 --algorithm qg-dsgdm
+        time_one --precision $precision --dataset noise --model resnet20 --algorithm ccl --seeds 1,2,3
+    done
+    time_one --precision fp32 --dataset noise --model resnet20 --algorithm ccl
+    time_one --precision tf32 --dataset shapes --model lenet5 --algorithm ccl
+    time_one --precision tf32 --dataset shapes --model lenet5 --algorithm qg-dsgdm
+    time_one --precision tf32 --dataset shapes --model lenet5 --algorithm qg-dsgdm --seeds 1,2,3,4,5
 fi
-# scale_one TOPOLOGY AGENTS: ms an iteration, us an agent's iteration, MiB of device memory at most
+# What packed models cost: docs/performance/compress.md
+if wants compress; then
+    echo "| options of bench |${BEFORE:+ before |} ms |"
+    for algorithm in qg-dsgdm ccl; do
+        for packing in none quantize:8 quantize:4 quantize:3 quantize:2 sign top-k:0.1 top-k:0.01 top-k8:0.1 top-k8:0.02 \
+            random-k:0.1 low-rank:4; do
+            time_one --precision bf16 --dataset noise --model resnet20 --algorithm $algorithm --compress $packing
+        done
+    done
+fi
+# scale_one AGENTS OPTION...: ms per iteration, us per agent, most MiB of device memory
 scale_one() {
-    timeout 60 "$build/crosstalk" bench --device cuda --json --dataset noise --model resnet20 \
-        --algorithm ccl --topology "$1" --agents "$2" --partition dirichlet --alpha 1 --train-samples 20000 --warmup 5 \
-        --repeat 20 >"$out/scaling.json" 2>>"$out/bench.log" &
+    agents=$1
+    shift
+    ms_of "$build/crosstalk" --agents "$agents" "$@" >"$out/scaling" &
     job=$! most=0
     while kill -0 $job 2>/dev/null; do
         now=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits)
         [ "$now" -gt $most ] && most=$now
     done
-    wait $job || { printf '| %s | %d | not there |\n' "$1" "$2"; return; }
-    sed 's/.*"ms_per_iteration": \([0-9.]*\).*/\1/' "$out/scaling.json" |
-        awk -v t="$1" -v n="$2" -v m=$most \
-            '{ printf "| %s | %d | %.2f | %.0f | %d |\n", t, n, $1, 1000 * $1 / n, m }'
+    awk -v n="$agents" -v what="$*" -v m=$most \
+        '$1 == "-" { printf "| %d | %s | failed | | %d |\n", n, what, m; next }
+        { printf "| %d | %s | %.2f | %.1f | %d |\n", n, what, $1, 1000 * $1 / n, m }' "$out/scaling"
 }
+if wants scaling || wants agents; then echo "| agents | options of bench | ms | us per agent | MiB |"; fi
 if wants scaling; then
-    echo "| topology | agents | ms | us an agent | MiB |"
-    for agents in 8 16 32 64 128 256; do scale_one ring $agents; done
-    scale_one dyck 32
-    for agents in 16 32 64 128 256; do scale_one torus $agents; done
+    noise="--dataset noise --model resnet20 --algorithm ccl --train-samples 20000"
+    # Options are words.
+    # shellcheck disable=SC2086
+    {
+        for agents in 8 16 32 64 128 256; do scale_one $agents $noise --topology ring; done
+        scale_one 32 $noise --topology dyck
+        for agents in 16 32 64 128 256; do scale_one $agents $noise --topology torus; done
+    }
+fi
+if wants agents; then # docs/performance/scale.md
+    for agents in 256 1024 4096; do
+        scale_one $agents --dataset shapes --train-samples 60000 --model lenet5 --algorithm qg-dsgdm --batch-size 7
+    done
 fi
 if wants profile; then # one line a kernel and metric of a CCL iteration, for bench/gpu_roofline.py
     CROSSTALK_CUDA_GRAPHS=off timeout 120 ncu --clock-control none --csv --metrics \
