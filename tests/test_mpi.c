@@ -5,10 +5,12 @@
 /* Bits are compared in all builds; sanitizers, which take many times as long, see every algorithm on
  * three ranks. */
 #if CT_SANITIZED
+enum { FEWEST = 3, MOST = 3 };
 #define RANKS  "3"
 #define MANY   "8"
 #define EPOCHS "60"
 #else
+enum { FEWEST = 2, MOST = 4 };
 #define RANKS  "2,3,4"
 #define MANY   "32"
 #define EPOCHS "400"
@@ -99,7 +101,7 @@ static bool is_same_file(const char *a, const char *b) {
 /* Stopped in the middle of a round, on other ranks than it goes on with. */
 static void spread_and_resume(const char *words) {
     CHECK(shell("%s" RUN "--average ema:0.9 --topology %s --out one 2>&1", CT_PROGRAM, words) == 0);
-    for (int n = 2; n <= 4; n++) {
+    for (int n = FEWEST; n <= MOST; n++) {
         char start[512], go_on[512];
         snprintf(start, sizeof start, "mpirun -n %d %s", n, CT_PROGRAM);
         snprintf(go_on, sizeof go_on, "mpirun -n %d %s", n == 4 ? 1 : n + 1, CT_PROGRAM);
