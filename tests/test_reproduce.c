@@ -400,6 +400,26 @@ static void a_run_that_diverges_is_a_word_in_the_table(void) {
     CHECK(strstr(said.out, "diverged  wild") != NULL && strstr(said.out, "0 of 2") != NULL);
 }
 
+/* Column by column: learnt, hardly trained, diverged; what was not run is counted below. */
+static void a_table_may_begin_with_the_best(void) {
+    put("best.conf", "order = best\nrows = method\n" OPTIONS
+                     "[column IID]\npartition = iid\n[column alpha = 1]\nalpha = 1\n"
+                     "[row hardly]\nlr = 1e-9\n[row wild]\nlr = 1e6\n[row learnt]\nepochs = 8\n");
+    succeeds("reproduce best.conf --quiet --out best --only *iid,learnt*");
+    CHECK(strstr(said.out, "2 of 6 runs are not there yet") != NULL);
+    CT_SCOPED(ct_blob) file = {0};
+    REQUIRE_OK(ct_file_read("best/table.md", 1 << 16, &file));
+    const char *text = (const char *)file.bytes;
+    const char *first = strstr(text, "| learnt | IID |"),
+               *second = strstr(text, "| hardly | IID |"),
+               *third = strstr(text, "| wild | IID | diverged |"),
+               *last = strstr(text, "| learnt | alpha = 1 |");
+    CHECK(first != NULL && first < second && second < third && third < last);
+    CHECK(strstr(text, "| hardly | alpha = 1 |") == NULL);
+    put("worst.conf", "order = worst\n" OPTIONS "[row a]\n");
+    REFUSES(1, "reproduce worst.conf", "worst.conf:1: order: only 'best' is known");
+}
+
 static void quick_runs_are_short_and_say_so(void) {
     succeeds("reproduce toy.conf --quiet --epochs 40 --quick");
     CHECK(strstr(said.out, "quick: 2 epochs only, not what the paper ran") != NULL);
@@ -445,6 +465,7 @@ int main(void) {
     TEST(a_study_that_is_out_of_time_ends_in_order);
     TEST(a_run_that_left_no_checkpoint_begins_again);
     TEST(a_run_that_diverges_is_a_word_in_the_table);
+    TEST(a_table_may_begin_with_the_best);
     TEST(quick_runs_are_short_and_say_so);
     TEST(words_that_make_no_study_are_refused);
     leave_folder();

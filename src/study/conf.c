@@ -114,6 +114,10 @@ static ct_status set_property(ct_study *s, const ct_setting *line) {
         s->baseline_line = line->line;
         return CT_OK;
     }
+    if (strcmp(name, "order") == 0) {
+        s->is_ranked = true;
+        return strcmp(value, "best") == 0 ? CT_OK : ct_fail(CT_IO, "order: only 'best' is known");
+    }
     if (strcmp(name, "free") == 0) {
         memcpy(s->free, value, sizeof s->free);
         return ct_split(value, check_option, NULL);
@@ -124,8 +128,8 @@ static ct_status set_property(ct_study *s, const ct_setting *line) {
     }
     return ct_fail(
         CT_IO,
-        "'%s' is none of title, note, rows, show, curves, figure, baseline, free; options stand "
-        "below [options]",
+        "'%s' is none of title, note, rows, show, curves, figure, order, baseline, free; options "
+        "stand below [options]",
         name);
 }
 

@@ -48,8 +48,7 @@ static bool has_groups(const ct_study *study) {
 static bool has_run(const ct_study *study, int row, int column) {
     for (int k = 0; k < study->n_cells; k++) {
         const ct_cell *c = &study->cells[k];
-        bool is_there = c->state == CT_CELL_DONE || c->state == CT_CELL_DIVERGED;
-        if (is_there && (row == CT_ANY || c->row == row) &&
+        if (ct_cell_has_ended(c) && (row == CT_ANY || c->row == row) &&
             (column == CT_ANY || c->column == column))
             return true;
     }

@@ -252,11 +252,8 @@ static ct_status run_from(ct_study *study, int k) {
 
 /* The choices of tuned cells go with their runs. */
 static ct_status attach_choices(const ct_study *study) {
-    for (int k = 0; k < study->n_cells; k++) {
-        ct_cell_state state = study->cells[k].state;
-        if (state == CT_CELL_DONE || state == CT_CELL_DIVERGED)
-            CT_TRY(ct_tune_attach(&study->cells[k]));
-    }
+    for (int k = 0; k < study->n_cells; k++)
+        if (ct_cell_has_ended(&study->cells[k])) CT_TRY(ct_tune_attach(&study->cells[k]));
     return CT_OK;
 }
 

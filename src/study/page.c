@@ -62,9 +62,7 @@ static int find_runs(const ct_study *study, const char **out) {
     for (int k = 0; k < study->n_rows; k++)
         for (int column = 0; column < study->n_columns; column++) {
             const ct_cell *cell = ct_study_cell_of(study, study->order[k], column);
-            bool is_there =
-                cell != NULL && (cell->state == CT_CELL_DONE || cell->state == CT_CELL_DIVERGED);
-            if (is_there) out[n++] = cell->config.out;
+            if (ct_cell_has_ended(cell)) out[n++] = cell->config.out;
         }
     return n;
 }

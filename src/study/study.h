@@ -11,6 +11,7 @@
  *                                     line a row; label=WORDS at the end names that axis
  *                                     curves: a file for each of the curves, over the epochs
  *                                     none
+ *   order = best                      a column's runs together, best first, without the missing
  *   baseline = QG-DSGDm-N             statistics: every row against this one (versus.c); a run may
  *                                     have further seeds behind the study's
  *   free = lr, gut-mu                 a row that is sent in may have its own of these (submission.h)
@@ -141,6 +142,11 @@ typedef struct ct_cell {
     ct_study_data *data; /* lent */
 } ct_cell;
 
+/* There is a cell, and its run is done or diverged. */
+static inline bool ct_cell_has_ended(const ct_cell *cell) {
+    return cell != NULL && (cell->state == CT_CELL_DONE || cell->state == CT_CELL_DIVERGED);
+}
+
 /* What the command line asks for. */
 typedef struct ct_study_request {
     const char *only;     /* names that contain or match one of these, with commas; NULL = all */
@@ -178,6 +184,7 @@ typedef struct ct_study {
     bool is_comparison;       /* crosstalk compare: a row wins over the command line, the table is
                                * compare.*, its CSV has a line for every run */
     const ct_metric *sort_by; /* order: the best first; NULL = as written */
+    bool is_ranked;           /* the table lists runs by column, the best first */
     ct_study_data data;
     char out[CT_CONFIG_TEXT];
     ct_study_request request;

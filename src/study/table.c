@@ -5,6 +5,7 @@
 #include "study/grid.h"
 #include "study/study_internal.h"
 #include "util/file.h"
+#include "util/memory.h"
 #include "util/show.h"
 
 #define WIDEST 110 /* characters that a line of a table may have */
@@ -26,13 +27,27 @@ bool ct_estimate_holds(const ct_estimate *paper, double ours) {
     return off <= 0.5 * pow(10, -paper->digits) + 1e-9;
 }
 
+const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column) {
+    int at = study->at[row * study->n_columns + column];
+    return at >= 0 ? &study->cells[at] : NULL;
+}
+
+const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column) {
+    const ct_cell *cell = ct_study_cell_at(study, row, column);
+    return cell != NULL && cell->column == column ? cell : NULL;
+}
+
 /* ---- order ---- */
 
-static double sort_value(const ct_study *study, int row) {
-    int at = study->at[row * study->n_columns];
-    double value = at >= 0 ? ct_metric_value(study->sort_by, study->cells[at].summary) : NAN;
+/* The larger the better; a run that has nothing to show comes last. */
+static double worth(const ct_metric *metric, const ct_cell *cell) {
+    double value = cell != NULL ? ct_metric_value(metric, cell->summary) : NAN;
     if (isnan(value)) return -INFINITY;
-    return ct_metric_rises(study->sort_by) ? value : -value;
+    return ct_metric_rises(metric) ? value : -value;
+}
+
+static double sort_value(const ct_study *study, int row) {
+    return worth(study->sort_by, ct_study_cell_at(study, row, 0));
 }
 
 static void sort_rows(ct_study *study) {
@@ -44,17 +59,29 @@ static void sort_rows(ct_study *study) {
     }
 }
 
+/* The cells in a table's order: row by row, or what has ended column by column, the best first; how
+ * many. */
+static int list_cells(const ct_study *study, const ct_cell **cells) {
+    int n = 0;
+    for (int line = 0; line < study->n_rows && !study->is_ranked; line++)
+        for (int k = 0; k < study->n_columns; k++) {
+            const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
+            if (cell != NULL) cells[n++] = cell;
+        }
+    for (int k = 0, first = 0; k < study->n_columns && study->is_ranked; k++, first = n)
+        for (int line = 0; line < study->n_rows; line++) {
+            const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
+            if (!ct_cell_has_ended(cell)) continue;
+            int at = n++;
+            const ct_metric *by = study->shown[0];
+            for (; at > first && worth(by, cells[at - 1]) < worth(by, cell); at--)
+                cells[at] = cells[at - 1];
+            cells[at] = cell;
+        }
+    return n;
+}
+
 /* ---- filling ---- */
-
-const ct_cell *ct_study_cell_at(const ct_study *study, int row, int column) {
-    int at = study->at[row * study->n_columns + column];
-    return at >= 0 ? &study->cells[at] : NULL;
-}
-
-const ct_cell *ct_study_cell_of(const ct_study *study, int row, int column) {
-    const ct_cell *cell = ct_study_cell_at(study, row, column);
-    return cell != NULL && cell->column == column ? cell : NULL;
-}
 
 /* The paper's numbers are known of a cell in the column. */
 static bool has_paper(const ct_study *study, int column) {
@@ -131,17 +158,14 @@ static void add_row_label(filling *f, const ct_study *study, int row) {
     }
 }
 
-/* A line for every row; or, if it is long, for every run. */
-static ct_status fill_grid(const ct_study *study, bool is_long, filling *f) {
-    int n_cells = is_long ? 1 : study->n_columns; /* in a line */
-    int n_lines = 1 + (is_long ? study->n_cells : study->n_rows),
-        n_heads = study->n_heads + is_long;
-    int n_columns = n_heads + n_cells * study->n_shown;
+static ct_status make_grid(const ct_study *study, bool is_long, int n_lines, filling *f) {
     ct_grid *g = &f->grid;
+    int n_cells = is_long ? 1 : study->n_columns; /* in a line */
+    int n_heads = study->n_heads + is_long, n_columns = n_heads + n_cells * study->n_shown;
     for (int k = 0; k < n_cells; k++) n_columns += 2 * has_paper(study, is_long ? CT_ANY : k);
     f->has_paper = has_paper(study, CT_ANY);
     ct_grid_free(g);
-    CT_TRY(ct_grid_make(n_lines, n_columns, n_heads, g));
+    CT_TRY(ct_grid_make(1 + n_lines, n_columns, n_heads, g));
     for (int k = 0; k < study->n_heads; k++) ct_grid_text(g, study->heads[k]);
     if (is_long) ct_grid_text(g, "run");
     for (int k = 0; k < n_cells; k++) {
@@ -149,23 +173,42 @@ static ct_status fill_grid(const ct_study *study, bool is_long, filling *f) {
         add_headings(g, study, has_label ? study->columns[k].label : "",
                      has_paper(study, is_long ? CT_ANY : k));
     }
-    for (int line = 0; line < study->n_rows; line++)
-        for (int k = 0; k < study->n_columns; k++) {
-            const ct_cell *cell = ct_study_cell_of(study, study->order[line], k);
-            if (is_long && cell == NULL) continue;
-            if (is_long || k == 0) add_row_label(f, study, study->order[line]);
-            if (is_long) ct_grid_text(g, study->columns[k].label);
-            add_cell(g, study, cell, has_paper(study, is_long ? CT_ANY : k));
-        }
+    return CT_OK;
+}
+
+/* A line for every row. */
+static ct_status fill_rows(const ct_study *study, filling *f) {
+    CT_TRY(make_grid(study, false, study->n_rows, f));
+    for (int line = 0; line < study->n_rows; line++) {
+        add_row_label(f, study, study->order[line]);
+        for (int k = 0; k < study->n_columns; k++)
+            add_cell(&f->grid, study, ct_study_cell_of(study, study->order[line], k),
+                     has_paper(study, k));
+    }
+    return CT_OK;
+}
+
+/* A line for every run. */
+static ct_status fill_runs(const ct_study *study, filling *f) {
+    CT_SCOPED_BLOCK(const ct_cell *) cells = NULL;
+    CT_TRY(ct_make(&cells, (size_t)study->n_cells, "the lines of a table"));
+    int n = list_cells(study, cells);
+    CT_TRY(make_grid(study, true, n, f));
+    for (int k = 0; k < n; k++) {
+        add_row_label(f, study, cells[k]->row);
+        ct_grid_text(&f->grid, study->columns[cells[k]->column].label);
+        add_cell(&f->grid, study, cells[k], has_paper(study, CT_ANY));
+    }
     return CT_OK;
 }
 
 /* Rows, or runs where rows would be too wide to be read. */
 static ct_status fill(const ct_study *study, filling *f) {
-    CT_TRY(fill_grid(study, false, f));
     int width = 0;
+    if (study->is_ranked && study->n_columns > 1) return fill_runs(study, f);
+    CT_TRY(fill_rows(study, f));
     for (int k = 0; k < f->grid.n_columns; k++) width += ct_grid_width(&f->grid, k) + 2;
-    return width > WIDEST && study->n_columns > 1 ? fill_grid(study, true, f) : CT_OK;
+    return width > WIDEST && study->n_columns > 1 ? fill_runs(study, f) : CT_OK;
 }
 
 /* ---- what stands around it ---- */
@@ -311,6 +354,7 @@ static ct_status write_csv(const ct_study *study) {
 }
 
 ct_status ct_study_write(ct_study *study) {
+    if (study->is_ranked && study->n_columns == 1) study->sort_by = study->shown[0];
     sort_rows(study);
     CT_TRY(ct_dir_create(study->out));
     if (study->request.tune_only) return ct_study_write_tuned(study);

@@ -142,15 +142,11 @@ static void ranking_free(ranking *r) {
     ct_free(r->values);
 }
 
-static bool has_ended(const ct_cell *cell) {
-    return cell != NULL && (cell->state == CT_CELL_DONE || cell->state == CT_CELL_DIVERGED);
-}
-
 /* The finished run of a column in which the baseline has ended that has fewest seeds, which all have; NULL: the column
  * does not count. */
 static const ct_cell *blocks_of(const ct_study *study, int column) {
     const ct_cell *fewest = NULL;
-    if (!has_ended(ct_study_cell_at(study, baseline_row(study), column))) return NULL;
+    if (!ct_cell_has_ended(ct_study_cell_at(study, baseline_row(study), column))) return NULL;
     for (int row = 0; row < study->n_rows; row++) {
         const ct_cell *cell = ct_study_cell_at(study, row, column);
         if (cell != NULL && cell->state == CT_CELL_DONE && cell->n_seeds > 0 &&
@@ -162,7 +158,8 @@ static const ct_cell *blocks_of(const ct_study *study, int column) {
 
 static bool is_whole(const ct_study *study, int row) {
     for (int column = 0; column < study->n_columns; column++)
-        if (blocks_of(study, column) != NULL && !has_ended(ct_study_cell_at(study, row, column)))
+        if (blocks_of(study, column) != NULL &&
+            !ct_cell_has_ended(ct_study_cell_at(study, row, column)))
             return false;
     return true;
 }
