@@ -32,11 +32,11 @@ static void the_better_half_goes_on(void) {
     const double scores[] = {0.1, 0.7, NAN, 0.7, 0.9, 0.3, 0.2};
     static const int wanted[] = {4, 1, 3, 5, 6, 0, 2};
     int trials[] = {0, 1, 2, 3, 4, 5, 6}, some[] = {2, 5, 0};
-    CHECK(ct_halving_rank(scores, trials, 7) == 4);
+    ct_halving_rank(scores, trials, 7);
+    CHECK(ct_halving_size(7) == 4 && ct_halving_size(3) == 2 && ct_halving_size(1) == 1);
     for (int k = 0; k < 7; k++) CHECK(trials[k] == wanted[k]);
-    CHECK(ct_halving_rank(scores, some, 3) == 2);
+    ct_halving_rank(scores, some, 3);
     CHECK(some[0] == 5 && some[1] == 0 && some[2] == 2);
-    CHECK(ct_halving_rank(scores, some, 1) == 1);
 }
 
 static void rungs_that_do_not_rise_are_refused(void) {
@@ -48,8 +48,10 @@ static void rungs_that_do_not_rise_are_refused(void) {
     CHECK_FAILS(ct_rungs_parse("0", &rule), CT_INVAL, "'0' is no part");
 }
 
+static const char *const rates[] = {"0.5", "0.1", "0.02", "0.004", "0.0008"}; /* of DSGD */
+
 /* The scores of a rung's runs, as they lie there: -1 where there is no run. */
-static void read_scores(const char *dir, const char *const *rates, double *scores) {
+static void read_scores(const char *dir, double *scores) {
     for (int k = 0; k < 5; k++) {
         char run_dir[256];
         snprintf(run_dir, sizeof run_dir, "%s/lr_%s", dir, rates[k]);
@@ -81,7 +83,6 @@ static bool is_better_half(const double *before, const double *after) {
 }
 
 static void a_study_tunes_and_trains_with_the_choice(void) {
-    static const char *const rates[] = {"0.5", "0.1", "0.02", "0.004", "0.0008"};
     double first[5], second[5], third[5];
     char words[64];
     ct_json *summary = NULL;
@@ -89,9 +90,9 @@ static void a_study_tunes_and_trains_with_the_choice(void) {
     CHECK(run(MINI "m --dry-run") == 0 && strstr(said.out, "to tune   dsgd\n") != NULL);
     succeeds(MINI "m");
     CHECK(strstr(said.err, "  validation ") != NULL);
-    read_scores("m/tune/dsgd/epochs-1", rates, first);
-    read_scores("m/tune/dsgd/epochs-2", rates, second);
-    read_scores("m/tune/dsgd/epochs-4", rates, third);
+    read_scores("m/tune/dsgd/epochs-1", first);
+    read_scores("m/tune/dsgd/epochs-2", second);
+    read_scores("m/tune/dsgd/epochs-4", third);
     CHECK(n_run(first) == 5 && n_run(second) == 3 && n_run(third) == 2);
     CHECK(is_better_half(first, second) && is_better_half(second, third));
     const char *chosen = rates[best_of(third)];
@@ -195,6 +196,29 @@ static void trials_that_are_in_a_bundle_are_not_trained_again(void) {
     CHECK(same_files("half/tuned.csv", "m/tuned.csv"));
 }
 
+/* Both of the last rung have diverged: the third of the rung before is trained, and chosen. */
+static void where_a_rung_diverges_the_next_best_is_tried(void) {
+    CHECK(system("mkdir -p wild/tune/dsgd && cp -r m/ccl wild/ && "
+                 "sed '/\"epochs\": 4/,$s/\"validation_accuracy\": [^}]*/"
+                 "\"validation_accuracy\": null/; s/\"chosen\": ./\"chosen\": null/' "
+                 "m/dsgd/tuned.json >wild/tune/dsgd/tuned.json") == 0);
+    succeeds(MINI "wild --quiet");
+    double before[5], after[5], whole[5];
+    read_scores("m/tune/dsgd/epochs-2", before);
+    read_scores("m/tune/dsgd/epochs-4", whole);
+    read_scores("wild/tune/dsgd/epochs-4", after);
+    CHECK(n_run(after) == 1);
+    int third = best_of(after);
+    CHECK(before[third] >= 0 && whole[third] < 0);
+    char chosen[32];
+    snprintf(chosen, sizeof chosen, "\"chosen\": %d}", third + 1);
+    CHECK(contains("wild/dsgd/tuned.json", chosen));
+    succeeds(MINI "wild --table-only --quiet");
+    CHECK(system("cp -r wild forged-wild && "
+                 "sed -i 's/null/0.001/' forged-wild/dsgd/tuned.json") == 0);
+    REFUSES(2, MINI "forged-wild --table-only", "rung 3 has 3 combinations, not 2");
+}
+
 static void a_choice_of_something_else_is_refused(void) {
     char other[sizeof mini + 64];
     snprintf(other, sizeof other, "%s", mini);
@@ -255,6 +279,7 @@ int main(void) {
     TEST(tuning_that_was_interrupted_goes_on);
     TEST(a_bundle_carries_tuning_from_machine_to_machine);
     TEST(trials_that_are_in_a_bundle_are_not_trained_again);
+    TEST(where_a_rung_diverges_the_next_best_is_tried);
     TEST(a_choice_of_something_else_is_refused);
     TEST(a_sweep_picks_by_halving);
     TEST(comparisons_that_are_not_fair_are_refused);

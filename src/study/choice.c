@@ -18,13 +18,16 @@ static bool is_ahead(const double *scores, int a, int b) {
     return a < b;
 }
 
-int ct_halving_rank(const double *scores, int *trials, int n) {
+int ct_halving_size(int n) {
+    return (n + 1) / 2;
+}
+
+void ct_halving_rank(const double *scores, int *trials, int n) {
     for (int k = 1; k < n; k++) {
         int trial = trials[k], at = k;
         for (; at > 0 && is_ahead(scores, trial, trials[at - 1]); at--) trials[at] = trials[at - 1];
         trials[at] = trial;
     }
-    return (n + 1) / 2;
 }
 
 /* The trials of a rung, in order. */
@@ -35,29 +38,48 @@ static int list_tried(const ct_choice *c, int rung, int *trials) {
     return n;
 }
 
+int ct_choice_rank(const ct_choice *c, int rung, int *trials) {
+    int n = list_tried(c, rung, trials);
+    ct_halving_rank(&c->scores[rung * c->n_trials], trials, n);
+    return n;
+}
+
+/* The rung has the best `n_wanted` of the rung before (trials [n_before], ranked), and one more for
+ * as long as all before that one diverged. */
+static bool is_rung(const ct_choice *c, int rung, const int *trials, int n_before, int n_wanted,
+                    char *why, size_t size) {
+    const int at = rung * c->n_trials;
+    int n = 0, n_diverged = 0;
+    for (int k = 0; k < n_before; k++) n += c->is_tried[at + trials[k]];
+    for (int k = 0; k < n_wanted && n >= n_wanted; k++)
+        if (!c->is_tried[at + trials[k]]) {
+            snprintf(why, size, "combination %d of rung %d should have gone on", trials[k] + 1,
+                     rung);
+            return false;
+        }
+    while (n_diverged < n && c->is_tried[at + trials[n_diverged]] &&
+           isnan(c->scores[at + trials[n_diverged]]))
+        n_diverged++;
+    bool has_next = n > n_wanted && n_diverged >= n - 1 && c->is_tried[at + trials[n - 1]];
+    if (n == n_wanted || has_next) return true;
+    snprintf(why, size, "rung %d has %d combinations, not %d", rung + 1, n, n_wanted);
+    return false;
+}
+
 bool ct_choice_holds(const ct_choice *c, char *why, size_t size) {
     int trials[CT_STUDY_CELLS];
-    int n = list_tried(c, 0, trials), n_wanted = c->n_trials, best = -1;
+    int n = c->n_trials, n_wanted = c->n_trials;
     if (c->is_open) {
         snprintf(why, size, "it was interrupted, and nothing was chosen");
         return false;
     }
+    for (int k = 0; k < n; k++) trials[k] = k;
     for (int r = 0; r < c->n_rungs; r++) {
-        n = list_tried(c, r, trials);
-        if (n != n_wanted) {
-            snprintf(why, size, "rung %d has %d combinations, not %d", r + 1, n, n_wanted);
-            return false;
-        }
-        const double *scores = &c->scores[r * c->n_trials];
-        n_wanted = ct_halving_rank(scores, trials, n);
-        best = isnan(scores[trials[0]]) ? -1 : trials[0];
-        for (int k = 0; k < n_wanted && r + 1 < c->n_rungs; k++)
-            if (!c->is_tried[(r + 1) * c->n_trials + trials[k]]) {
-                snprintf(why, size, "combination %d of rung %d should have gone on", trials[k] + 1,
-                         r + 1);
-                return false;
-            }
+        if (!is_rung(c, r, trials, n, n_wanted, why, size)) return false;
+        n = ct_choice_rank(c, r, trials);
+        n_wanted = ct_halving_size(n_wanted);
     }
+    int best = isnan(c->scores[(c->n_rungs - 1) * c->n_trials + trials[0]]) ? -1 : trials[0];
     if (best == c->chosen) return true;
     snprintf(why, size, "the best of the last rung is combination %d, and %d was chosen", best + 1,
              c->chosen + 1);

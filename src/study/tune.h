@@ -1,6 +1,7 @@
 /* Options of a cell chosen by successive halving (Jamieson and Talwalkar, AISTATS 2016): all
  * combinations are trained for a part of the epochs, the better half for a larger part, and so on;
- * the best of the last rung is taken. The score is the accuracy of the consensus model on training
+ * the best of the last rung is taken. Where all of a rung diverge, the next best of the rung before
+ * has its turn. The score is the accuracy of the consensus model on training
  * samples that were held out; the test set plays no part, and the runs have one sample of it.
  *
  * A longer run begins anew and does not resume the shorter one: rates fall at fractions of the
@@ -34,9 +35,12 @@ struct ct_choice {
 
 /* "0.25,0.5,1": ascending parts of the epochs. */
 ct_status ct_rungs_parse(const char *text, ct_tune_rule *rule);
-/* Orders n trials, the best first (scores: by trial; NaN last, ties in the order of the trials), and
- * tells how many go on: half of them, rounded up. */
-int ct_halving_rank(const double *scores, int *trials, int n);
+/* Orders n trials, the best first (scores: by trial; NaN last, ties in the order of the trials). */
+void ct_halving_rank(const double *scores, int *trials, int n);
+/* How many of n go on: half of them, rounded up. */
+int ct_halving_size(int n);
+/* The trials of a rung, the best first; how many. */
+int ct_choice_rank(const ct_choice *choice, int rung, int *trials);
 /* What halving of these scores comes to: whether every rung has the trials that it should have, and
  * the choice is the best of the last. False: it is another one, and `why` says a sentence. */
 bool ct_choice_holds(const ct_choice *choice, char *why, size_t size);
