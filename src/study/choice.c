@@ -44,24 +44,28 @@ int ct_choice_rank(const ct_choice *c, int rung, int *trials) {
     return n;
 }
 
-/* The rung has the best `n_wanted` of the rung before (trials [n_before], ranked), and one more for
- * as long as all before that one diverged. */
+/* It diverged in this rung or a later one. */
+static bool is_dead(const ct_choice *c, int rung, int trial) {
+    for (int r = rung; r < c->n_rungs; r++)
+        if (c->is_tried[r * c->n_trials + trial] && isnan(c->scores[r * c->n_trials + trial]))
+            return true;
+    return false;
+}
+
+/* The rung has the best `n_wanted` of the rung before (trials [n_before], ranked), and further ones
+ * only where of all but one nothing came. */
 static bool is_rung(const ct_choice *c, int rung, const int *trials, int n_before, int n_wanted,
                     char *why, size_t size) {
-    const int at = rung * c->n_trials;
-    int n = 0, n_diverged = 0;
-    for (int k = 0; k < n_before; k++) n += c->is_tried[at + trials[k]];
-    for (int k = 0; k < n_wanted && n >= n_wanted; k++)
-        if (!c->is_tried[at + trials[k]]) {
-            snprintf(why, size, "combination %d of rung %d should have gone on", trials[k] + 1,
-                     rung);
-            return false;
-        }
-    while (n_diverged < n && c->is_tried[at + trials[n_diverged]] &&
-           isnan(c->scores[at + trials[n_diverged]]))
-        n_diverged++;
-    bool has_next = n > n_wanted && n_diverged >= n - 1 && c->is_tried[at + trials[n - 1]];
-    if (n == n_wanted || has_next) return true;
+    const bool *is_tried = &c->is_tried[rung * c->n_trials];
+    int n = 0, n_alive = 0;
+    for (int k = 0; k < n_before; k++) n += is_tried[trials[k]];
+    for (int k = 0; k < n && n >= n_wanted; k++) {
+        n_alive += !is_dead(c, rung, trials[k]);
+        if (is_tried[trials[k]]) continue;
+        snprintf(why, size, "combination %d of rung %d should have gone on", trials[k] + 1, rung);
+        return false;
+    }
+    if (n == n_wanted || (n > n_wanted && n_alive <= 1)) return true;
     snprintf(why, size, "rung %d has %d combinations, not %d", rung + 1, n, n_wanted);
     return false;
 }

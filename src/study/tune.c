@@ -322,19 +322,26 @@ static ct_status run_rung(const ct_study *study, const ct_cell *cell, ct_choice 
     return status == CT_OK ? CT_OK : ct_fail_again(&error);
 }
 
-/* All of the rung have diverged, and the next best of the rung before is tried. */
-static bool try_next(ct_choice *c, int rung) {
-    int trials[CT_STUDY_CELLS], n = ct_choice_rank(c, rung, trials), at = rung * c->n_trials;
-    if (rung == 0 || !isnan(c->scores[at + trials[0]])) return false;
-    int n_before = ct_choice_rank(c, rung - 1, trials);
-    if (n == n_before || isnan(c->scores[at - c->n_trials + trials[n]])) return false;
-    c->is_tried[at + trials[n]] = true;
-    return true;
+/* All of a rung have diverged: the best that has not been tried in it gets a chance, from the rung
+ * before or, where none is left there, an earlier one. *rung: where it is tried next. */
+static bool try_next(ct_choice *c, int *rung) {
+    int trials[CT_STUDY_CELLS];
+    for (int r = *rung, n = c->n_trials; r > 0; r--) {
+        int before = ct_choice_rank(c, r - 1, trials);
+        for (int k = 0; k < before && !isnan(c->scores[(r - 1) * n + trials[k]]); k++) {
+            if (c->is_tried[r * n + trials[k]]) continue;
+            c->is_tried[r * n + trials[k]] = true;
+            *rung = r;
+            return true;
+        }
+    }
+    return false;
 }
 
-/* The better half goes on, n_on of them; after the last rung, the best is chosen. */
-static void end_rung(ct_choice *c, int rung, int n_on) {
-    int trials[CT_STUDY_CELLS];
+/* The better half goes on; after the last rung, the best is chosen. */
+static void end_rung(ct_choice *c, int rung) {
+    int trials[CT_STUDY_CELLS], n_on = c->n_trials;
+    for (int r = 0; r <= rung; r++) n_on = ct_halving_size(n_on);
     (void)ct_choice_rank(c, rung, trials);
     for (int k = 0; k < n_on && rung + 1 < c->n_rungs; k++)
         c->is_tried[(rung + 1) * c->n_trials + trials[k]] = true;
@@ -397,13 +404,12 @@ ct_status ct_tune_cell(const ct_study *study, ct_cell *cell) {
     }
     CT_TRY(begin_choice(study, cell, &c));
     CT_TRY(take_known(cell, c));
-    for (int r = 0, n_on = ct_halving_size(c->n_trials); r < c->n_rungs && n_left == 0; r++) {
-        do CT_TRY(run_rung(study, cell, c, r, &n_left));
-        while (n_left == 0 && try_next(c, r));
-        if (n_left == 0) end_rung(c, r, n_on);
-        n_on = ct_halving_size(n_on);
+    for (int r = 0; r < c->n_rungs;) {
+        CT_TRY(run_rung(study, cell, c, r, &n_left));
+        if (n_left > 0) return CT_OK;
+        end_rung(c, r);
+        if (c->chosen >= 0 || !try_next(c, &r)) r++;
     }
-    if (n_left > 0) return CT_OK;
     CT_TRY(end_choice(cell, c));
     ct_move(&cell->choice, &c);
     return put_values(study, cell);

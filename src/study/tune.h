@@ -1,6 +1,6 @@
 /* Options of a cell chosen by successive halving (Jamieson and Talwalkar, AISTATS 2016): all
  * combinations are trained for a part of the epochs, the better half for a larger part, and so on;
- * the best of the last rung is taken. Where all of a rung diverge, the next best of the rung before
+ * the best of the last rung is taken. Where all of a rung diverge, the next best of an earlier rung
  * has its turn. The score is the accuracy of the consensus model on training
  * samples that were held out; the test set plays no part, and the runs have one sample of it.
  *
