@@ -101,7 +101,7 @@ typedef struct cuda_tape {
     int n_recordings, oldest;
 } cuda_tape;
 
-/* Columns of a bank read lately: losses are read a few floats at a time. */
+/* Columns of a bank read lately: of the losses, say, which are read row by row. */
 typedef struct cuda_cache {
     float *host; /* [rows][n] */
     size_t capacity;
