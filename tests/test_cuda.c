@@ -109,18 +109,6 @@ static void a_crowd_stays_with_ref(void) {
     compare_runs(&c, "48 agents, each with each", FP32_ERROR);
 }
 
-/* So many agents that not even an update's temporaries fit into shared memory. */
-static void thousands_of_agents_stay_with_ref(void) {
-    NEED_FAST_GPU();
-    ct_config c = small_run("mlp:4");
-    set(&c, "agents", "4096");
-    set(&c, "partition", "iid");
-    set(&c, "train-samples", "8192");
-    set(&c, "batch-size", "1");
-    set(&c, "algorithm", "qg-dsgdm");
-    compare_runs(&c, "4096 agents on a ring", FP32_ERROR);
-}
-
 static void losses_stay_with_ref(void) {
     NEED_GPU();
     static const char *const distances[] = {"mse", "l1", "cosine"}, *const sums[] = {"mean", "sum"};
@@ -213,6 +201,69 @@ static void runs_repeat_to_the_bit_with_and_without_graphs(void) {
     }
 }
 
+/* Trains with the kernels of updates that take any program, and with those that take most. */
+static void check_updates(const ct_config *c, int n_steps, const char *what) {
+    trained plain, fast;
+    train(c, "cuda", "fp32", n_steps, &fast);
+    setenv("CROSSTALK_CUDA_SCRIPTS", "off", 1);
+    train(c, "cuda", "fp32", n_steps, &plain);
+    unsetenv("CROSSTALK_CUDA_SCRIPTS");
+    if (!same_bits(&plain, &fast)) {
+        printf("    %s: the kernels of updates differ\n", what);
+        test_failed = true;
+    }
+    free_trained(&plain);
+    free_trained(&fast);
+}
+
+static void check_updates_of(void *context, const char *name, const char *text) {
+    (void)context, (void)text;
+    ct_config c = small_run("logistic");
+    set(&c, "algorithm", name);
+    set(&c, "agents", "6");
+    check_updates(&c, 4, name);
+}
+
+static void updates_have_the_same_bits_by_any_kernel(void) {
+    NEED_GPU();
+    ct_algo_each(check_updates_of, NULL);
+    static const struct {
+        const char *agents, *topology, *name, *value;
+    } cases[] = {{"1", "full", "algorithm", "dsgdm"},
+                 {"18", "ring", "local-steps", "2"},
+                 {"40", "exponential", "seeds", "1,2"},
+                 {"6", "base", "average", "ema:0.9"},
+                 {"6", "ring", "fault", "drop=0.3,kill=2@2"},
+                 {"6", "one-peer-exponential", "algorithm", "sgp"},
+                 {"6", "ring", "compress", "quantize:3"},
+                 {"6", "ring", "nesterov", "off"},
+                 {"1200", "ring", "algorithm", "qg-dsgdm"}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ct_config c = small_run("logistic");
+        bool is_many = strlen(cases[k].agents) > 2;
+        set(&c, "train-samples", is_many ? "2400" : "400");
+        if (is_many) set(&c, "batch-size", "1"), set(&c, "partition", "iid");
+        set(&c, "agents", cases[k].agents);
+        set(&c, "topology", cases[k].topology);
+        set(&c, cases[k].name, cases[k].value);
+        check_updates(&c, is_many ? 2 : 4, cases[k].name);
+    }
+}
+
+/* So many agents that not even an update's temporaries fit into shared memory, by the kernels that take
+ * any program. */
+static void thousands_of_agents_stay_with_ref(void) {
+    NEED_FAST_GPU();
+    ct_config c = small_run("mlp:4");
+    set(&c, "agents", "4096");
+    set(&c, "partition", "iid");
+    set(&c, "train-samples", "8192");
+    set(&c, "batch-size", "1");
+    set(&c, "algorithm", "qg-dsgdm");
+    compare_runs(&c, "4096 agents on a ring", FP32_ERROR);
+    check_updates(&c, 2, "4096 agents on a ring");
+}
+
 static void what_does_not_fit_is_refused(void) {
     NEED_GPU();
     ct_backend *backend = NULL;
@@ -249,11 +300,12 @@ int main(void) {
     TEST(a_missing_gpu_is_told_with_a_way_out);
     TEST(algorithms_stay_with_ref);
     TEST(a_crowd_stays_with_ref);
-    TEST(thousands_of_agents_stay_with_ref);
     TEST(losses_stay_with_ref);
     TEST(lenet_and_resnet_stay_with_ref);
     TEST(worlds_with_lambdas_of_their_own_are_runs_alone_to_the_bit);
     TEST(runs_repeat_to_the_bit_with_and_without_graphs);
+    TEST(updates_have_the_same_bits_by_any_kernel);
+    TEST(thousands_of_agents_stay_with_ref);
     TEST(what_does_not_fit_is_refused);
     return test_report();
 }

@@ -100,6 +100,41 @@ static void the_dead_stay_as_they_were(void) {
     ct_run_clear(&run);
 }
 
+/* (1/n) sum |x_i - mean|^2 of a world without agent `dead`, added up one after the other. */
+static double distance_of(const ct_run *run, int world, int dead) {
+    size_t n = run->graph.n_weights;
+    float *mean = malloc(n * sizeof *mean), *row = malloc(n * sizeof *row);
+    double sum = 0;
+    CHECK_OK(ct_bank_read(&run->consensus, world, 0, n, mean));
+    for (int i = 0; i < 6; i++) {
+        if (i == dead) continue;
+        CHECK_OK(ct_bank_read(&run->agents.x, 6 * world + i, 0, n, row));
+        for (size_t k = 0; k < n; k++) {
+            double d = (double)row[k] - (double)mean[k];
+            sum += d * d;
+        }
+    }
+    free(mean);
+    free(row);
+    return sum / (dead < 0 ? 6 : 5);
+}
+
+/* Worlds are read some at a time. */
+static void distances_are_those_of_the_living_in_every_world(void) {
+    static ct_config config;
+    ct_run run;
+    ct_evaluation e[5];
+    REQUIRE_OK(configure(SMALL "algorithm=dsgd fault=kill=2@3 seeds=1,2,3,4,5 out=run", &config));
+    REQUIRE_OK(ct_run_build(&config, &run));
+    for (long k = 0; k < 3; k++) {
+        CHECK_OK(ct_run_iterate(&run, k));
+        CHECK_OK(ct_run_score_all(&run, false, e));
+        for (int world = 0; world < 5; world++)
+            CHECK(e[world].consensus_distance == distance_of(&run, world, k == 2 ? 2 : -1));
+    }
+    ct_run_clear(&run);
+}
+
 /* ---- whole runs ---- */
 
 static void a_network_that_loses_nothing_is_the_plain_one(void) {
@@ -169,6 +204,7 @@ int main(void) {
     TEST(late_beyond_the_limit_is_lost);
     TEST(the_living_keep_a_doubly_stochastic_mixing);
     TEST(the_dead_stay_as_they_were);
+    TEST(distances_are_those_of_the_living_in_every_world);
     TEST(a_network_that_loses_nothing_is_the_plain_one);
     TEST(failures_survive_a_stop);
     TEST(failures_are_the_same_on_every_rank);

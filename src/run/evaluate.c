@@ -7,6 +7,8 @@
 #include "run/validation.h"
 #include "util/memory.h"
 
+#define SIDE_BY_SIDE 4 /* worlds whose models are read together */
+
 /* A model, a row of a bank, that is tried on a part of the test samples. */
 typedef struct trial {
     int model, part;
@@ -195,29 +197,67 @@ static bool are_finite(const float *values, size_t n) {
     return all;
 }
 
-/* (1/n) sum_i |x_i - mean|^2 of one world's living agents, and the first of them that diverged */
-static ct_status measure_distance(ct_run *run, int world, float *mean, float *row,
-                                  ct_evaluation *out) {
+/* Some worlds, read and added up side by side: the terms of one sum wait for each other. */
+typedef struct worlds {
+    int first, n;
+    const float *mean[SIDE_BY_SIDE], *row[SIDE_BY_SIDE]; /* beyond n: the first world's once more */
+    double sum[SIDE_BY_SIDE];
+} worlds;
+
+/* sum + |row - mean|^2 of every world, term by term */
+static void add_distances(worlds *w, size_t n) {
+    double sum[SIDE_BY_SIDE];
+    memcpy(sum, w->sum, sizeof sum);
+    for (size_t k = 0; k < n; k++)
+        for (int j = 0; j < SIDE_BY_SIDE; j++) {
+            double d = (double)w->row[j][k] - (double)w->mean[j][k];
+            sum[j] += d * d;
+        }
+    memcpy(w->sum, sum, sizeof sum);
+}
+
+/* Rows first, first + step, ... of the worlds, into their part of the room. */
+static ct_status read_worlds(const worlds *w, const ct_bank *bank, int first, int step, float *room,
+                             const float **out) {
+    int rows[SIDE_BY_SIDE];
+    for (int j = 0; j < w->n; j++) rows[j] = first + j * step;
+    for (int j = 0; j < SIDE_BY_SIDE; j++) out[j] = room + (size_t)(j < w->n ? j : 0) * bank->n;
+    return ct_bank_pack(bank, rows, w->n, room);
+}
+
+/* (1/n) sum_i |x_i - mean|^2 of each world's living agents, and the first of them that diverged */
+static ct_status measure_worlds(ct_run *run, worlds *w, ct_evaluation *out) {
     size_t n = run->graph.n_weights;
-    int n_agents = run->agents.n_agents, n_alive = 0;
-    double sum = 0;
-    CT_TRY(ct_bank_read(&run->consensus, world, 0, n, mean));
+    int n_agents = run->agents.n_agents, n_alive[SIDE_BY_SIDE] = {0};
+    float *means = run->read_rows, *rows = means + SIDE_BY_SIDE * n;
+    CT_TRY(read_worlds(w, &run->consensus, w->first, 1, means, w->mean));
     for (int i = 0; i < n_agents; i++) {
-        if (!ct_run_is_alive(run, world * n_agents + i, run->agents.iteration)) continue;
-        n_alive++;
-        CT_TRY(add_distance(run->all_x, world * n_agents + i, mean, row, n, &sum));
-        if (out->diverged < 0 && !isfinite(sum) && !are_finite(row, n)) out->diverged = i;
+        int row = w->first * n_agents + i;
+        double before[SIDE_BY_SIDE];
+        memcpy(before, w->sum, sizeof before);
+        CT_TRY(read_worlds(w, run->all_x, row, n_agents, rows, w->row));
+        add_distances(w, n);
+        for (int j = 0; j < w->n; j++, row += n_agents) {
+            bool is_alive = ct_run_is_alive(run, row, run->agents.iteration);
+            n_alive[j] += is_alive;
+            if (!is_alive) w->sum[j] = before[j];
+            if (is_alive && out[j].diverged < 0 && !isfinite(w->sum[j]) &&
+                !are_finite(w->row[j], n))
+                out[j].diverged = i;
+        }
     }
-    out->consensus_distance = sum / n_alive;
+    for (int j = 0; j < w->n; j++) out[j].consensus_distance = w->sum[j] / n_alive[j];
     return CT_OK;
 }
 
 static ct_status measure_distances(ct_run *run, ct_evaluation *out) {
-    CT_SCOPED_BLOCK(float) mean = NULL;
-    CT_SCOPED_BLOCK(float) row = NULL;
-    CT_TRY(ct_make(&mean, run->graph.n_weights, "a model"));
-    CT_TRY(ct_make(&row, run->graph.n_weights, "a model"));
-    for (int k = 0; k < run->n_worlds; k++) CT_TRY(measure_distance(run, k, mean, row, &out[k]));
+    size_t room = 2 * SIDE_BY_SIDE * run->graph.n_weights;
+    if (run->read_rows == NULL) CT_TRY(ct_stage_create(run->backend, room, false, &run->read_rows));
+    for (int k = 0; k < run->n_worlds; k += SIDE_BY_SIDE) {
+        worlds w = {.first = k, .n = run->n_worlds - k};
+        if (w.n > SIDE_BY_SIDE) w.n = SIDE_BY_SIDE;
+        CT_TRY(measure_worlds(run, &w, out + k));
+    }
     return CT_OK;
 }
 

@@ -315,6 +315,7 @@ void ct_run_clear(ct_run *run) {
     ct_free(run->homes);
     ct_free(run->local_accuracy);
     ct_free(run->confusion);
+    ct_stage_free(run->backend, false, run->read_rows);
     ct_sparse_free(&run->mean);
     ct_average_free(&run->average);
     ct_public_free(&run->public);

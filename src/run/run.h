@@ -103,6 +103,7 @@ struct ct_run {
     ct_bank consensus_running; /* [n_worlds] mean of their running statistics (batchnorm) */
     ct_sparse mean;            /* [n_worlds x rows] 1/n where a row belongs to the world */
     uint32_t *class_counts;    /* [rows][n_classes] samples, on the rank that leads */
+    float *read_rows;          /* a stage for models that an evaluation reads; NULL: none has */
     double *local_accuracy;    /* [rows] of the last evaluation; NaN: the agent is dead */
     uint32_t *confusion;       /* [n_worlds][n_classes][n_classes] the consensus models' of the last
                                 * evaluation: test samples of a class (row) that were taken for another

@@ -3,8 +3,7 @@
 
 #include "backend/cuda/cuda_internal.h"
 
-#define SMALL_READ     16   /* floats: such reads come in crowds, one an agent and iteration */
-#define CACHED_COLUMNS 1024 /* read ahead of them */
+#define CROWD_COLUMNS 1024 /* reads of no more come in crowds, one row after the other */
 
 static cuda_backend *backend_of(const ct_bank *bank) {
     return (cuda_backend *)bank->backend;
@@ -49,10 +48,9 @@ static bool is_cached(const cuda_cache *cache, const ct_bank *bank, size_t first
            first + n <= cache->first + cache->n;
 }
 
-/* Columns from `first` on, of all rows, into the cache. */
-static ct_status fill_cache(cuda_backend *backend, const ct_bank *bank, size_t first) {
+/* n columns from `first` on, of all rows, into the cache: one copy and one wait. */
+static ct_status fill_cache(cuda_backend *backend, const ct_bank *bank, size_t first, size_t n) {
     cuda_cache *cache = &backend->cache;
-    size_t n = bank->n - first < CACHED_COLUMNS ? bank->n - first : CACHED_COLUMNS;
     size_t needed = n * (size_t)bank->n_rows * sizeof(float);
     cache->bank_data = NULL;
     if (needed > cache->capacity) {
@@ -75,9 +73,9 @@ static ct_status fill_cache(cuda_backend *backend, const ct_bank *bank, size_t f
 ct_status ct_cuda_bank_read(const ct_bank *bank, int row, size_t first, size_t n, float *values) {
     cuda_backend *backend = backend_of(bank);
     CT_TRY(ct_cuda_flush(backend));
-    if (n <= SMALL_READ) {
+    if (n <= CROWD_COLUMNS) {
         cuda_cache *cache = &backend->cache;
-        if (!is_cached(cache, bank, first, n)) CT_TRY(fill_cache(backend, bank, first));
+        if (!is_cached(cache, bank, first, n)) CT_TRY(fill_cache(backend, bank, first, n));
         memcpy(values, cache->host + (size_t)row * cache->n + (first - cache->first),
                n * sizeof *values);
         return CT_OK;

@@ -155,9 +155,14 @@ static ct_status find_device(struct cudaDeviceProp *properties) {
     return CT_OK;
 }
 
+static bool is_off(const char *variable) {
+    const char *text = getenv(variable);
+    return text != NULL && strcmp(text, "off") == 0;
+}
+
 static ct_status init(cuda_backend *backend) {
-    const char *graphs = getenv("CROSSTALK_CUDA_GRAPHS");
-    backend->tape.no_graphs = graphs != NULL && strcmp(graphs, "off") == 0;
+    backend->tape.no_graphs = is_off("CROSSTALK_CUDA_GRAPHS");
+    backend->tape.no_scripts = is_off("CROSSTALK_CUDA_SCRIPTS");
     size_t n_free = 0, total = 0;
     CT_CUDA_TRY(cudaMemGetInfo(&n_free, &total));
     if (used_by_others == SIZE_MAX) used_by_others = total - n_free;

@@ -10,7 +10,7 @@
 #define CT_BACKEND_CUDA_INTERNAL_H
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/update.h"
 
 #define CUDA_RING      4   /* iterations whose stage may be on its way to the device */
 #define CUDA_MAX_CALLS 128 /* of one iteration */
@@ -57,6 +57,7 @@ typedef struct cuda_call {
     size_t n_quads;
     int n_rows; /* of a temporary */
     int n_temp_rows, n_bank_rows;
+    int n_rounds, n_shared, n_places;
     /* parcel; the stage has the keys, and the matrices of low-rank */
     size_t keys, matrices;
     cuda_parcel parcel;
@@ -90,7 +91,8 @@ typedef struct cuda_recording {
 
 typedef struct cuda_tape {
     bool in_step;
-    bool no_graphs; /* CROSSTALK_CUDA_GRAPHS=off: launch one by one */
+    bool no_graphs;  /* CROSSTALK_CUDA_GRAPHS=off: launch one by one */
+    bool no_scripts; /* CROSSTALK_CUDA_SCRIPTS=off: updates by the kernels that take any program */
     cuda_call calls[CUDA_MAX_CALLS];
     int n_calls;
     /* whose weights the last call of a plan has packed; NULL once they have changed */
@@ -101,7 +103,7 @@ typedef struct cuda_tape {
     int n_recordings, oldest;
 } cuda_tape;
 
-/* Columns of a bank read lately: losses are read a few floats at a time. */
+/* Columns of a bank read lately: of the losses, say, which are read row by row. */
 typedef struct cuda_cache {
     float *host; /* [rows][n] */
     size_t capacity;
@@ -288,6 +290,8 @@ ct_status ct_cuda_source_refresh(ct_source *source, const ct_images *images, siz
 ct_status ct_cuda_run_update(ct_backend *backend, const ct_update *update);
 /* Whether an update that was noted assigns to the bank with this data. */
 bool ct_cuda_writes(const cuda_backend *backend, const cuda_call *update, const float *data);
+/* rounds.c: writes the program's script; its n = 0: there is none */
+void ct_cuda_find_rounds(cuda_program *p);
 /* compress.c */
 ct_status ct_cuda_compress(const ct_packing *packing, const ct_bank *x, ct_bank *known,
                            ct_bank *packed);

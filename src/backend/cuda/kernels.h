@@ -495,48 +495,7 @@ ct_status ct_cuda_contrast(const cuda_run *run, const cuda_loss *loss,
 ct_status ct_cuda_loss_sums(const cuda_run *run, const double *samples_dev, float *losses_dev,
                             size_t losses_stride, const size_t *column_dev, double *scores_dev);
 
-/* ---- update.cu ---- */
-#define CUDA_MAX_ASSIGNS   24
-#define CUDA_MAX_TERMS     6
-#define CUDA_MAX_SLOTS     20
-#define CUDA_PROGRAM_BYTES 4096 /* with small matrices; a block copies it in one go */
-
-/* A bank or a temporary of a program. Its rows have numbers in shared memory from `first` on,
- * banks' and temporaries' counted apart. */
-typedef struct cuda_slot {
-    float *data; /* NULL: a temporary */
-    size_t stride;
-    int first, n_rows;
-    int n_load;    /* rows that are read before they are written */
-    int n_written; /* so far, while the program is put together */
-} cuda_slot;
-
-typedef struct cuda_term {
-    int slot;
-    int matrix; /* byte offset of a cuda_sparse from the program, or -1 */
-    float coef;
-} cuda_term;
-
-typedef struct cuda_assign {
-    int slot, n_rows, n_terms;
-    cuda_term terms[CUDA_MAX_TERMS];
-} cuda_assign;
-
-typedef struct cuda_program {
-    size_t n_quads; /* columns / 4, rounded up */
-    int n_assigns, n_slots, n_temp_rows, n_bank_rows;
-    int n_tail; /* ints of the tail in use */
-    int reserved;
-    cuda_slot slots[CUDA_MAX_SLOTS];
-    cuda_assign assigns[CUDA_MAX_ASSIGNS];
-    int tail[352]; /* matrices */
-} cuda_program;
-
-/* begin [n_rows + 1], column [entries], value [entries] (floats) follow. */
-typedef struct cuda_sparse {
-    int n_rows, n_entries;
-} cuda_sparse;
-
+/* ---- pack.cu and the like: rows in fewer bytes ---- */
 /* How matrices of low-rank rows are spread over blocks. */
 typedef enum cuda_tiling {
     CUDA_TILES_OF_DRAWS,
@@ -581,18 +540,6 @@ void ct_cuda_list_matrices(const ct_compressor *how, cuda_matrix *matrices);
 /* ct_bank_scale_steps; steps_dev: gamma, beta, correction, epsilon */
 ct_status ct_cuda_launch_steps(cudaStream_t stream, const float *steps_dev, size_t n, int n_rows,
                                float *v_dev, size_t v_stride, float *r_dev, size_t r_stride);
-
-typedef struct cuda_update {
-    const cuda_program *program_dev;
-    size_t n_quads, shared_limit, n_scratch;
-    int n_rows, n_temp_rows, n_bank_rows; /* of a temporary, of all of them, of banks */
-    uint32_t *scratch_dev;                /* [n_scratch] */
-    cudaStream_t stream;
-} cuda_update;
-
-/* The scratch that an update wants; 0 where shared memory has room for its temporaries. */
-size_t ct_cuda_update_words(int n_temp_rows, size_t shared_limit);
-ct_status ct_cuda_launch_update(const cuda_update *update);
 
 #ifdef __cplusplus
 }

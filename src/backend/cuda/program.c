@@ -1,11 +1,14 @@
 /* Updates as data: the program and its matrices go into the stage. Updates that follow each other
  * in a step, over banks of the same width, become one program. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "backend/cuda/cuda_internal.h"
 
-_Static_assert(sizeof(cuda_program) == CUDA_PROGRAM_BYTES, "blocks copy programs whole");
+_Static_assert(offsetof(cuda_program, script) == CUDA_PROGRAM_BYTES, "blocks copy so much of it");
+_Static_assert(sizeof(cuda_script) % 16 == 0 && offsetof(cuda_script, orders) % 16 == 0,
+               "or all of it, 16 bytes at a time, and orders in one access");
 
 /* Columns of an update: those of any bank with memory. */
 static size_t n_columns(const ct_update *update) {
@@ -149,9 +152,17 @@ static ct_status put_update(cuda_backend *backend, const ct_update *update, cuda
         return ct_fail(CT_INVAL, "an update of more than %d banks and temporaries", CUDA_MAX_SLOTS);
     for (int a = 0; a < update->n_assigns; a++)
         CT_TRY(put_assign(backend, &update->assigns[a], update->n_rows, call->program));
-    const cuda_program *p = program_at(backend, call->program);
+    cuda_program *p = program_at(backend, call->program);
+    cuda_script *script = &p->script;
+    ct_cuda_find_rounds(p);
+    if (backend->tape.no_scripts || !ct_cuda_rounds_fit(script, backend->shared_limit))
+        script->n = 0;
     call->n_temp_rows = p->n_temp_rows;
     call->n_bank_rows = p->n_bank_rows;
+    call->n_rounds = script->n;
+    call->n_shared = script->n_shared;
+    call->n_places = script->n_places;
+    if (script->n > 0) return CT_OK;
     return ct_cuda_reserve_scratch(backend,
                                    ct_cuda_update_words(call->n_temp_rows, backend->shared_limit),
                                    "temporaries of an update");
@@ -174,6 +185,7 @@ ct_status ct_cuda_run_update(ct_backend *base, const ct_update *update) {
     CT_TRY(ct_cuda_stage_reserve(backend, sizeof(cuda_program), &call.program, &host));
     memset(host, 0, sizeof(cuda_program));
     ((cuda_program *)host)->n_quads = n_quads;
+    ((cuda_program *)host)->n_rows = update->n_rows;
     CT_TRY(put_update(backend, update, &call));
     return ct_cuda_call_commit(backend, &call);
 }

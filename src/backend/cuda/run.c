@@ -339,6 +339,9 @@ static ct_status launch_update(const cuda_backend *backend, const cuda_call *cal
                        .n_rows = call->n_rows,
                        .n_temp_rows = call->n_temp_rows,
                        .n_bank_rows = call->n_bank_rows,
+                       .n_rounds = call->n_rounds,
+                       .n_shared = call->n_shared,
+                       .n_places = call->n_places,
                        .shared_limit = backend->shared_limit,
                        .scratch_dev = backend->scratch_dev,
                        .n_scratch = backend->n_scratch,
@@ -364,15 +367,17 @@ typedef struct wanted {
     float *logits;
 } wanted;
 
-/* Rows of the jobs, n_max samples of `size` bytes apart on the device, max_batch on the host. */
-static ct_status fetch_rows(const ct_plan *base, const ct_work *work, const cuda_call *call,
-                            const void *from_dev, size_t size, void *to) {
+/* Rows of the jobs, n_max samples of `size` bytes apart on the device, max_batch on the host: all in
+ * one copy, though the batch of a row may be shorter. */
+static ct_status fetch_rows(const ct_plan *base, const cuda_call *call, const void *from_dev,
+                            size_t size, void *to) {
     cudaStream_t stream = ((cuda_backend *)base->backend)->stream;
-    for (size_t k = 0; k < (size_t)call->n_jobs; k++)
-        CT_CUDA_TRY(cudaMemcpyAsync((char *)to + k * (size_t)base->max_batch * size,
-                                    (const char *)from_dev + k * (size_t)call->n_max * size,
-                                    (size_t)work->batches[work->jobs[k].batch].n * size,
-                                    cudaMemcpyDeviceToHost, stream));
+    size_t n_rows = (size_t)call->n_jobs, width = (size_t)call->n_max * size;
+    if (call->n_max == base->max_batch)
+        CT_CUDA_TRY(cudaMemcpyAsync(to, from_dev, n_rows * width, cudaMemcpyDeviceToHost, stream));
+    else
+        CT_CUDA_TRY(cudaMemcpy2DAsync(to, (size_t)base->max_batch * size, from_dev, width, width,
+                                      n_rows, cudaMemcpyDeviceToHost, stream));
     return CT_OK;
 }
 
@@ -387,7 +392,7 @@ static ct_status score_some(const ct_plan *base, const ct_work *work, const cuda
     CT_CUDA_TRY(cudaMemcpyAsync(results, w->scores, (size_t)call->n_jobs * 2 * sizeof *results,
                                 cudaMemcpyDeviceToHost, backend->stream));
     if (out->predictions != NULL)
-        CT_TRY(fetch_rows(base, work, call, w->predictions, sizeof(int), out->predictions));
+        CT_TRY(fetch_rows(base, call, w->predictions, sizeof(int), out->predictions));
     CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
     for (int k = 0; k < call->n_jobs; k++)
         out->scores[k] = (ct_score){.loss_sum = results[2 * k],
@@ -411,8 +416,7 @@ static ct_status evaluate_some(ct_plan *base, const ct_work *work, bool is_packe
     CT_TRY(launch_forward(backend, &call, &run, &w, CUDA_EVALUATE, plan->n_steps));
     const float *logits_dev = cuda_tensor(&run, &w, plan->forward.value[g->logits]);
     if (out->scores != NULL) return score_some(base, work, &call, &run, &w, logits_dev, out);
-    CT_TRY(fetch_rows(base, work, &call, logits_dev, (size_t)g->n_classes * sizeof(float),
-                      out->logits));
+    CT_TRY(fetch_rows(base, &call, logits_dev, (size_t)g->n_classes * sizeof(float), out->logits));
     CT_CUDA_TRY(cudaStreamSynchronize(backend->stream));
     return CT_OK;
 }

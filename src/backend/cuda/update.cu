@@ -6,45 +6,13 @@
  * notes where each term lies, for with 12 bytes of a value to move there is no time to look it up.
  * Where the rows are too many for shared memory, only temporaries lie there; where even those are
  * too many, they lie in scratch memory of the device, a piece for each block. */
-#include "backend/cuda/mma.cuh"
+#include "backend/cuda/update.h"
+
+#include "backend/cuda/update.cuh"
 
 enum { THREADS = 256, MIN_QUADS = 4, MAX_QUADS = 16 }; /* 64 to 256 bytes of a row together */
 enum { EACH = 2 };                                     /* quads of a thread, half a row apart */
 enum { FAR_THREADS = 1024, FAR_QUADS = 4 };            /* with temporaries in the scratch */
-
-static __device__ __forceinline__ void add_scaled(float4 *sum, float c, float4 v) {
-    sum->x = fmaf(c, v.x, sum->x);
-    sum->y = fmaf(c, v.y, sum->y);
-    sum->z = fmaf(c, v.z, sum->z);
-    sum->w = fmaf(c, v.w, sum->w);
-}
-
-static __device__ __forceinline__ float4 *global_quad(const cuda_slot &s, int row, size_t quad) {
-    return (float4 *)(s.data + row * s.stride) + quad;
-}
-
-/* A matrix of a program; `far` is the one in global memory, with what did not fit into the copy. */
-typedef struct matrix {
-    const int *begin, *column;
-    const float *value;
-} matrix;
-
-static __device__ __forceinline__ matrix matrix_at(const cuda_program *p, const cuda_program *far,
-                                                   int offset) {
-    const char *from = offset < CUDA_PROGRAM_BYTES ? (const char *)p : (const char *)far;
-    const cuda_sparse *m = (const cuda_sparse *)(from + offset);
-    const int *begin = (const int *)(m + 1), *column = begin + m->n_rows + 1;
-    return {begin, column, (const float *)(column + m->n_entries)};
-}
-
-static __device__ const cuda_program *copy_program(const cuda_program *far, uint4 *own) {
-    int n = CUDA_PROGRAM_BYTES / (int)sizeof(uint4);
-    for (int k = (int)(threadIdx.y * blockDim.x + threadIdx.x); k < n;
-         k += (int)(blockDim.x * blockDim.y))
-        own[k] = ((const uint4 *)far)[k];
-    __syncthreads();
-    return (const cuda_program *)own;
-}
 
 static __device__ bool has_matrix(const cuda_assign &a) {
     bool found = false;
@@ -169,7 +137,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     extern __shared__ float4 rows[]; /* temporaries, then banks twice */
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
     __shared__ places all;
-    const cuda_program *p = copy_program(far, own);
+    const cuda_program *p = copy_program(far, CUDA_PROGRAM_BYTES, own);
     find_places(p, &all);
     int quads = (int)blockDim.x * EACH, half = (int)blockDim.x;
     /* rows of a warp that would meet in the same banks take their two quads in opposite order */
@@ -245,7 +213,7 @@ static __device__ bool run_far_group(const cuda_program *p, const cuda_program *
 static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program *far) {
     extern __shared__ float4 rows[]; /* temporaries */
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
-    const cuda_program *p = copy_program(far, own);
+    const cuda_program *p = copy_program(far, CUDA_PROGRAM_BYTES, own);
     run_far_group(p, far, rows, (size_t)blockIdx.x * blockDim.x + threadIdx.x, false);
 }
 
@@ -253,18 +221,12 @@ static __global__ void __launch_bounds__(THREADS) far_kernel(const cuda_program 
 static __global__ void __launch_bounds__(FAR_THREADS)
     farthest_kernel(const cuda_program *far, float4 *scratch) {
     __shared__ uint4 own[CUDA_PROGRAM_BYTES / sizeof(uint4)];
-    const cuda_program *p = copy_program(far, own);
+    const cuda_program *p = copy_program(far, CUDA_PROGRAM_BYTES, own);
     float4 *temps = scratch + (size_t)blockIdx.x * p->n_temp_rows * blockDim.x;
     bool had_matrix = false;
     for (size_t first = (size_t)blockIdx.x * blockDim.x; first < p->n_quads;
          first += (size_t)gridDim.x * blockDim.x)
         had_matrix = run_far_group(p, far, temps, first + threadIdx.x, had_matrix);
-}
-
-template <typename T> static ct_status allow_shared(T *kernel, size_t bytes) {
-    CT_CUDA_TRY(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    return CT_OK;
 }
 
 /* Shared memory for the rows of a block. */
@@ -309,21 +271,18 @@ static dim3 threads_of(unsigned quads, int n_rows) {
 }
 
 ct_status ct_cuda_launch_update(const cuda_update *u) {
+    if (u->n_rounds > 0) return ct_cuda_launch_rounds(u);
     size_t limit = limit_of(u->shared_limit);
     size_t column = (size_t)(u->n_temp_rows + 2 * u->n_bank_rows) * sizeof(float4);
     unsigned quads = MAX_QUADS;
     while (quads > MIN_QUADS && column * quads > limit / 3) quads /= 2;
     if (column * quads > limit) return run_far(u, limit);
-    int device = 0, n_processors = 0, n_blocks = 0;
     dim3 threads = threads_of(quads, u->n_rows);
-    CT_TRY(allow_shared(update_kernel, column * quads));
-    CT_CUDA_TRY(cudaGetDevice(&device));
-    CT_CUDA_TRY(cudaDeviceGetAttribute(&n_processors, cudaDevAttrMultiProcessorCount, device));
-    CT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &n_blocks, update_kernel, (int)(threads.x * threads.y), column * quads));
-    size_t n_groups = (u->n_quads + quads - 1) / quads, at_once = (size_t)n_processors * n_blocks;
-    start_kernel(update_kernel, (unsigned)(n_groups < at_once ? n_groups : at_once), threads,
-                 column * quads, u->stream, u->program_dev, n_groups);
+    size_t n_groups = (u->n_quads + quads - 1) / quads;
+    unsigned n_blocks = 0;
+    CT_TRY(blocks_of(update_kernel, threads, column * quads, n_groups, &n_blocks));
+    start_kernel(update_kernel, n_blocks, threads, column * quads, u->stream, u->program_dev,
+                 n_groups);
     CT_CUDA_LAUNCHED();
     return CT_OK;
 }
