@@ -32,67 +32,61 @@ typedef struct work {
 template <class V>
 static __device__ __forceinline__ void copy_input(const block_call &c, const work &w,
                                                   char *shared) {
-    constexpr int UNITS = V::CI / 8, PIXELS = V::SIZE * V::SIZE;
+    constexpr int PIXELS = V::SIZE * V::SIZE;
     const bf16 *x = (const bf16 *)c.b.x + w.sample * PIXELS * V::CI;
-    for (int e = threadIdx.x; e < V::ROWS * UNITS; e += V::THREADS) {
-        int row = e / UNITS;
-        bool is_there = row / PIXELS < w.n_samples;
-        copy_quad(shared + V::X + row * V::X_PITCH + e % UNITS * 16,
-                  is_there ? x + (size_t)e * 8 : (const bf16 *)c.b.x, is_there);
-    }
+    copy_matrix<V::THREADS, V::ROWS, V::CI / 8, V::X_PITCH, 16, (V::SAMPLES > 1)>(
+        x, 2 * V::CI, shared + V::X, w.n_samples * PIXELS);
 }
 
 /* Rows of the expanding weights of a part: one a channel. */
 template <class V>
 static __device__ __forceinline__ void copy_expand(const block_call &c, const work &w, int part,
                                                    char *shared) {
-    constexpr int UNITS = V::CI / 8;
     const bf16 *from = (const bf16 *)(w.packed + c.b.expand) + part * V::REAL * V::CI;
-    for (int e = threadIdx.x; e < V::REAL * UNITS; e += V::THREADS)
-        copy_quad(shared + V::EXPAND + e / UNITS * V::X_PITCH + e % UNITS * 16, from + e * 8, true);
+    copy_matrix<V::THREADS, V::REAL, V::CI / 8, V::X_PITCH>(from, 2 * V::CI, shared + V::EXPAND);
 }
 
 /* Columns of the projecting ones: a row an output, with room for whole units of each part. */
 template <class V>
 static __device__ __forceinline__ void copy_project(const block_call &c, const work &w, int part,
                                                     char *shared) {
-    constexpr int UNITS = V::PART / 8;
     const bf16 *from = (const bf16 *)(w.packed + c.b.project) + part * V::PART;
-    for (int e = threadIdx.x; e < V::CO * UNITS; e += V::THREADS)
-        copy_quad(shared + V::PROJECT + e / UNITS * V::PITCH + e % UNITS * 16,
-                  from + e / UNITS * (V::N_PARTS * V::PART) + e % UNITS * 8, true);
+    copy_matrix<V::THREADS, V::CO, V::PART / 8, V::PITCH>(from, 2 * V::N_PARTS * V::PART,
+                                                          shared + V::PROJECT);
 }
 
-/* Small tables of a part, from memory to registers and from there to shared memory: weights and
- * biases of both norms, [4][channel], and the 3x3 weights, [tap][channel] in bf16. */
-template <class V> struct tables {
-    enum { N = (4 + TAPS) * V::REAL, OWN = (N + V::THREADS - 1) / V::THREADS };
-    float v[OWN];
-
-    __device__ __forceinline__ void load(const block_call &c, const work &w, int part) {
-#pragma unroll
-        for (int k = 0; k < OWN; k++) {
-            int e = (int)threadIdx.x + k * V::THREADS, kind = e / V::REAL;
-            const cuda_block_norm &norm = c.b.norms[kind / 2 % 2];
-            size_t at = (kind % 2 == 0 ? norm.weight : norm.bias) + part * V::REAL + e % V::REAL;
-            if (kind >= 4) at = c.b.depthwise + part * V::REAL * TAPS + e - 4 * V::REAL;
-            if (e < N) v[k] = w.params[at];
-        }
+/* Small tables of a part as they are in memory: weights and biases of both norms, [4][channel], and
+ * the 3x3 weights, [channel][tap]; two floats at a time. */
+template <class V>
+static __device__ __forceinline__ void copy_tables(const block_call &c, const work &w, int part,
+                                                   char *shared) {
+    constexpr int PAIRS = V::REAL / 2, N = PAIRS * TAPS;
+    static_assert(4 * PAIRS <= V::THREADS, "one copy a thread");
+    int kind = (int)threadIdx.x / PAIRS;
+    const cuda_block_norm *n = c.b.norms;
+    const float *weights = w.params + c.b.depthwise + part * V::REAL * TAPS + 2 * threadIdx.x;
+    uint32_t to = shared_at(shared + V::RAW) + 8 * threadIdx.x;
+    if (kind < 4) {
+        size_t at = kind < 2 ? (kind == 0 ? n[0].weight : n[0].bias)
+                             : (kind == 2 ? n[1].weight : n[1].bias);
+        copy_async<8>(to, w.params + at + part * V::REAL + 2 * ((int)threadIdx.x - kind * PAIRS));
     }
-
-    __device__ __forceinline__ void store(char *shared) const {
 #pragma unroll
-        for (int k = 0; k < OWN; k++) {
-            int e = (int)threadIdx.x + k * V::THREADS, d = e - 4 * V::REAL;
-            if (e >= N) return;
-            if (d < 0)
-                ((float *)(shared + V::TABLE))[e / V::REAL * V::TABLE_PART + e % V::REAL] = v[k];
-            else
-                ((bf16 *)(shared + V::KERNELS_AT))[d % TAPS * V::TABLE_PART + d / TAPS] =
-                    __float2bfloat16_rn(v[k]);
-        }
-    }
-};
+    for (int e = 0; e < N; e += V::THREADS)
+        if (e + V::THREADS <= N || e + (int)threadIdx.x < N)
+            copy_async<8>(to + 4 * V::REAL * 4 + 8 * e, weights + 2 * e);
+}
+
+/* And as they are read: [4][channel], and rows of put_kernel. */
+template <class V> static __device__ __forceinline__ void spread_tables(char *shared) {
+    int channel = threadIdx.x;
+    if (channel >= V::REAL) return;
+    const float *raw = (const float *)(shared + V::RAW) + channel;
+    float *table = (float *)(shared + V::TABLE) + channel;
+#pragma unroll
+    for (int k = 0; k < 4; k++) table[k * V::TABLE_PART] = raw[k * V::REAL];
+    put_kernel(shared + V::KERNELS_AT, channel, raw + 4 * V::REAL + channel * (TAPS - 1));
+}
 
 /* Sums and sums of squares of a warp's tiles, group by group, to sums[warp][group]. */
 template <class V, int TILES, int N>
@@ -162,13 +156,12 @@ static __device__ __forceinline__ uint32_t gate_pair(const float v[2], float2 sc
     return pack_bf16(gate_one(v[0], scale.x, bias.x), gate_one(v[1], scale.y, bias.y));
 }
 
-/* Applies a part's norm to tiles of sums: to shared memory, where rows g of the tiles are STEP
- * bytes apart from `to` on and rows g + 8 HALF behind them; training writes the sums as they are to
- * pre, rows ROW_STEP apart. */
-template <class V, bool TRAIN, int TILES, int N, int STEP, int HALF, int ROW_STEP>
+/* Applies a part's norm to tiles of sums, of rows g and g + 8; training writes the sums as they
+ * are. */
+template <class V, bool TRAIN, int TILES, int N, int ROW_STEP>
 static __device__ __forceinline__ void
 gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const float *table,
-           const float inv[V::PART_GROUPS], char *to, bf16 *pre) {
+           const float inv[V::PART_GROUPS], uint32_t gated[TILES][2][N], bf16 *pre) {
 #pragma unroll
     for (int j = 0; j < N; j++) {
         if (first_tile + j >= V::NT) break;
@@ -185,12 +178,26 @@ gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const floa
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 const float *pair = &v[i][j][2 * half];
-                *(uint32_t *)(to + i * STEP + half * HALF + channel * 2) =
-                    gate_pair(pair, scale, bias);
+                gated[i][half][j] = gate_pair(pair, scale, bias);
                 if (!TRAIN || pre == NULL || channel >= V::REAL) continue;
                 *(uint32_t *)(pre + (i * ROW_STEP + half * 8) * V::WIDE + channel) =
                     pack_bf16(pair[0], pair[1]);
             }
+    }
+}
+
+/* Those to shared memory, where rows g of the tiles are STEP bytes apart from `to` on and rows g + 8
+ * HALF behind them. */
+template <class V, int TILES, int N, int STEP, int HALF>
+static __device__ __forceinline__ void store_tiles(const spot &s, const uint32_t gated[TILES][2][N],
+                                                   int first_tile, char *to) {
+    to += (first_tile * 8 + 2 * s.t) * 2;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        if (first_tile + j >= V::NT) break;
+#pragma unroll
+        for (int k = 0; k < 2 * TILES; k++)
+            *(uint32_t *)(to + k / 2 * STEP + k % 2 * HALF + j * 16) = gated[k / 2][k % 2][j];
     }
 }
 
@@ -204,22 +211,15 @@ find_last_stats(const block_call &c, const spot &s, const work &w,
     float2 *sums = (float2 *)(shared + V::LAST_SUMS), *stats = (float2 *)(shared + V::LAST_STATS);
     int row = s.warp / V::out::COLUMNS, first = s.warp % V::out::COLUMNS * V::OUT_NT * 8 + 2 * s.t;
 #pragma unroll
-    for (int j = 0; j < V::OUT_NT; j++)
+    for (int j = 0; j < V::OUT_NT; j++) {
+        float sum[2] = {}, square[2] = {};
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            float sum = 0.0f, square = 0.0f;
-#pragma unroll
-            for (int i = 0; i < V::out::TILES; i++)
-#pragma unroll
-                for (int k = e; k < 4; k += 2)
-                    sum += v[i][j][k], square = fmaf(v[i][j][k], v[i][j][k], square);
-#pragma unroll
-            for (int k = 4; k < 32; k *= 2) {
-                sum += __shfl_xor_sync(0xffffffffu, sum, k);
-                square += __shfl_xor_sync(0xffffffffu, square, k);
-            }
-            if (s.g == 0) sums[row * V::CO + first + j * 8 + e] = make_float2(sum, square);
+        for (int k = 0; k < 4 * V::out::TILES; k++) {
+            float x = v[k / 4][j][k % 4];
+            sum[k % 2] += x, square[k % 2] = fmaf(x, x, square[k % 2]);
         }
+        sum_rows(s, sum, square, sums + row * V::CO + first + j * 8);
+    }
     __syncthreads();
     int sample = (int)threadIdx.x / GROUPS, group = (int)threadIdx.x % GROUPS;
     if (sample < V::SAMPLES) {
@@ -277,6 +277,25 @@ static __device__ __forceinline__ bf16 *pre_at(const cuda_block_norm &norm, bool
     return !is_there ? NULL : (bf16 *)norm.pre + row * wide + channel;
 }
 
+/* Adds a part's products with the projecting weights. */
+template <class V>
+static __device__ __forceinline__ void
+project(const spot &s, const uint32_t gated[V::out::TILES][2][V::MID_NT], int first_tile,
+        int out_row, char *shared, float sums[V::out::TILES][V::OUT_NT][4]) {
+    typedef typename V::out out;
+    constexpr int STEP = V::OUT == 32 ? 32 : 16;
+    const char *columns = shared + V::PROJECT + s.warp % out::COLUMNS * V::OUT_NT * 8 * V::PITCH;
+    if constexpr (V::KEEPS_MID) {
+        multiply_own<V::PART, V::PITCH, out::TILES, V::OUT_NT>(s, gated, columns, sums);
+    } else {
+        char *mid = shared + V::MID + out_row * V::PITCH;
+        store_tiles<V, out::TILES, V::MID_NT, STEP * V::PITCH, 8 * V::PITCH>(s, gated, first_tile,
+                                                                             mid + s.g * V::PITCH);
+        __syncthreads();
+        multiply<V::PART, V::PITCH, V::PITCH, out::TILES, STEP, V::OUT_NT>(s, mid, columns, sums);
+    }
+}
+
 /* check: long because a part's products and norms share their sums */
 template <class V, bool TRAIN>
 static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(block_call c) {
@@ -302,45 +321,45 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
     uint32_t window =
         shared_at(shared + V::WIDE_AT) +
         window_at<V::OUT, V::STRIDE, V::WITH_MARGIN>(out_row + (s.lane & 15)) * V::PITCH;
-    char *mid_at = shared + V::MID + (out_row + s.g) * V::PITCH;
     const float *table = (const float *)(shared + V::TABLE);
     float2 *wide_sums = (float2 *)(shared + V::SUMS),
            *mid_sums = wide_sums + V::WARPS * V::PART_GROUPS;
     copy_input<V>(c, w, shared);
-    for (int e = V::WIDE_AT + 16 * (int)threadIdx.x; e < V::MID; e += 16 * V::THREADS)
-        *(uint4 *)(shared + e) = make_uint4(0, 0, 0, 0); /* margins stay so */
-    for (int e = V::EXPAND + 16 * (int)threadIdx.x; e < V::PROJECT; e += 16 * V::THREADS)
-        *(uint4 *)(shared + e) = make_uint4(0, 0, 0, 0); /* and channels that do not exist */
-    for (int e = V::TABLE + 4 * (int)threadIdx.x; e < V::SUMS; e += 4 * V::THREADS)
-        *(uint32_t *)(shared + e) = 0;
+    clear<V::THREADS, V::WIDE_AT, V::MID>(shared);    /* margins stay so */
+    clear<V::THREADS, V::EXPAND, V::PROJECT>(shared); /* and channels that do not exist */
+    clear<V::THREADS, V::TABLE, V::RAW>(shared);
     __syncthreads();
     copy_expand<V>(c, w, 0, shared);
+    copy_tables<V>(c, w, 0, shared);
     copies_group();
     float sums[out::TILES][V::OUT_NT][4] = {};
     for (int part = 0; part < V::N_PARTS; part++) {
-        tables<V> small;
-        small.load(c, w, part);
         copies_wait_but<0>();
         __syncthreads(); /* the expanding weights are there; the part before is done with the rest */
         copy_project<V>(c, w, part, shared);
         copies_group();
+        spread_tables<V>(shared);
         float inv[V::PART_GROUPS];
         {
             float v[in::TILES][V::IN_NT][4] = {};
             multiply<V::CI, V::X_PITCH, V::X_PITCH, in::TILES, IN_STEP, V::IN_NT>(
                 s, shared + V::X + in_row * V::X_PITCH,
                 shared + V::EXPAND + in_tile * 8 * V::X_PITCH, v);
-            small.store(shared);
             sum_groups<V, in::TILES, V::IN_NT>(s, v, in_tile, wide_sums);
             __syncthreads(); /* sums and tables are there, the expanding weights free */
-            if (part + 1 < V::N_PARTS) copy_expand<V>(c, w, part + 1, shared);
+            if (part + 1 < V::N_PARTS) {
+                copy_expand<V>(c, w, part + 1, shared);
+                copy_tables<V>(c, w, part + 1, shared);
+            }
             copies_group();
             find_stats<V, TRAIN>(s, w, c.b.norms[0], wide_sums, table, part,
                                  (float)(V::SIZE * V::SIZE * V::GROUP), inv);
             size_t row = w.sample * V::SIZE * V::SIZE + in_row + s.g;
-            gate_tiles<V, TRAIN, in::TILES, V::IN_NT, LINE, IN_HALF, IN_STEP>(
-                s, v, in_tile, table, inv, wide_at,
+            uint32_t gated[in::TILES][2][V::IN_NT];
+            gate_tiles<V, TRAIN, in::TILES, V::IN_NT, IN_STEP>(
+                s, v, in_tile, table, inv, gated,
                 pre_at(c.b.norms[0], is_there, row, part * V::REAL, V::WIDE));
+            store_tiles<V, in::TILES, V::IN_NT, LINE, IN_HALF>(s, gated, in_tile, wide_at);
         }
         __syncthreads(); /* the wide pictures are there */
         float v[out::TILES][V::MID_NT][4] = {};
@@ -361,16 +380,11 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
         find_stats<V, TRAIN>(s, w, c.b.norms[1], mid_sums, table + 2 * V::TABLE_PART, part,
                              (float)(V::OUT * V::OUT * V::GROUP), inv);
         size_t row = w.sample * V::OUT * V::OUT + out_row + s.g;
-        gate_tiles<V, TRAIN, out::TILES, V::MID_NT, OUT_STEP * V::PITCH, 8 * V::PITCH, OUT_STEP>(
-            s, v, mid_tile, table + 2 * V::TABLE_PART, inv, mid_at,
+        uint32_t gated[out::TILES][2][V::MID_NT];
+        gate_tiles<V, TRAIN, out::TILES, V::MID_NT, OUT_STEP>(
+            s, v, mid_tile, table + 2 * V::TABLE_PART, inv, gated,
             pre_at(c.b.norms[1], is_there, row, part * V::REAL, V::WIDE));
-        if (out::COLUMNS == 1)
-            __syncwarp(); /* a warp reads its own rows */
-        else
-            __syncthreads();
-        multiply<V::PART, V::PITCH, V::PITCH, out::TILES, OUT_STEP, V::OUT_NT>(
-            s, shared + V::MID + out_row * V::PITCH,
-            shared + V::PROJECT + s.warp % out::COLUMNS * V::OUT_NT * 8 * V::PITCH, sums);
+        project<V>(s, gated, mid_tile, out_row, shared, sums);
     }
     find_last_stats<V, TRAIN>(c, s, w, sums, shared);
     write_output<V, TRAIN>(c, s, w, sums, shared);

@@ -84,8 +84,9 @@ static bool is_block(const cuda_plan *plan, int s) {
     return ct_cuda_is_pointwise(&steps[0].conv) && ct_cuda_is_pointwise(&steps[4].conv) &&
            steps[2].family[CUDA_FORWARD] == &ct_cuda_depthwise && plan->is_single &&
            !steps[1].add_in && !steps[2].add_in && !steps[3].add_in &&
-           depthwise->hi == depthwise->wi && steps[0].gate < 0 && steps[2].gate == s + 1 &&
-           steps[4].gate == s + 3 && (steps[5].residual < 0 || steps[5].residual == steps[0].in) &&
+           depthwise->hi == depthwise->wi && cuda_param(plan, steps[2].node->weight) % 2 == 0 &&
+           steps[0].gate < 0 && steps[2].gate == s + 1 && steps[4].gate == s + 3 &&
+           (steps[5].residual < 0 || steps[5].residual == steps[0].in) &&
            plan->value_element[steps[5].out] == CUDA_BF16;
 }
 

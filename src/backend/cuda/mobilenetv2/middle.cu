@@ -37,7 +37,7 @@ template <class V> struct places {
     enum { IN_ROWS = V::WARPS / in::COLUMNS, OUT_ROWS = V::WARPS / out::COLUMNS };
     enum { Z = 0, X = V::SAMPLES * V::WITH_MARGIN * V::WITH_MARGIN * V::PITCH };
     enum { MID = X + V::ROWS * V::PITCH, DY = MID + V::OUT_ROWS * V::PITCH };
-    enum { SLOTS = MID, SLOTS_END = SLOTS + IN_ROWS * TAPS * V::TABLE_PART * 4 };
+    enum { SLOTS = MID, SLOTS_END = SLOTS + IN_ROWS * V::TABLE_PART * KERNEL_ROW };
     enum { DY_END = DY + V::OUT_ROWS * V::PITCH };
     enum { OUT_SUMS = SLOTS_END > DY_END ? (int)SLOTS_END : (int)DY_END };
     enum { IN_SUMS = OUT_SUMS + OUT_ROWS * V::TABLE_PART * 8 };
@@ -45,7 +45,7 @@ template <class V> struct places {
         TABLE = IN_SUMS + IN_ROWS * V::TABLE_PART * 8,
         KERNELS_AT = TABLE + 3 * V::TABLE_PART * 4
     };
-    enum { BYTES = KERNELS_AT + (TAPS + 1) * V::TABLE_PART * 2 };
+    enum { BYTES = KERNELS_AT + (V::TABLE_PART + 1) * KERNEL_ROW };
 };
 
 /* What a block of threads works on. */
@@ -62,20 +62,12 @@ template <class V> struct rows_of {
     enum { AT_ONCE = V::THREADS / UNITS };
 };
 
-template <class V>
-static __device__ __forceinline__ void copy_rows(const work &w, const void *from, int n_pixels,
-                                                 char *to) {
+template <class V, int PIXELS>
+static __device__ __forceinline__ void copy_rows(const work &w, const void *from, char *to) {
     typedef rows_of<V> r;
-    int first = (int)threadIdx.x / r::UNITS, unit = (int)threadIdx.x % r::UNITS * r::BYTES;
-    const char *source = (const char *)from + unit +
-                         ((w.sample * n_pixels + first) * V::WIDE + w.part * V::REAL) * 2;
-    uint32_t at = shared_at(to + first * V::PITCH + unit);
-    if (first >= r::AT_ONCE) return;
-    for (int row = first; row < V::SAMPLES * n_pixels; row += r::AT_ONCE) {
-        bool is_there = row < w.n_samples * n_pixels;
-        copy_async<r::BYTES>(at, is_there ? source : from, is_there);
-        source += r::AT_ONCE * V::WIDE * 2, at += r::AT_ONCE * V::PITCH;
-    }
+    const bf16 *first = (const bf16 *)from + w.sample * PIXELS * V::WIDE + w.part * V::REAL;
+    copy_matrix<V::THREADS, V::SAMPLES * PIXELS, r::UNITS, V::PITCH, r::BYTES, (V::SAMPLES > 1)>(
+        first, 2 * V::WIDE, to, w.n_samples * PIXELS);
 }
 
 /* Channels that do not exist are zero. */
@@ -89,33 +81,20 @@ template <class V> static __device__ __forceinline__ void clear_rest(int n_rows,
 template <class V>
 static __device__ __forceinline__ void write_rows(const work &w, const char *rows, void *to) {
     typedef rows_of<V> r;
-    constexpr int PIXELS = V::SIZE * V::SIZE;
-    int first = (int)threadIdx.x / r::UNITS, unit = (int)threadIdx.x % r::UNITS * r::BYTES;
-    char *at = (char *)to + unit + ((w.sample * PIXELS + first) * V::WIDE + w.part * V::REAL) * 2;
-    rows += first * V::PITCH + unit;
-    if (first >= r::AT_ONCE) return;
-#pragma unroll 4
-    for (int row = first; row < w.n_samples * PIXELS; row += r::AT_ONCE) {
+    constexpr int PIXELS = V::SIZE * V::SIZE, AT_ONCE = r::AT_ONCE;
+    int row = (int)threadIdx.x / r::UNITS, unit = (int)threadIdx.x % r::UNITS * r::BYTES;
+    char *at = (char *)to + unit + ((w.sample * PIXELS + row) * V::WIDE + w.part * V::REAL) * 2;
+    if (row >= AT_ONCE) return;
+    rows += row * V::PITCH + unit;
+    int n_there = V::SAMPLES > 1 ? w.n_samples * PIXELS : PIXELS;
+#pragma unroll
+    for (int first = 0; first < V::ROWS; first += AT_ONCE) {
+        if ((V::SAMPLES > 1 || first + AT_ONCE > V::ROWS) && first + row >= n_there) return;
         if (r::BYTES == 16)
-            *(uint4 *)at = *(const uint4 *)rows;
+            *(uint4 *)(at + first * V::WIDE * 2) = *(const uint4 *)(rows + first * V::PITCH);
         else
-            *(uint32_t *)at = *(const uint32_t *)rows;
-        at += r::AT_ONCE * V::WIDE * 2, rows += r::AT_ONCE * V::PITCH;
+            *(uint32_t *)(at + first * V::WIDE * 2) = *(const uint32_t *)(rows + first * V::PITCH);
     }
-}
-
-/* Sums over a warp's pixels, of two channels: dy times the numerator, and dy. Lanes give their bits
- * 4 (channel) and 3 (sum) to what they get. */
-static __device__ __forceinline__ void sum_pixels(const spot &s, const float with_x[2],
-                                                  const float plain[2], float2 *to) {
-    bool upper = s.lane & 16, high = s.lane & 8;
-    float a = (upper ? with_x[1] : with_x[0]) +
-              __shfl_xor_sync(0xffffffffu, upper ? with_x[0] : with_x[1], 16);
-    float b = (upper ? plain[1] : plain[0]) +
-              __shfl_xor_sync(0xffffffffu, upper ? plain[0] : plain[1], 16);
-    float all = (high ? b : a) + __shfl_xor_sync(0xffffffffu, high ? a : b, 8);
-    all += __shfl_xor_sync(0xffffffffu, all, 4);
-    if ((s.lane & 4) == 0) ((float *)to)[2 * upper + high] = all;
 }
 
 /* A part's groups of one norm: mean, 1/sigma, and the r above. */
@@ -158,7 +137,7 @@ join_sums(const spot &s, const work &w, const cuda_block_norm &norm, float *out,
 #pragma unroll
     for (int g = 0; g < V::PART_GROUPS; g++) {
         float inv = state.stats[g].y;
-        state.r[g] = inv * inv * inv * (warp_sum(total[g]) / (float)(V::GROUP * n_pixels));
+        state.r[g] = inv * inv * inv * (warp_sum(total[g]) * (1.0f / (float)(V::GROUP * n_pixels)));
     }
     return state;
 }
@@ -217,8 +196,8 @@ static __device__ __forceinline__ void enter(const middle_call &c, const spot &s
             with_x[0] = fmaf(d.x, gate_numerator(a.x), with_x[0]), plain[0] += d.x;
             with_x[1] = fmaf(d.y, gate_numerator(a.y), with_x[1]), plain[1] += d.y;
         }
-        sum_pixels(s, with_x, plain,
-                   sums + s.warp / out::COLUMNS * V::TABLE_PART + (first_tile + j) * 8 + 2 * s.t);
+        sum_rows(s, with_x, plain,
+                 sums + s.warp / out::COLUMNS * V::TABLE_PART + (first_tile + j) * 8 + 2 * s.t);
     }
     __syncthreads(); /* sums are there */
     norm_state<V> state =
@@ -255,31 +234,44 @@ static __device__ __forceinline__ void multiply_taps(uint32_t at, const uint32_t
     }
 }
 
-/* The diagonals to slots[tap][channel]: taps of the window go backward. */
-template <class V>
+/* The diagonals to a row of each channel, taps in their order: those of the window go backward. */
 static __device__ __forceinline__ void write_diagonals(const spot &s, const float sums[5][4],
-                                                       float *slots) {
+                                                       char *rows) {
     if (s.g / 2 != s.t) return;
+    float own[TAPS];
 #pragma unroll
     for (int tap = 0; tap < TAPS; tap++) {
-        const float *own = sums[tap / 2] + tap % 2 * 2;
-        slots[(TAPS - 1 - tap) * V::TABLE_PART + s.g] = s.g % 2 == 0 ? own[0] : own[1];
+        const float *pair = sums[tap / 2] + tap % 2 * 2;
+        own[TAPS - 1 - tap] = s.g % 2 == 0 ? pair[0] : pair[1];
     }
+    char *row = rows + s.g * KERNEL_ROW;
+    *(float4 *)row = make_float4(own[0], own[1], own[2], own[3]);
+    *(float4 *)(row + 16) = make_float4(own[4], own[5], own[6], own[7]);
+    *(float *)(row + 32) = own[8];
 }
 
-/* Adds up the rows of warps' gradients of the 3x3 weights, in order, to partial[tap][channel]. */
+/* Adds up the rows of warps' gradients of the 3x3 weights, in order, to partial[tap][channel]; a
+ * thread has four taps of a channel. */
 template <class V>
 static __device__ __forceinline__ void write_kernels(const work &w, const char *shared,
                                                      float *out) {
     typedef places<V> at;
-    const float *slots = (const float *)(shared + at::SLOTS);
-    for (int e = threadIdx.x; e < TAPS * V::REAL; e += V::THREADS) {
-        int tap = e / V::REAL, channel = e % V::REAL;
-        float sum = 0.0f;
+    constexpr int QUADS = (TAPS + 3) / 4;
 #pragma unroll
-        for (int k = 0; k < at::IN_ROWS; k++)
-            sum += slots[(k * TAPS + tap) * V::TABLE_PART + channel];
-        out[tap * V::WIDE + w.part * V::REAL + channel] = sum;
+    for (int first = 0; first < QUADS * V::REAL; first += V::THREADS) {
+        int e = first + (int)threadIdx.x, quad = e / V::REAL, channel = e % V::REAL;
+        if (e >= QUADS * V::REAL) return;
+        const char *slot = shared + at::SLOTS + channel * KERNEL_ROW + quad * 16;
+        float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < at::IN_ROWS; k++) {
+            float4 one = *(const float4 *)(slot + k * V::TABLE_PART * KERNEL_ROW);
+            sum.x += one.x, sum.y += one.y, sum.z += one.z, sum.w += one.w;
+        }
+        float *to = out + 4 * quad * V::WIDE + w.part * V::REAL + channel;
+        to[0] = sum.x;
+        if (4 * quad + 1 >= TAPS) continue; /* the others do not exist */
+        to[V::WIDE] = sum.y, to[2 * V::WIDE] = sum.z, to[3 * V::WIDE] = sum.w;
     }
 }
 
@@ -347,10 +339,10 @@ static __device__ __forceinline__ void leave(const middle_call &c, const spot &s
             }
             multiply_taps<V>(turned + i * LINE + (first_tile + j) * 16, values, taps);
         }
-        write_diagonals<V>(s, taps,
-                           (float *)(shared + at::SLOTS) + row_warp * TAPS * V::TABLE_PART +
-                               (first_tile + j) * 8);
-        sum_pixels(s, with_x, plain, sums + row_warp * V::TABLE_PART + channel);
+        write_diagonals(s, taps,
+                        shared + at::SLOTS +
+                            (row_warp * V::TABLE_PART + (first_tile + j) * 8) * KERNEL_ROW);
+        sum_rows(s, with_x, plain, sums + row_warp * V::TABLE_PART + channel);
     }
     __syncthreads(); /* sums of both kinds are there */
     norm_state<V> state =
@@ -368,24 +360,29 @@ static __device__ __forceinline__ void leave(const middle_call &c, const spot &s
     }
 }
 
-/* Weights and biases of the norms that the part needs, [3][channel], and the 3x3 weights, backward. */
+/* Weights and biases of the norms that the part needs, [3][channel], and the 3x3 weights, backward.
+ */
 template <class V>
 static __device__ __forceinline__ void load_tables(const middle_call &c, const work &w,
                                                    char *shared) {
     typedef places<V> at;
     const cuda_block_norm *n = c.m.norms;
-    for (int e = threadIdx.x; e < (3 + TAPS) * V::TABLE_PART; e += V::THREADS) {
-        int kind = e / V::TABLE_PART, channel = e % V::TABLE_PART, all = w.part * V::REAL + channel;
-        size_t from = kind == 0   ? n[0].weight + all
-                      : kind == 1 ? n[0].bias + all
-                      : kind == 2 ? n[1].weight + all
-                                  : c.m.depthwise + (size_t)all * TAPS + TAPS - 1 - (kind - 3);
-        float v = channel < V::REAL ? w.params[from] : 0.0f;
-        if (kind < 3)
-            ((float *)(shared + at::TABLE))[e] = v;
-        else
-            ((bf16 *)(shared + at::KERNELS_AT))[e - 3 * V::TABLE_PART] = __float2bfloat16_rn(v);
+    int channel = threadIdx.x;
+    float table[3] = {}, kernel[TAPS] = {};
+    static_assert(V::TABLE_PART < V::THREADS, "a channel a thread");
+    if (channel > V::TABLE_PART) return;
+    if (channel < V::REAL) {
+        const float *params = w.params + w.part * V::REAL + channel;
+        const float *from = w.params + c.m.depthwise + (w.part * V::REAL + channel) * TAPS;
+        table[0] = params[n[0].weight], table[1] = params[n[0].bias];
+        table[2] = params[n[1].weight];
+#pragma unroll
+        for (int t = 0; t < TAPS; t++) kernel[t] = from[TAPS - 1 - t];
     }
+    put_kernel(shared + at::KERNELS_AT, channel, kernel); /* zeros behind the last */
+#pragma unroll
+    for (int k = 0; k < 3 && channel < V::TABLE_PART; k++)
+        ((float *)(shared + at::TABLE))[k * V::TABLE_PART + channel] = table[k];
 }
 
 template <class V>
@@ -403,16 +400,15 @@ static __global__ void __launch_bounds__(V::THREADS, places<V>::BLOCKS)
         clear_kernels<V>(w, partial);
         return;
     }
-    copy_rows<V>(w, c.m.norms[1].pre, V::OUT * V::OUT, shared + at::MID);
-    copy_rows<V>(w, c.m.dy, V::OUT * V::OUT, shared + at::DY);
+    copy_rows<V, V::OUT * V::OUT>(w, c.m.norms[1].pre, shared + at::MID);
+    copy_rows<V, V::OUT * V::OUT>(w, c.m.dy, shared + at::DY);
     copies_group();
-    copy_rows<V>(w, c.m.norms[0].pre, V::SIZE * V::SIZE, shared + at::X);
+    copy_rows<V, V::SIZE * V::SIZE>(w, c.m.norms[0].pre, shared + at::X);
     copies_group();
     clear_rest<V>(V::ROWS, shared + at::X);
     clear_rest<V>(V::OUT_ROWS, shared + at::MID);
     clear_rest<V>(V::OUT_ROWS, shared + at::DY);
-    for (int e = 16 * (int)threadIdx.x; e < at::X; e += 16 * V::THREADS)
-        *(uint4 *)(shared + at::Z + e) = make_uint4(0, 0, 0, 0);
+    clear<V::THREADS, at::Z, at::X>(shared);
     load_tables<V>(c, w, shared);
     copies_wait_but<1>();
     __syncthreads(); /* mid and the gradient are there */
