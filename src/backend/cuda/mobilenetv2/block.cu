@@ -156,12 +156,59 @@ static __device__ __forceinline__ uint32_t gate_pair(const float v[2], float2 sc
     return pack_bf16(gate_one(v[0], scale.x, bias.x), gate_one(v[1], scale.y, bias.y));
 }
 
+/* Where training writes a norm's input: a thread's rows of a part, pixels ROW_STEP apart. */
+typedef struct pre_rows {
+    bf16 *to;       /* NULL: nowhere */
+    uint32_t *kept; /* what waits for the rest of its sector (extents) */
+    int part;
+} pre_rows;
+
+/* Behind part `part`: does this channel of it wait? */
+template <class V> static __device__ __forceinline__ bool waits(int part, int channel) {
+    return part * V::REAL + channel >= ((part + 1) * V::REAL & ~15);
+}
+
+/* Writes a tile of channels of the part, or keeps it. */
+template <class V, int TILES, int N, int ROW_STEP>
+static __device__ __forceinline__ void write_tile(const pre_rows &pre, const float v[TILES][N][4],
+                                                  int j, int channel) {
+    if (pre.to == NULL || channel >= V::REAL) return;
+    bool is_kept = V::KEEPS && j >= V::KEPT_FROM && waits<V>(pre.part, channel);
+    uint32_t *kept = pre.kept + (j - V::KEPT_FROM) * 2 * TILES * V::THREADS;
+    uint32_t pairs[2 * TILES];
+#pragma unroll
+    for (int k = 0; k < 2 * TILES; k++)
+        pairs[k] = pack_bf16(v[k / 2][j][k % 2 * 2], v[k / 2][j][k % 2 * 2 + 1]);
+    if (is_kept)
+#pragma unroll
+        for (int k = 0; k < 2 * TILES; k++) kept[k * V::THREADS] = pairs[k];
+    else
+#pragma unroll
+        for (int k = 0; k < 2 * TILES; k++)
+            *(uint32_t *)(pre.to + (k / 2 * ROW_STEP + k % 2 * 8) * V::WIDE + channel) = pairs[k];
+}
+
+/* Writes what the part before has kept. */
+template <class V, int TILES, int ROW_STEP>
+static __device__ __forceinline__ void write_kept(const spot &s, const pre_rows &pre) {
+#pragma unroll
+    for (int j = V::KEPT_FROM; j < V::KEPT_FROM + V::KEPT; j++) {
+        int channel = j * 8 + 2 * s.t;
+        if (pre.part == 0 || channel >= V::REAL || !waits<V>(pre.part - 1, channel)) continue;
+#pragma unroll
+        for (int k = 0; k < 2 * TILES; k++)
+            *(uint32_t *)(pre.to + (k / 2 * ROW_STEP + k % 2 * 8) * V::WIDE + channel - V::REAL) =
+                pre.kept[((j - V::KEPT_FROM) * 2 * TILES + k) * V::THREADS];
+    }
+}
+
 /* Applies a part's norm to tiles of sums, of rows g and g + 8; training writes the sums as they
  * are. */
 template <class V, bool TRAIN, int TILES, int N, int ROW_STEP>
 static __device__ __forceinline__ void
 gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const float *table,
-           const float inv[V::PART_GROUPS], uint32_t gated[TILES][2][N], bf16 *pre) {
+           const float inv[V::PART_GROUPS], uint32_t gated[TILES][2][N], const pre_rows &pre) {
+    if (TRAIN) write_kept<V, TILES, ROW_STEP>(s, pre);
 #pragma unroll
     for (int j = 0; j < N; j++) {
         if (first_tile + j >= V::NT) break;
@@ -176,13 +223,9 @@ gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const floa
 #pragma unroll
         for (int i = 0; i < TILES; i++)
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const float *pair = &v[i][j][2 * half];
-                gated[i][half][j] = gate_pair(pair, scale, bias);
-                if (!TRAIN || pre == NULL || channel >= V::REAL) continue;
-                *(uint32_t *)(pre + (i * ROW_STEP + half * 8) * V::WIDE + channel) =
-                    pack_bf16(pair[0], pair[1]);
-            }
+            for (int half = 0; half < 2; half++)
+                gated[i][half][j] = gate_pair(&v[i][j][2 * half], scale, bias);
+        if (TRAIN) write_tile<V, TILES, N, ROW_STEP>(pre, v, j, channel);
     }
 }
 
@@ -272,9 +315,11 @@ write_output(const block_call &c, const spot &s, const work &w,
     }
 }
 
-static __device__ __forceinline__ bf16 *pre_at(const cuda_block_norm &norm, bool is_there,
-                                               size_t row, int channel, int wide) {
-    return !is_there ? NULL : (bf16 *)norm.pre + row * wide + channel;
+template <class V>
+static __device__ __forceinline__ pre_rows pre_at(const cuda_block_norm &norm, bool is_there,
+                                                  size_t row, char *kept, int part) {
+    return {!is_there ? NULL : (bf16 *)norm.pre + row * V::WIDE + part * V::REAL,
+            (uint32_t *)kept + threadIdx.x, part};
 }
 
 /* Adds a part's products with the projecting weights. */
@@ -358,7 +403,7 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
             uint32_t gated[in::TILES][2][V::IN_NT];
             gate_tiles<V, TRAIN, in::TILES, V::IN_NT, IN_STEP>(
                 s, v, in_tile, table, inv, gated,
-                pre_at(c.b.norms[0], is_there, row, part * V::REAL, V::WIDE));
+                pre_at<V>(c.b.norms[0], is_there, row, shared + V::WIDE_KEPT, part));
             store_tiles<V, in::TILES, V::IN_NT, LINE, IN_HALF>(s, gated, in_tile, wide_at);
         }
         __syncthreads(); /* the wide pictures are there */
@@ -383,7 +428,7 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
         uint32_t gated[out::TILES][2][V::MID_NT];
         gate_tiles<V, TRAIN, out::TILES, V::MID_NT, OUT_STEP>(
             s, v, mid_tile, table + 2 * V::TABLE_PART, inv, gated,
-            pre_at(c.b.norms[1], is_there, row, part * V::REAL, V::WIDE));
+            pre_at<V>(c.b.norms[1], is_there, row, shared + V::MID_KEPT, part));
         project<V>(s, gated, mid_tile, out_row, shared, sums);
     }
     find_last_stats<V, TRAIN>(c, s, w, sums, shared);
@@ -392,10 +437,9 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
 
 template <class V> static ct_status launch(const cuda_run *run, const block_call *c) {
     dim3 grid((unsigned)((run->n_max + V::SAMPLES - 1) / V::SAMPLES), (unsigned)run->n_jobs);
-    constexpr bool TRAINS = V::TRAINS;
     bool train = c->b.norms[0].pre != NULL;
-    return launch_kernel(run, train ? block_kernel<V, TRAINS> : block_kernel<V, false>, grid,
-                         V::THREADS, V::BYTES, *c);
+    return launch_kernel(run, train ? block_kernel<V, true> : block_kernel<V, false>, grid,
+                         V::THREADS, train ? V::TRAIN_BYTES : V::BYTES, *c);
 }
 
 /* The blocks of the network, one shape each. */
@@ -407,17 +451,18 @@ template <class V> static ct_status launch(const cuda_run *run, const block_call
 
 typedef struct entry {
     cuda_block_shape shape;
-    cuda_block_part part;
-    size_t bytes;
+    int channels, room;
+    size_t bytes, train_bytes;
     ct_status (*launch)(const cuda_run *run, const block_call *c);
 } entry;
 
 static const entry entries[] = {
 #define ENTRY(size, stride, ci, wide, co)                                                          \
     {{size, stride, ci, wide, co},                                                                 \
-     {extents<size, stride, ci, wide, co>::REAL, extents<size, stride, ci, wide, co>::PART,        \
-      extents<size, stride, ci, wide, co>::TRAINS},                                                \
+     extents<size, stride, ci, wide, co>::REAL,                                                    \
+     extents<size, stride, ci, wide, co>::PART,                                                    \
      extents<size, stride, ci, wide, co>::BYTES,                                                   \
+     extents<size, stride, ci, wide, co>::TRAIN_BYTES,                                             \
      launch<extents<size, stride, ci, wide, co>>},
     SHAPES(ENTRY)
 #undef ENTRY
@@ -433,7 +478,8 @@ static const entry *find(const cuda_block_shape *s) {
 
 cuda_block_part ct_cuda_block_part(const cuda_block_shape *shape, size_t shared_limit) {
     const entry *e = find(shape);
-    return e != NULL && e->bytes <= shared_limit ? e->part : cuda_block_part{0, 0, false};
+    if (e == NULL || e->bytes > shared_limit) return {0, 0, false};
+    return {e->channels, e->room, e->train_bytes <= shared_limit};
 }
 
 ct_status ct_cuda_block_forward(const cuda_run *run, const cuda_block *block) {

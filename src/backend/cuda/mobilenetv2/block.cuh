@@ -15,6 +15,13 @@ static __host__ __device__ constexpr int pitch_of(int n) {
     return n / 8 % 2 == 1 ? 2 * n : 2 * n + 16;
 }
 
+/* Channels that may be left of a sector of 16 behind a part of `real`. */
+static __host__ __device__ constexpr int most_left(int real) {
+    int most = 0;
+    for (int part = 1; part <= 8; part++) most = part * real % 16 > most ? part * real % 16 : most;
+    return most;
+}
+
 /* Work of the warps on n rows of 16 pixels: so many rows each, one below the other, or one row and
  * a share of the channels. */
 template <int WARPS, int N> struct shares {
@@ -55,10 +62,15 @@ template <int SIZE_, int STRIDE_, int CI_, int WIDE_, int CO_, int PARTS = 0> st
         SUMS = RAW + (4 + TAPS) * REAL * 4
     };
     enum { BYTES = SUMS + 2 * WARPS * PART_GROUPS * 8 };
+    /* training writes parts to memory, in sectors of 32 bytes. Where a part ends within one, and L2
+       will not hold that until the next part, its values wait in shared memory: words of some tiles,
+       [tile][row][thread] for wide and for mid */
+    enum { KEEPS = REAL % 16 != 0 && SIZE > 8, LEFT = KEEPS ? most_left(REAL) : 0 };
+    enum { KEPT_FROM = (REAL - LEFT) / 8, KEPT = KEEPS ? NT - KEPT_FROM : 0 };
+    enum { WIDE_KEPT = BYTES, MID_KEPT = WIDE_KEPT + KEPT * 2 * in::TILES * THREADS * 4 };
+    enum { TRAIN_BYTES = MID_KEPT + KEPT * 2 * out::TILES * THREADS * 4 };
     /* the last norm's sums lie where the wide pictures were */
     enum { LAST_SUMS = WIDE_AT, LAST_STATS = LAST_SUMS + WARPS / out::COLUMNS * CO * 8 };
-    /* training writes parts to memory: whole sectors of 32 bytes, or few enough for L2 to join them */
-    enum { TRAINS = REAL % 16 == 0 || SIZE <= 8 };
     static_assert(LAST_STATS + SAMPLES * GROUPS * 8 <= MID, "room for the last norm's sums");
     static_assert(CO / 8 % out::COLUMNS == 0 && REAL % 2 == 0 && GROUP % 2 == 0, "columns");
 };

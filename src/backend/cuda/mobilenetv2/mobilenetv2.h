@@ -1,7 +1,6 @@
 /* Kernels made for MobileNet-V2 at 32 x 32 pixels, in bf16: a block (1x1 convolution to many
  * channels, 3x3 of each of them, 1x1 back to few, an EvoNorm behind each, the input added) runs
- * forward in one launch, in which the many channels stay on the chip (block.cu); where training
- * would write what the backward pass reads in pieces, it runs the steps one by one. Backward the 3x3
+ * forward in one launch, in which the many channels stay on the chip (block.cu). Backward the 3x3
  * convolution and the norms on both sides of it are one launch (middle.cu). The rest of the backend calls
  * what is declared last. */
 #ifndef CT_BACKEND_CUDA_MOBILENETV2_H
