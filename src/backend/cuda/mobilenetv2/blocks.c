@@ -2,7 +2,7 @@
 #include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 enum { N_STEPS = 6 };  /* three convolutions, each with its norm behind it */
-enum { N_MIDDLE = 3 }; /* of them, from the first norm to the second */
+enum { N_MIDDLE = 4 }; /* of them, from the first norm to the projection */
 
 static cuda_block_norm norm_of(const cuda_pass *p, const cuda_step *conv, bool is_gate) {
     const cuda_step *norm = conv + 1;
@@ -35,15 +35,19 @@ ct_status ct_cuda_run_block(const cuda_pass *p, const cuda_step *steps) {
     return ct_cuda_block_forward(p->run, &block);
 }
 
-/* Of the middle's steps: norm, 3x3 convolution, norm. */
+/* Of the middle's steps: norm, 3x3 convolution, norm, projection. */
 static cuda_block_shape middle_shape(const cuda_step *steps) {
     const cuda_conv *conv = &steps[1].conv;
-    return (cuda_block_shape){.size = conv->hi, .stride = conv->stride, .wide = conv->ci};
+    return (cuda_block_shape){
+        .size = conv->hi, .stride = conv->stride, .wide = conv->ci, .co = steps[3].conv.co};
 }
 
-size_t ct_cuda_step_partial(const cuda_step *last, int n_max) {
+size_t ct_cuda_step_partial(const cuda_step *last, int n_max, int n_most) {
     cuda_block_shape shape = middle_shape(last - N_MIDDLE + 1);
-    return ct_cuda_middle_partial(&shape, n_max);
+    const cuda_family *family = last->family[CUDA_WGRAD];
+    size_t own = ct_cuda_middle_partial(&shape, n_max);
+    size_t n = family->partial != NULL ? family->partial(&last->conv, n_max, n_most) : 0;
+    return n > own ? n : own;
 }
 
 ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
@@ -51,7 +55,8 @@ ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
     size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
     cuda_middle middle = {.shape = middle_shape(steps),
                           .depthwise = cuda_param(p->plan, steps[1].node->weight),
-                          .dy = cuda_grad(p, steps[2].out),
+                          .project = last->rows.at,
+                          .dy = cuda_grad(p, last->out),
                           .dx = cuda_grad(p, steps[0].in)};
     for (int k = 0; k < 2; k++) {
         const cuda_step *norm = &steps[2 * k];
@@ -61,6 +66,7 @@ ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
                                             .stats = cuda_stats(p, norm)};
         middle.sums[k] = p->run->sums_dev + norm->sums * n_samples;
     }
+    CT_TRY(ct_cuda_weights_backward(p, last, cuda_grad(p, last->out)));
     return ct_cuda_middle_backward(p->run, &middle, &steps[1].conv, middle.depthwise);
 }
 
@@ -83,7 +89,7 @@ static bool is_block(const cuda_plan *plan, int s) {
     const cuda_conv *depthwise = &steps[2].conv;
     return ct_cuda_is_pointwise(&steps[0].conv) && ct_cuda_is_pointwise(&steps[4].conv) &&
            steps[2].family[CUDA_FORWARD] == &ct_cuda_depthwise && plan->is_single &&
-           !steps[1].add_in && !steps[2].add_in && !steps[3].add_in &&
+           !steps[1].add_in && !steps[2].add_in && !steps[3].add_in && !steps[4].add_in &&
            depthwise->hi == depthwise->wi && cuda_param(plan, steps[2].node->weight) % 2 == 0 &&
            steps[0].gate < 0 && steps[2].gate == s + 1 && steps[4].gate == s + 3 &&
            (steps[5].residual < 0 || steps[5].residual == steps[0].in) &&
@@ -103,7 +109,7 @@ void ct_cuda_find_blocks(cuda_plan *plan) {
         steps[0].n_ahead = N_STEPS;
         for (int k = 0; k < N_STEPS; k++) steps[k].trains_ahead = part.trains;
         if (ct_cuda_middle_fits(&shape, backend->shared_limit)) {
-            steps[3].n_behind = N_MIDDLE; /* which takes its own sums of gradients */
+            steps[4].n_behind = N_MIDDLE; /* which takes its own sums of gradients */
             for (int k = 1; k < 5; k++) steps[k].n_parts = 0;
         }
         s += N_STEPS - 1;
