@@ -2,7 +2,7 @@
  * weight + bias, sigma over the pixels of a group of channels:
  *   wide = expand x              [pixels x wide]   1x1
  *   mid  = depthwise gate(wide)  [pixels x wide]   3x3, stride 1 or 2
- *   y    = gate(project gate(mid)) (+ x)           1x1
+ *   y    = gate(project gate(mid)) (+ x, or + gate(shortcut x))   1x1
  * A block of threads has one sample or some, and takes the wide channels a part at a time: one or
  * some whole groups, so that a part's norms need nothing else. Sums stay in registers until their
  * norm is known and are rounded to bf16 behind it; only those values, of one part, are in shared
@@ -10,7 +10,7 @@
  * tap a product with a matrix that has the channels' weights on its diagonal: seven of eight
  * products are of zeros, but six of them take the place of 36 multiply-adds of every thread.
  * Grid: x = samples, y = job. From memory: x and y, 2 bytes a value; weights once a block of
- * threads, from L2; training also writes the values before the three norms, 2 bytes each, and what
+ * threads, from L2; training also writes the values before the norms, 2 bytes each, and what
  * their backward passes need. 2 flops a product. Limits: the shapes listed at the end. */
 #include "backend/cuda/mobilenetv2/block.cuh"
 
@@ -244,10 +244,22 @@ static __device__ __forceinline__ void store_tiles(const spot &s, const uint32_t
     }
 }
 
-/* Behind the projection: sums of each channel over a sample's pixels, then of groups. */
+/* Of a thread's rows of the output, in order: the pixel, and the values before it. */
+template <class V> static __device__ __forceinline__ int output_row(const spot &s, int k) {
+    int tile = s.warp / V::out::COLUMNS * V::out::TILES + k / 2;
+    return first_row<V::OUT>(tile) + s.g + k % 2 * 8;
+}
+
+template <class V>
+static __device__ __forceinline__ size_t output_at(const spot &s, const work &w, int k) {
+    return (w.sample * V::OUT * V::OUT + output_row<V>(s, k)) * V::CO;
+}
+
+/* Behind the projection, or the shortcut: sums of each channel over a sample's pixels, then of
+ * groups. */
 template <class V, bool TRAIN>
 static __device__ __forceinline__ void
-find_last_stats(const block_call &c, const spot &s, const work &w,
+find_last_stats(const spot &s, const work &w, const cuda_block_norm &norm,
                 const float v[V::out::TILES][V::OUT_NT][4], char *shared) {
     constexpr int ROW_WARPS = V::WARPS / V::out::COLUMNS, DOWN = ROW_WARPS / V::SAMPLES;
     constexpr int PER_GROUP = V::CO / GROUPS;
@@ -274,23 +286,21 @@ find_last_stats(const block_call &c, const spot &s, const work &w,
         }
         float2 both = stats_of(sum, square, (float)(V::OUT * V::OUT * PER_GROUP));
         stats[threadIdx.x] = both;
-        float *to = c.b.norms[2].stats;
+        float *to = norm.stats;
         if (TRAIN && sample < w.n_samples)
             ((float2 *)to)[(w.sample + sample) * GROUPS + group] = both;
     }
     __syncthreads();
 }
 
-/* The last norm, the addition, and the way out. */
+/* The last norm, or the shortcut's, of sums in their place; training writes them as they are. */
 template <class V, bool TRAIN>
-static __device__ __forceinline__ void
-write_output(const block_call &c, const spot &s, const work &w,
-             const float v[V::out::TILES][V::OUT_NT][4], const char *shared) {
+static __device__ __forceinline__ void gate_last(const spot &s, const work &w,
+                                                 const cuda_block_norm &norm, const char *shared,
+                                                 float v[V::out::TILES][V::OUT_NT][4]) {
     constexpr int PER_GROUP = V::CO / GROUPS;
-    const cuda_block_norm &norm = c.b.norms[2];
     int sample = s.warp / V::OF_SAMPLE;
     const float2 *stats = (const float2 *)(shared + V::LAST_STATS) + sample * GROUPS;
-    if (sample >= w.n_samples) return;
 #pragma unroll
     for (int j = 0; j < V::OUT_NT; j++) {
         int channel = (s.warp % V::out::COLUMNS * V::OUT_NT + j) * 8 + 2 * s.t;
@@ -299,20 +309,74 @@ write_output(const block_call &c, const spot &s, const work &w,
         scale.x *= stats[channel / PER_GROUP].y, scale.y *= stats[(channel + 1) / PER_GROUP].y;
 #pragma unroll
         for (int k = 0; k < 2 * V::out::TILES; k++) {
-            int tile = s.warp / V::out::COLUMNS * V::out::TILES + k / 2;
-            int row = first_row<V::OUT>(tile) + s.g + k % 2 * 8;
-            size_t at = (w.sample * V::OUT * V::OUT + row) * V::CO + channel;
-            const float *pair = &v[k / 2][j][k % 2 * 2];
-            float2 y =
-                make_float2(gate_one(pair[0], scale.x, bias.x), gate_one(pair[1], scale.y, bias.y));
-            if (V::CI == V::CO && V::STRIDE == 1 && c.b.adds) {
-                float2 x = load_two((const bf16 *)(shared + V::X + row * V::X_PITCH) + channel);
-                y.x += x.x, y.y += x.y;
-            }
-            store_two((bf16 *)c.b.y + at, y);
-            if (TRAIN) store_two((bf16 *)norm.pre + at, make_float2(pair[0], pair[1]));
+            float *pair = &v[k / 2][j][k % 2 * 2];
+            if (TRAIN && sample < w.n_samples)
+                store_two((bf16 *)norm.pre + output_at<V>(s, w, k) + channel,
+                          make_float2(pair[0], pair[1]));
+            pair[0] = gate_one(pair[0], scale.x, bias.x);
+            pair[1] = gate_one(pair[1], scale.y, bias.y);
         }
     }
+}
+
+/* The addition, and the way out. */
+template <class V>
+static __device__ __forceinline__ void
+write_output(const block_call &c, const spot &s, const work &w,
+             const float v[V::out::TILES][V::OUT_NT][4], const char *shared) {
+    if (s.warp / V::OF_SAMPLE >= w.n_samples) return;
+#pragma unroll
+    for (int j = 0; j < V::OUT_NT; j++) {
+        int channel = (s.warp % V::out::COLUMNS * V::OUT_NT + j) * 8 + 2 * s.t;
+#pragma unroll
+        for (int k = 0; k < 2 * V::out::TILES; k++) {
+            const float *pair = &v[k / 2][j][k % 2 * 2];
+            float2 y = make_float2(pair[0], pair[1]);
+            if (V::CI == V::CO && V::STRIDE == 1 && c.b.adds) {
+                const char *x = shared + V::X + output_row<V>(s, k) * V::X_PITCH;
+                float2 add = load_two((const bf16 *)x + channel);
+                y.x += add.x, y.y += add.y;
+            }
+            store_two((bf16 *)c.b.y + output_at<V>(s, w, k) + channel, y);
+        }
+    }
+}
+
+/* Adds the shortcut, gate(shortcut x), to the sums, which become the last norm's output. */
+template <class V, bool TRAIN>
+static __device__ __forceinline__ void add_shortcut(const block_call &c, const spot &s,
+                                                    const work &w, char *shared,
+                                                    float v[V::out::TILES][V::OUT_NT][4]) {
+    typedef typename V::out out;
+    float other[out::TILES][V::OUT_NT][4] = {};
+    int row0 = first_row<V::OUT>(s.warp / out::COLUMNS * out::TILES);
+    const char *columns = shared + V::SHORTCUT + s.warp % out::COLUMNS * V::OUT_NT * 8 * V::X_PITCH;
+    copies_wait();
+    __syncthreads(); /* the weights are there */
+    multiply<V::CI, V::X_PITCH, V::X_PITCH, out::TILES, V::OUT == 32 ? 32 : 16, V::OUT_NT>(
+        s, shared + V::X + row0 * V::X_PITCH, columns, other);
+    find_last_stats<V, TRAIN>(s, w, c.b.norms[3], other, shared);
+    gate_last<V, TRAIN>(s, w, c.b.norms[3], shared, other);
+#pragma unroll
+    for (int e = 0; e < out::TILES * V::OUT_NT * 4; e++)
+        v[e / 4 / V::OUT_NT][e / 4 % V::OUT_NT][e % 4] +=
+            other[e / 4 / V::OUT_NT][e / 4 % V::OUT_NT][e % 4];
+}
+
+/* Behind the last part. */
+template <class V, bool TRAIN>
+static __device__ __forceinline__ void finish(const block_call &c, const spot &s, const work &w,
+                                              char *shared, float v[V::out::TILES][V::OUT_NT][4]) {
+    bool has_shortcut = V::HAS_SHORTCUT && c.b.has_shortcut;
+    if (has_shortcut) {
+        if (!V::IS_EARLY) __syncthreads(); /* its weights take the place of others */
+        copy_matrix<V::THREADS, V::CO, V::CI / 8, V::X_PITCH>(
+            (const bf16 *)(w.packed + c.b.shortcut), 2 * V::CI, shared + V::SHORTCUT);
+    }
+    find_last_stats<V, TRAIN>(s, w, c.b.norms[2], v, shared);
+    gate_last<V, TRAIN>(s, w, c.b.norms[2], shared, v);
+    if (has_shortcut) add_shortcut<V, TRAIN>(c, s, w, shared, v);
+    write_output<V>(c, s, w, v, shared);
 }
 
 template <class V>
@@ -431,8 +495,7 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
             pre_at<V>(c.b.norms[1], is_there, row, shared + V::MID_KEPT, part));
         project<V>(s, gated, mid_tile, out_row, shared, sums);
     }
-    find_last_stats<V, TRAIN>(c, s, w, sums, shared);
-    write_output<V, TRAIN>(c, s, w, sums, shared);
+    finish<V, TRAIN>(c, s, w, shared, sums);
 }
 
 template <class V> static ct_status launch(const cuda_run *run, const block_call *c) {

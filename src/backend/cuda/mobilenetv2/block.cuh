@@ -69,9 +69,17 @@ template <int SIZE_, int STRIDE_, int CI_, int WIDE_, int CO_, int PARTS = 0> st
     enum { KEPT_FROM = (REAL - LEFT) / 8, KEPT = KEEPS ? NT - KEPT_FROM : 0 };
     enum { WIDE_KEPT = BYTES, MID_KEPT = WIDE_KEPT + KEPT * 2 * in::TILES * THREADS * 4 };
     enum { TRAIN_BYTES = MID_KEPT + KEPT * 2 * out::TILES * THREADS * 4 };
-    /* the last norm's sums lie where the wide pictures were */
+    /* the last norms' sums lie where the wide pictures were, and so do a shortcut's weights, or else
+       where the others' were */
     enum { LAST_SUMS = WIDE_AT, LAST_STATS = LAST_SUMS + WARPS / out::COLUMNS * CO * 8 };
-    static_assert(LAST_STATS + SAMPLES * GROUPS * 8 <= MID, "room for the last norm's sums");
+    enum { HAS_SHORTCUT = STRIDE == 1 && CI != CO, SHORTCUT_BYTES = CO * X_PITCH };
+    enum {
+        LAST_END = LAST_STATS + SAMPLES * GROUPS * 8,
+        IS_EARLY = LAST_END + SHORTCUT_BYTES <= MID
+    };
+    enum { SHORTCUT = IS_EARLY ? (int)LAST_END : (int)EXPAND };
+    static_assert(!HAS_SHORTCUT || SHORTCUT + SHORTCUT_BYTES <= SUMS, "room for a shortcut");
+    static_assert(LAST_END <= MID, "room for the last norm's sums");
     static_assert(CO / 8 % out::COLUMNS == 0 && REAL % 2 == 0 && GROUP % 2 == 0, "columns");
 };
 
@@ -144,6 +152,14 @@ static __device__ __forceinline__ void add_short(const spot &s, const uint32_t a
     }
 }
 
+/* 16 rows of each tile, 16 values from a place in the lane's row on; tiles STEP rows of PITCH bytes
+ * apart. */
+template <int PITCH, int TILES, int STEP>
+static __device__ __forceinline__ void load_rows(const spot &s, uint32_t at, uint32_t a[TILES][4]) {
+#pragma unroll
+    for (int i = 0; i < TILES; i++) load_matrices(a[i], at + (s.lane >> 4) * 16 + i * STEP * PITCH);
+}
+
 /* sums[i][j] += rows of tile i (row0 + i * STEP ...) times columns j: K values of both in shared
  * memory, rows PA bytes apart, columns PB. */
 template <int K, int PA, int PB, int TILES, int STEP, int N>
@@ -153,9 +169,7 @@ static __device__ __forceinline__ void multiply(const spot &s, const char *rows,
 #pragma unroll
     for (int k = 0; k + 16 <= K; k += 16) {
         uint32_t a[TILES][4];
-#pragma unroll
-        for (int i = 0; i < TILES; i++)
-            load_matrices(a[i], a_at + (s.lane >> 4) * 16 + i * STEP * PA + k * 2);
+        load_rows<PA, TILES, STEP>(s, a_at + k * 2, a);
         add_products<PB, TILES, N>(a, b_at + k * 2, sums);
     }
     if constexpr (K % 16 != 0) {

@@ -2,6 +2,7 @@
 #include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 enum { N_STEPS = 6 };  /* three convolutions, each with its norm behind it */
+enum { N_ALL = 8 };    /* and a shortcut's, which adds the others' output */
 enum { N_MIDDLE = 4 }; /* of them, from the first norm to the projection */
 
 static cuda_block_norm norm_of(const cuda_pass *p, const cuda_step *conv, bool is_gate) {
@@ -29,9 +30,12 @@ ct_status ct_cuda_run_block(const cuda_pass *p, const cuda_step *steps) {
                         .project = steps[4].rows.at,
                         .depthwise = cuda_param(p->plan, steps[2].node->weight),
                         .x = cuda_value(p, steps[0].in),
-                        .y = cuda_value(p, steps[5].out),
-                        .adds = steps[5].residual >= 0};
-    for (int k = 0; k < 3; k++) block.norms[k] = norm_of(p, &steps[2 * k], k < 2);
+                        .y = cuda_value(p, steps[steps[0].n_ahead - 1].out),
+                        .adds = steps[5].residual >= 0,
+                        .has_shortcut = steps[0].n_ahead == N_ALL};
+    if (block.has_shortcut) block.shortcut = steps[6].rows.at;
+    for (int k = 0; k < steps[0].n_ahead / 2; k++)
+        block.norms[k] = norm_of(p, &steps[2 * k], k < 2);
     return ct_cuda_block_forward(p->run, &block);
 }
 
@@ -96,6 +100,20 @@ static bool is_block(const cuda_plan *plan, int s) {
            plan->value_element[steps[5].out] == CUDA_BF16;
 }
 
+/* A shortcut behind the block at step s, of other channels than its input, that alone reads its
+ * output. */
+static bool has_shortcut(const cuda_plan *plan, int s) {
+    const ct_graph *g = plan->base.graph;
+    const cuda_step *steps = &plan->steps[s];
+    if (s + N_ALL > plan->n_steps || !is_pair(plan, s + N_STEPS)) return false;
+    const cuda_conv *conv = &steps[6].conv;
+    return steps[2].conv.stride == 1 && conv->ci != conv->co && ct_cuda_is_pointwise(conv) &&
+           steps[6].in == steps[0].in && steps[6].gate < 0 && steps[5].residual < 0 &&
+           steps[7].residual == steps[5].out && steps[5].out != g->features &&
+           ct_graph_n_consumers(g, steps[5].out) == 1 &&
+           plan->value_element[steps[7].out] == CUDA_BF16;
+}
+
 void ct_cuda_find_blocks(cuda_plan *plan) {
     const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
     for (int s = 0; s < plan->n_steps; s++) {
@@ -106,12 +124,14 @@ void ct_cuda_find_blocks(cuda_plan *plan) {
         if (part.channels == 0) continue;
         steps[0].rows.part = steps[0].rows.room = shape.ci;
         steps[4].rows.part = part.channels, steps[4].rows.room = part.room;
-        steps[0].n_ahead = N_STEPS;
-        for (int k = 0; k < N_STEPS; k++) steps[k].trains_ahead = part.trains;
+        int n_steps = has_shortcut(plan, s) ? N_ALL : N_STEPS;
+        if (n_steps == N_ALL) steps[6].rows.part = steps[6].rows.room = shape.ci;
+        steps[0].n_ahead = n_steps;
+        for (int k = 0; k < n_steps; k++) steps[k].trains_ahead = part.trains;
         if (ct_cuda_middle_fits(&shape, backend->shared_limit)) {
             steps[4].n_behind = N_MIDDLE; /* which takes its own sums of gradients */
             for (int k = 1; k < 5; k++) steps[k].n_parts = 0;
         }
-        s += N_STEPS - 1;
+        s += n_steps - 1;
     }
 }

@@ -201,9 +201,7 @@ multiply_across(const spot &s, const char *rows, const char *columns, float sums
 #pragma unroll
     for (int k = 0; k + 16 <= K; k += 16) {
         uint32_t a[TILES][4];
-#pragma unroll
-        for (int i = 0; i < TILES; i++)
-            load_matrices(a[i], a_at + (s.lane >> 4) * 16 + i * STEP * PA + k * 2);
+        load_rows<PA, TILES, STEP>(s, a_at + k * 2, a);
 #pragma unroll
         for (int j = 0; j < N; j += 2) {
             uint32_t b[4];

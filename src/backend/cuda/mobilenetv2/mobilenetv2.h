@@ -1,5 +1,5 @@
 /* Kernels made for MobileNet-V2 at 32 x 32 pixels, in bf16: a block (1x1 convolution to many
- * channels, 3x3 of each of them, 1x1 back to few, an EvoNorm behind each, the input added) runs
+ * channels, 3x3 of each of them, 1x1 back to few, an EvoNorm behind each, the input or a shortcut added) runs
  * forward in one launch, in which the many channels stay on the chip (block.cu). Backward the
  * projection's data gradient, the norm before it, the 3x3 convolution and the first norm are one
  * launch (middle.cu). The rest of the backend calls what is declared last. */
@@ -23,17 +23,19 @@ typedef struct cuda_block_norm {
     size_t weight, bias; /* offsets of parameters */
     void *pre;           /* its input in bf16, and mean and 1/sigma: written in training, or NULL */
     float *stats;
-    float *scale; /* likewise, what a gate needs; of the last one NULL */
+    float *scale; /* likewise, what a gate needs; of the last ones NULL */
 } cuda_block_norm;
 
 typedef struct cuda_block {
     cuda_block_shape shape;
-    size_t expand, project; /* 1x1 weights as rows (cuda_fragments), offsets in a packed row */
-    size_t depthwise;       /* offset of the parameter */
-    cuda_block_norm norms[3];
-    const void *x; /* in bf16 */
+    /* 1x1 weights as rows (cuda_fragments), offsets in a packed row */
+    size_t expand, project, shortcut;
+    size_t depthwise;         /* offset of the parameter */
+    cuda_block_norm norms[4]; /* the shortcut's last */
+    const void *x;            /* in bf16 */
     void *y;
-    bool adds; /* y = block(x) + x */
+    bool adds;         /* y = block(x) + x */
+    bool has_shortcut; /* y = block(x) + norm(shortcut x): stride 1, other channels than x */
 } cuda_block;
 
 /* Channels between that are computed together, and their room in a row of the projection's
