@@ -156,49 +156,70 @@ static __device__ __forceinline__ uint32_t gate_pair(const float v[2], float2 sc
     return pack_bf16(gate_one(v[0], scale.x, bias.x), gate_one(v[1], scale.y, bias.y));
 }
 
-/* Where training writes a norm's input: a thread's rows of a part, pixels ROW_STEP apart. */
+/* Where training writes a norm's input: a thread's first row, at the part's channels. */
 typedef struct pre_rows {
     bf16 *to;       /* NULL: nowhere */
     uint32_t *kept; /* what waits for the rest of its sector (extents) */
+    char *stage;    /* the warp's */
     int part;
 } pre_rows;
+
+/* Writes a tile of channels of the part, rows g and g + 8 of tiles ROW_STEP pixels apart. */
+template <class V, int TILES, int N, int ROW_STEP>
+static __device__ __forceinline__ void write_tile(const pre_rows &pre, const float v[TILES][N][4],
+                                                  int j, int channel) {
+    if (pre.to == NULL || channel >= V::REAL) return;
+#pragma unroll
+    for (int k = 0; k < 2 * TILES; k++)
+        *(uint32_t *)(pre.to + (k / 2 * ROW_STEP + k % 2 * 8) * V::WIDE + channel) =
+            pack_bf16(v[k / 2][j][k % 2 * 2], v[k / 2][j][k % 2 * 2 + 1]);
+}
 
 /* Behind part `part`: does this channel of it wait? */
 template <class V> static __device__ __forceinline__ bool waits(int part, int channel) {
     return part * V::REAL + channel >= ((part + 1) * V::REAL & ~15);
 }
 
-/* Writes a tile of channels of the part, or keeps it. */
-template <class V, int TILES, int N, int ROW_STEP>
-static __device__ __forceinline__ void write_tile(const pre_rows &pre, const float v[TILES][N][4],
-                                                  int j, int channel) {
-    if (pre.to == NULL || channel >= V::REAL) return;
-    bool is_kept = V::KEEPS && j >= V::KEPT_FROM && waits<V>(pre.part, channel);
-    uint32_t *kept = pre.kept + (j - V::KEPT_FROM) * 2 * TILES * V::THREADS;
-    uint32_t pairs[2 * TILES];
+/* Half a tile's rows of the part to the warp's stage, where `at` is the lane's row at the part's
+ * first channel, what the part before has kept before them; or what waits to its place. */
+template <class V, int TILES, int N>
+static __device__ __forceinline__ void stage_half(const spot &s, const pre_rows &pre, char *at,
+                                                  const float v[N][4], int k) {
 #pragma unroll
-    for (int k = 0; k < 2 * TILES; k++)
-        pairs[k] = pack_bf16(v[k / 2][j][k % 2 * 2], v[k / 2][j][k % 2 * 2 + 1]);
-    if (is_kept)
-#pragma unroll
-        for (int k = 0; k < 2 * TILES; k++) kept[k * V::THREADS] = pairs[k];
-    else
-#pragma unroll
-        for (int k = 0; k < 2 * TILES; k++)
-            *(uint32_t *)(pre.to + (k / 2 * ROW_STEP + k % 2 * 8) * V::WIDE + channel) = pairs[k];
+    for (int j = 0; j < N; j++) {
+        int channel = j * 8 + 2 * s.t;
+        uint32_t pair = pack_bf16(v[j][k % 2 * 2], v[j][k % 2 * 2 + 1]);
+        uint32_t *kept = pre.kept + ((j - V::KEPT_FROM) * 2 * TILES + k) * V::THREADS;
+        bool may_wait = j >= V::KEPT_FROM, is_kept = may_wait && waits<V>(pre.part, channel);
+        if (channel >= V::REAL) continue;
+        if (may_wait && pre.part > 0 && waits<V>(pre.part - 1, channel))
+            *(uint32_t *)(at + 2 * (channel - V::REAL)) = *kept;
+        if (is_kept) *kept = pair;
+        if (!is_kept) *(uint32_t *)(at + 2 * channel) = pair;
+    }
 }
 
-/* Writes what the part before has kept. */
-template <class V, int TILES, int ROW_STEP>
-static __device__ __forceinline__ void write_kept(const spot &s, const pre_rows &pre) {
+/* Writes the sectors that the part completes, 16 bytes a thread. */
+template <class V, int TILES, int N, int ROW_STEP>
+static __device__ __forceinline__ void write_sectors(const spot &s, const pre_rows &pre,
+                                                     const float v[TILES][N][4]) {
+    int start = 2 * pre.part * V::REAL, first = start & ~31; /* bytes of a pixel's row */
+    int n_units = (((start + 2 * V::REAL) & ~31) - first) / 16, shift = n_units == 2 ? 1 : 2;
+    char *own = pre.stage + s.g * V::STAGE_PITCH + start - first;
+    char *row0 = (char *)(pre.to - s.g * V::WIDE) - start + first;
 #pragma unroll
-    for (int j = V::KEPT_FROM; j < V::KEPT_FROM + V::KEPT; j++) {
-        int channel = j * 8 + 2 * s.t;
-        if (pre.part == 0 || channel >= V::REAL || !waits<V>(pre.part - 1, channel)) continue;
+    for (int i = 0; i < TILES; i++) {
+        stage_half<V, TILES, N>(s, pre, own, v[i], 2 * i);
+        stage_half<V, TILES, N>(s, pre, own + 8 * V::STAGE_PITCH, v[i], 2 * i + 1);
+        __syncwarp();
 #pragma unroll
-        for (int k = 0; k < 2 * TILES; k++)
-            *(uint32_t *)(pre.to + (k / 2 * ROW_STEP + k % 2 * 8) * V::WIDE + channel - V::REAL) =
-                pre.kept[((j - V::KEPT_FROM) * 2 * TILES + k) * V::THREADS];
+        for (int k = 0; k < 2; k++) {
+            if (k == 1 && n_units == 2) break;
+            int u = s.lane + 32 * k, row = u >> shift, unit = u - (row << shift);
+            *(uint4 *)(row0 + (i * ROW_STEP + row) * V::WIDE * 2 + unit * 16) =
+                *(const uint4 *)(pre.stage + row * V::STAGE_PITCH + unit * 16);
+        }
+        __syncwarp(); /* the next tile takes the place */
     }
 }
 
@@ -208,7 +229,7 @@ template <class V, bool TRAIN, int TILES, int N, int ROW_STEP>
 static __device__ __forceinline__ void
 gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const float *table,
            const float inv[V::PART_GROUPS], uint32_t gated[TILES][2][N], const pre_rows &pre) {
-    if (TRAIN) write_kept<V, TILES, ROW_STEP>(s, pre);
+    if constexpr (TRAIN && V::KEEPS) write_sectors<V, TILES, N, ROW_STEP>(s, pre, v);
 #pragma unroll
     for (int j = 0; j < N; j++) {
         if (first_tile + j >= V::NT) break;
@@ -225,7 +246,7 @@ gate_tiles(const spot &s, const float v[TILES][N][4], int first_tile, const floa
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 gated[i][half][j] = gate_pair(&v[i][j][2 * half], scale, bias);
-        if (TRAIN) write_tile<V, TILES, N, ROW_STEP>(pre, v, j, channel);
+        if (TRAIN && !V::KEEPS) write_tile<V, TILES, N, ROW_STEP>(pre, v, j, channel);
     }
 }
 
@@ -380,10 +401,12 @@ static __device__ __forceinline__ void finish(const block_call &c, const spot &s
 }
 
 template <class V>
-static __device__ __forceinline__ pre_rows pre_at(const cuda_block_norm &norm, bool is_there,
-                                                  size_t row, char *kept, int part) {
+static __device__ __forceinline__ pre_rows pre_at(const spot &s, const cuda_block_norm &norm,
+                                                  bool is_there, size_t row, int part, int kept,
+                                                  char *shared) {
     return {!is_there ? NULL : (bf16 *)norm.pre + row * V::WIDE + part * V::REAL,
-            (uint32_t *)kept + threadIdx.x, part};
+            (uint32_t *)(shared + kept) + threadIdx.x,
+            shared + V::STAGE + s.warp * 16 * V::STAGE_PITCH, part};
 }
 
 /* Adds a part's products with the projecting weights. */
@@ -467,7 +490,7 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
             uint32_t gated[in::TILES][2][V::IN_NT];
             gate_tiles<V, TRAIN, in::TILES, V::IN_NT, IN_STEP>(
                 s, v, in_tile, table, inv, gated,
-                pre_at<V>(c.b.norms[0], is_there, row, shared + V::WIDE_KEPT, part));
+                pre_at<V>(s, c.b.norms[0], is_there, row, part, V::WIDE_KEPT, shared));
             store_tiles<V, in::TILES, V::IN_NT, LINE, IN_HALF>(s, gated, in_tile, wide_at);
         }
         __syncthreads(); /* the wide pictures are there */
@@ -492,7 +515,7 @@ static __global__ void __launch_bounds__(V::THREADS, V::BLOCKS) block_kernel(blo
         uint32_t gated[out::TILES][2][V::MID_NT];
         gate_tiles<V, TRAIN, out::TILES, V::MID_NT, OUT_STEP>(
             s, v, mid_tile, table + 2 * V::TABLE_PART, inv, gated,
-            pre_at<V>(c.b.norms[1], is_there, row, shared + V::MID_KEPT, part));
+            pre_at<V>(s, c.b.norms[1], is_there, row, part, V::MID_KEPT, shared));
         project<V>(s, gated, mid_tile, out_row, shared, sums);
     }
     finish<V, TRAIN>(c, s, w, shared, sums);

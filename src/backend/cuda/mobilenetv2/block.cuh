@@ -67,8 +67,13 @@ template <int SIZE_, int STRIDE_, int CI_, int WIDE_, int CO_, int PARTS = 0> st
        [tile][row][thread] for wide and for mid */
     enum { KEEPS = REAL % 16 != 0 && SIZE > 8, LEFT = KEEPS ? most_left(REAL) : 0 };
     enum { KEPT_FROM = (REAL - LEFT) / 8, KEPT = KEEPS ? NT - KEPT_FROM : 0 };
-    enum { WIDE_KEPT = BYTES, MID_KEPT = WIDE_KEPT + KEPT * 2 * in::TILES * THREADS * 4 };
-    enum { TRAIN_BYTES = MID_KEPT + KEPT * 2 * out::TILES * THREADS * 4 };
+    enum {
+        WIDE_KEPT = (BYTES + 15) / 16 * 16,
+        MID_KEPT = WIDE_KEPT + KEPT * 2 * in::TILES * THREADS * 4
+    };
+    /* on the way to memory a tile of 16 rows, two sectors each, is in a warp's place there */
+    enum { STAGE_PITCH = 80, STAGE = MID_KEPT + KEPT * 2 * out::TILES * THREADS * 4 };
+    enum { TRAIN_BYTES = STAGE + (KEEPS ? WARPS * 16 * STAGE_PITCH : 0) };
     /* the last norms' sums lie where the wide pictures were, and so do a shortcut's weights, or else
        where the others' were */
     enum { LAST_SUMS = WIDE_AT, LAST_STATS = LAST_SUMS + WARPS / out::COLUMNS * CO * 8 };
