@@ -14,9 +14,7 @@ static size_t size_of(const cuda_pass *p, int node) {
     return ct_shape_size(p->plan->base.graph->nodes[node].shape);
 }
 
-/* Gradients of a convolution whose output's gradient is d. */
-static ct_status conv_backward(const cuda_pass *p, const cuda_step *step, const float *d) {
-    const cuda_family *wgrad = step->family[CUDA_WGRAD];
+static cuda_conv_call call_of(const cuda_pass *p, const cuda_step *step, const float *d) {
     cuda_conv_call call = cuda_call_of(p, step);
     call.packed = step->packed[CUDA_DGRAD];
     call.d = d;
@@ -29,12 +27,25 @@ static ct_status conv_backward(const cuda_pass *p, const cuda_step *step, const 
         call.norm_in = cuda_value(p, step[-1].in);
         call.norm_element = p->plan->value_element[step[-1].in];
     }
+    return call;
+}
+
+ct_status ct_cuda_weights_backward(const cuda_pass *p, const cuda_step *step, const float *d) {
+    const cuda_family *wgrad = step->family[CUDA_WGRAD];
+    cuda_conv_call call = call_of(p, step, d);
     CT_TRY(ct_cuda_late_follows(p));
     if (cuda_sums_bias(step))
         CT_TRY(ct_cuda_bias_sums(p->late, step->conv.co, step->conv.ho * step->conv.wo, d,
                                  step->sums));
-    CT_TRY(wgrad->launch[CUDA_WGRAD](wgrad->is_joint ? p->run : p->late, &call));
-    return step->in > 0 ? step->family[CUDA_DGRAD]->launch[CUDA_DGRAD](p->run, &call) : CT_OK;
+    return wgrad->launch[CUDA_WGRAD](wgrad->is_joint ? p->run : p->late, &call);
+}
+
+/* Gradients of a convolution whose output's gradient is d. */
+static ct_status conv_backward(const cuda_pass *p, const cuda_step *step, const float *d) {
+    CT_TRY(ct_cuda_weights_backward(p, step, d));
+    if (step->in == 0) return CT_OK;
+    cuda_conv_call call = call_of(p, step, d);
+    return step->family[CUDA_DGRAD]->launch[CUDA_DGRAD](p->run, &call);
 }
 
 /* A norm, or the one fused behind a convolution: from dy to dx. */

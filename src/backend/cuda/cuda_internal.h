@@ -174,7 +174,7 @@ typedef struct cuda_step {
     int n_ahead; /* of a block's first: so many run forward in one launch (mobilenetv2/); or 0 */
     bool trains_ahead;     /* of all of them: in training too */
     cuda_weight_rows rows; /* of a block's 1x1 convolutions: part 0 elsewhere */
-    int n_behind; /* of a block's second norm: so many steps up to it run backward in one launch */
+    int n_behind; /* of a block's projection: so many steps up to it run backward in one launch */
 } cuda_step;
 
 /* How many steps from this one on run forward in one launch; 0: it runs by itself, or in a unit. */
@@ -345,6 +345,8 @@ cuda_norm_kind ct_cuda_norm_kind(ct_op op);
 const cuda_norm_kernels *ct_cuda_norm_for(const cuda_norm_call *call, bool backward);
 /* The weight gradients' stream may use what the main one has computed so far. */
 ct_status ct_cuda_late_follows(const cuda_pass *pass);
+/* Gradients of a convolution's weights and bias; d is that of its output. */
+ct_status ct_cuda_weights_backward(const cuda_pass *p, const cuda_step *step, const float *d);
 ct_status ct_cuda_backward(const cuda_plan *plan, const cuda_run *run,
                            const cuda_branches *branches, const cuda_workspace *w);
 

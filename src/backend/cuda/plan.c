@@ -19,6 +19,7 @@ static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
     if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && is_plain)) return CUDA_PACK_NONE;
     if (direction == CUDA_FORWARD && step->rows.part > 0 && step->trains_ahead)
         return CUDA_PACK_NONE;
+    if (direction == CUDA_DGRAD && step->n_behind > 0) return CUDA_PACK_NONE; /* reads the rows */
     return step->family[direction]->packing[direction];
 }
 
@@ -60,7 +61,6 @@ static size_t reserve_fragments(cuda_plan *plan, const cuda_fragments *f, int de
 
 /* Room for a layer's rows, which a step in bf16 may have beside its fragments. */
 static void reserve_rows(cuda_plan *plan, cuda_step *step, cuda_fragments *f) {
-    if (step->rows.part == 0) return;
     size_t n = (size_t)f->co * (size_t)(f->ci / step->rows.part * step->rows.room);
     step->rows.at = reserve_packed(plan, cuda_floats(n, CUDA_BF16));
     f->rows = step->rows;
@@ -77,7 +77,8 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
     const cuda_conv *c = &step->conv;
     bool forward = has_fragments(plan, step, CUDA_FORWARD) && step->forward_element == element;
     bool backward = has_fragments(plan, step, CUDA_DGRAD) && step->backward_element == element;
-    if (!forward && !backward) return false;
+    bool has_rows = step->rows.part > 0 && element == CUDA_BF16;
+    if (!forward && !backward && !has_rows) return false;
     *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
                           .forward = CUDA_NO_PARAM,
                           .backward = CUDA_NO_PARAM,
@@ -89,7 +90,7 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
                                         packing_of(plan, step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
-    if (backward) reserve_rows(plan, step, f);
+    if (has_rows) reserve_rows(plan, step, f);
     return true;
 }
 
@@ -205,7 +206,7 @@ static size_t partial_floats(const cuda_plan *plan, int n_jobs, int n_max) {
         if (step->together != NULL)
             n = step->together->partial(step, n_most);
         else if (step->n_behind > 0)
-            n = ct_cuda_step_partial(step, n_max);
+            n = ct_cuda_step_partial(step, n_max, n_most);
         else if (step->op == CT_OP_CONV && family->partial != NULL)
             n = family->partial(&step->conv, n_max, n_most);
         if (n > most) most = n;

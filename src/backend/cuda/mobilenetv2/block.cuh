@@ -7,11 +7,19 @@
 #include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 enum { GROUPS = 8, TAPS = 9 };
+enum { KERNEL_ROW = 48 }; /* bytes of a channel's 3x3 weights in shared memory (put_kernel) */
 
 /* Bytes from one row of n channels to the next: an odd number of units, so that the eight rows of a
  * matrix lie in different banks. */
 static __host__ __device__ constexpr int pitch_of(int n) {
     return n / 8 % 2 == 1 ? 2 * n : 2 * n + 16;
+}
+
+/* Channels that may be left of a sector of 16 behind a part of `real`. */
+static __host__ __device__ constexpr int most_left(int real) {
+    int most = 0;
+    for (int part = 1; part <= 8; part++) most = part * real % 16 > most ? part * real % 16 : most;
+    return most;
 }
 
 /* Work of the warps on n rows of 16 pixels: so many rows each, one below the other, or one row and
@@ -40,7 +48,9 @@ template <int SIZE_, int STRIDE_, int CI_, int WIDE_, int CO_, int PARTS = 0> st
        what the 3x3 convolution makes of them, likewise; weights; tables of floats, sums */
     enum { X_PITCH = pitch_of(CI), PITCH = pitch_of(PART), X = 0, WIDE_AT = ROWS * X_PITCH };
     enum { MID = WIDE_AT + SAMPLES * WITH_MARGIN * WITH_MARGIN * PITCH };
-    enum { EXPAND = MID + OUT_ROWS * PITCH, EXPAND_ROWS = in::COLUMNS * IN_NT * 8 };
+    /* a warp that has all channels of its rows keeps them in registers */
+    enum { KEEPS_MID = out::COLUMNS == 1, EXPAND_ROWS = in::COLUMNS * IN_NT * 8 };
+    enum { EXPAND = MID + (KEEPS_MID ? 0 : OUT_ROWS * PITCH) };
     enum { PROJECT = EXPAND + EXPAND_ROWS * X_PITCH, TABLE = PROJECT + CO * PITCH };
     enum {
         TABLE_PART =
@@ -48,14 +58,33 @@ template <int SIZE_, int STRIDE_, int CI_, int WIDE_, int CO_, int PARTS = 0> st
     };
     enum {
         KERNELS_AT = TABLE + 4 * TABLE_PART * 4,
-        SUMS = KERNELS_AT + (TAPS + 1) * TABLE_PART * 2
+        RAW = KERNELS_AT + (TABLE_PART + 1) * KERNEL_ROW, /* tables as they come from memory */
+        SUMS = RAW + (4 + TAPS) * REAL * 4
     };
     enum { BYTES = SUMS + 2 * WARPS * PART_GROUPS * 8 };
-    /* the last norm's sums lie where the wide pictures were */
+    /* training writes parts to memory, in sectors of 32 bytes. Where a part ends within one, and L2
+       will not hold that until the next part, its values wait in shared memory: words of some tiles,
+       [tile][row][thread] for wide and for mid */
+    enum { KEEPS = REAL % 16 != 0 && SIZE > 8, LEFT = KEEPS ? most_left(REAL) : 0 };
+    enum { KEPT_FROM = (REAL - LEFT) / 8, KEPT = KEEPS ? NT - KEPT_FROM : 0 };
+    enum {
+        WIDE_KEPT = (BYTES + 15) / 16 * 16,
+        MID_KEPT = WIDE_KEPT + KEPT * 2 * in::TILES * THREADS * 4
+    };
+    /* on the way to memory a tile of 16 rows, two sectors each, is in a warp's place there */
+    enum { STAGE_PITCH = 80, STAGE = MID_KEPT + KEPT * 2 * out::TILES * THREADS * 4 };
+    enum { TRAIN_BYTES = STAGE + (KEEPS ? WARPS * 16 * STAGE_PITCH : 0) };
+    /* the last norms' sums lie where the wide pictures were, and so do a shortcut's weights, or else
+       where the others' were */
     enum { LAST_SUMS = WIDE_AT, LAST_STATS = LAST_SUMS + WARPS / out::COLUMNS * CO * 8 };
-    /* training writes parts to memory: whole sectors of 32 bytes, or few enough for L2 to join them */
-    enum { TRAINS = REAL % 16 == 0 || SIZE <= 8 };
-    static_assert(LAST_STATS + SAMPLES * GROUPS * 8 <= MID, "room for the last norm's sums");
+    enum { HAS_SHORTCUT = STRIDE == 1 && CI != CO, SHORTCUT_BYTES = CO * X_PITCH };
+    enum {
+        LAST_END = LAST_STATS + SAMPLES * GROUPS * 8,
+        IS_EARLY = LAST_END + SHORTCUT_BYTES <= MID
+    };
+    enum { SHORTCUT = IS_EARLY ? (int)LAST_END : (int)EXPAND };
+    static_assert(!HAS_SHORTCUT || SHORTCUT + SHORTCUT_BYTES <= SUMS, "room for a shortcut");
+    static_assert(LAST_END <= MID, "room for the last norm's sums");
     static_assert(CO / 8 % out::COLUMNS == 0 && REAL % 2 == 0 && GROUP % 2 == 0, "columns");
 };
 
@@ -89,42 +118,37 @@ static __device__ __forceinline__ void multiply_columns(int n_tiles, float (*c)[
     if (n_tiles == 2) mma_bf16(c[1], a, b + 2);
 }
 
-/* sums[i][j] += rows of tile i (row0 + i * STEP ...) times columns j: K values of both in shared
- * memory, rows PA bytes apart, columns PB. */
-template <int K, int PA, int PB, int TILES, int STEP, int N>
-static __device__ __forceinline__ void multiply(const spot &s, const char *rows,
-                                                const char *columns, float sums[TILES][N][4]) {
-    uint32_t a_at = shared_at(rows) + (s.lane & 15) * PA + (s.lane >> 4) * 16;
-    uint32_t b_at =
-        shared_at(columns) + ((s.lane & 7) + (s.lane >> 4) * 8) * PB + (s.lane >> 3 & 1) * 16;
+/* Where a lane's rows of b lie: N columns of K values, PITCH bytes apart. */
+template <int PITCH>
+static __device__ __forceinline__ uint32_t columns_at(const spot &s, const char *columns) {
+    return shared_at(columns) + ((s.lane & 7) + (s.lane >> 4) * 8) * PITCH + (s.lane >> 3 & 1) * 16;
+}
+
+/* sums[i][j] += a[i], rows of 16 values, times columns j. */
+template <int PITCH, int TILES, int N>
+static __device__ __forceinline__ void add_products(const uint32_t a[TILES][4], uint32_t b_at,
+                                                    float sums[TILES][N][4]) {
 #pragma unroll
-    for (int k = 0; k + 16 <= K; k += 16) {
-        uint32_t a[TILES][4];
+    for (int j = 0; j < N; j += 2) {
+        uint32_t b[4];
+        if (j + 1 < N)
+            load_matrices(b, b_at + j * 8 * PITCH);
+        else
+            load_two_matrices(b, b_at + j * 8 * PITCH);
 #pragma unroll
-        for (int i = 0; i < TILES; i++) load_matrices(a[i], a_at + i * STEP * PA + k * 2);
-#pragma unroll
-        for (int j = 0; j < N; j += 2) {
-            uint32_t b[4];
-            if (j + 1 < N)
-                load_matrices(b, b_at + j * 8 * PB + k * 2);
-            else
-                load_two_matrices(b, b_at + j * 8 * PB + k * 2);
-#pragma unroll
-            for (int i = 0; i < TILES; i++)
-                multiply_columns(j + 1 < N ? 2 : 1, &sums[i][j], a[i], b);
-        }
+        for (int i = 0; i < TILES; i++) multiply_columns(j + 1 < N ? 2 : 1, &sums[i][j], a[i], b);
     }
-    if (K % 16 == 0) return;
-    /* the last 8: matrices of b are those of neighbouring columns */
-    b_at = shared_at(columns) + (s.lane & 15) * PB + K / 16 * 32;
-    a_at = shared_at(rows) + (s.lane & 15) * PA + K / 16 * 32;
-    uint32_t a[TILES][2];
-#pragma unroll
-    for (int i = 0; i < TILES; i++) load_two_matrices(a[i], a_at + i * STEP * PA);
+}
+
+/* The same of rows of 8 values; matrices of b are those of neighbouring columns. */
+template <int PITCH, int TILES, int N>
+static __device__ __forceinline__ void add_short(const spot &s, const uint32_t a[TILES][2],
+                                                 const char *columns, float sums[TILES][N][4]) {
+    uint32_t b_at = shared_at(columns) + (s.lane & 15) * PITCH;
 #pragma unroll
     for (int j = 0; j < N; j += 2) {
         uint32_t b[2];
-        load_two_matrices(b, b_at + j * 8 * PB - (j + 1 < N ? 0 : (s.lane & 8) * PB));
+        load_two_matrices(b, b_at + j * 8 * PITCH - (j + 1 < N ? 0 : (s.lane & 8) * PITCH));
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
             mma_short(sums[i][j], a[i], b[0]);
@@ -133,15 +157,127 @@ static __device__ __forceinline__ void multiply(const spot &s, const char *rows,
     }
 }
 
-/* The diagonals of the taps' matrices for the 8 channels of a tile, as fragments; kernels [tap][PART]
- * in bf16. */
-template <int PART>
+/* 16 rows of each tile, 16 values from a place in the lane's row on; tiles STEP rows of PITCH bytes
+ * apart. */
+template <int PITCH, int TILES, int STEP>
+static __device__ __forceinline__ void load_rows(const spot &s, uint32_t at, uint32_t a[TILES][4]) {
+#pragma unroll
+    for (int i = 0; i < TILES; i++) load_matrices(a[i], at + (s.lane >> 4) * 16 + i * STEP * PITCH);
+}
+
+/* sums[i][j] += rows of tile i (row0 + i * STEP ...) times columns j: K values of both in shared
+ * memory, rows PA bytes apart, columns PB. */
+template <int K, int PA, int PB, int TILES, int STEP, int N>
+static __device__ __forceinline__ void multiply(const spot &s, const char *rows,
+                                                const char *columns, float sums[TILES][N][4]) {
+    uint32_t a_at = shared_at(rows) + (s.lane & 15) * PA, b_at = columns_at<PB>(s, columns);
+#pragma unroll
+    for (int k = 0; k + 16 <= K; k += 16) {
+        uint32_t a[TILES][4];
+        load_rows<PA, TILES, STEP>(s, a_at + k * 2, a);
+        add_products<PB, TILES, N>(a, b_at + k * 2, sums);
+    }
+    if constexpr (K % 16 != 0) {
+        uint32_t a[TILES][2];
+#pragma unroll
+        for (int i = 0; i < TILES; i++) load_two_matrices(a[i], a_at + i * STEP * PA + K / 16 * 32);
+        add_short<PB, TILES, N>(s, a, columns + K / 16 * 32, sums);
+    }
+}
+
+/* The same with rows in registers: own[i][half][t] has two of the 8 values of tile t. */
+template <int K, int PB, int TILES, int N>
+static __device__ __forceinline__ void multiply_own(const spot &s,
+                                                    const uint32_t own[TILES][2][K / 8],
+                                                    const char *columns, float sums[TILES][N][4]) {
+    uint32_t b_at = columns_at<PB>(s, columns);
+#pragma unroll
+    for (int t = 0; t + 2 <= K / 8; t += 2) {
+        uint32_t a[TILES][4];
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) a[i][e] = own[i][e % 2][t + e / 2];
+        add_products<PB, TILES, N>(a, b_at + t * 16, sums);
+    }
+    if constexpr (K % 16 != 0) {
+        uint32_t a[TILES][2];
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+            a[i][0] = own[i][0][K / 8 - 1], a[i][1] = own[i][1][K / 8 - 1];
+        add_short<PB, TILES, N>(s, a, columns + K / 16 * 32, sums);
+    }
+}
+
+/* A channel's 3x3 weights as a row of a table in shared memory: each a word that has its bf16 where
+ * the fragment of the diagonal matrix does. The row behind the last channel is zeros. */
+static __device__ __forceinline__ void put_kernel(char *kernels, int channel,
+                                                  const float weights[TAPS]) {
+    uint32_t half = channel % 2 == 0 ? 0x0000ffffu : 0xffff0000u, w[TAPS];
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) w[t] = pack_bf16(weights[t], weights[t]) & half;
+    char *row = kernels + channel * KERNEL_ROW;
+    *(uint4 *)row = make_uint4(w[0], w[1], w[2], w[3]);
+    *(uint4 *)(row + 16) = make_uint4(w[4], w[5], w[6], w[7]);
+    *(uint32_t *)(row + 32) = w[8];
+}
+
+/* The diagonals of the taps' matrices for the 8 channels of a tile, as fragments. Lanes that have
+ * none of a diagonal read the row of zeros behind the table's N. */
+template <int N>
 static __device__ __forceinline__ void load_diagonals(const spot &s, const char *kernels, int tile,
                                                       uint32_t w[TAPS]) {
-    uint32_t place = s.g / 2 != s.t ? 0u : s.g % 2 == 0 ? 1u : 1u << 16;
+    const char *row = kernels + (s.g / 2 == s.t ? tile * 8 + s.g : N) * KERNEL_ROW;
+    uint4 a = *(const uint4 *)row, b = *(const uint4 *)(row + 16);
+    w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w;
+    w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
+    w[8] = *(const uint32_t *)(row + 32);
+}
+
+/* ROWS rows of UNITS times BYTES to shared memory in the background, zeros instead of rows from
+ * n_there on where CHECKS; from_step and STEP bytes lie between rows. */
+template <int THREADS, int ROWS, int UNITS, int STEP, int BYTES = 16, bool CHECKS = false>
+static __device__ __forceinline__ void copy_matrix(const void *from, int from_step, char *to,
+                                                   int n_there = ROWS) {
+    constexpr int AT_ONCE = THREADS / UNITS < ROWS ? THREADS / UNITS : ROWS;
+    int row = (int)threadIdx.x / UNITS, unit = (int)threadIdx.x % UNITS * BYTES;
+    const char *source = (const char *)from + (size_t)(row * from_step) + unit;
+    uint32_t at = shared_at(to) + row * STEP + unit;
+    if (AT_ONCE * UNITS < THREADS && row >= AT_ONCE) return;
 #pragma unroll
-    for (int t = 0; t < TAPS; t++)
-        w[t] = place * ((const uint16_t *)kernels)[t * PART + tile * 8 + s.g];
+    for (int first = 0; first < ROWS; first += AT_ONCE) {
+        if (first + AT_ONCE > ROWS && first + row >= ROWS) break;
+        bool is_there = !CHECKS || first + row < n_there;
+        if (CHECKS)
+            copy_async<BYTES>(at + first * STEP, is_there ? source + first * from_step : from,
+                              is_there);
+        else
+            copy_async<BYTES>(at + first * STEP, source + first * from_step);
+    }
+}
+
+/* Two sums over a warp's rows, of two channels. Lanes give their bits 4 (channel) and 3 (sum) to what
+ * they get. */
+static __device__ __forceinline__ void sum_rows(const spot &s, const float first[2],
+                                                const float second[2], float2 *to) {
+    bool upper = s.lane & 16, high = s.lane & 8;
+    float a = (upper ? first[1] : first[0]) +
+              __shfl_xor_sync(0xffffffffu, upper ? first[0] : first[1], 16);
+    float b = (upper ? second[1] : second[0]) +
+              __shfl_xor_sync(0xffffffffu, upper ? second[0] : second[1], 16);
+    float all = (high ? b : a) + __shfl_xor_sync(0xffffffffu, high ? a : b, 8);
+    all += __shfl_xor_sync(0xffffffffu, all, 4);
+    if ((s.lane & 4) == 0) ((float *)to)[2 * upper + high] = all;
+}
+
+/* Zeros for bytes [FROM, END), multiples of 16. */
+template <int THREADS, int FROM, int END>
+static __device__ __forceinline__ void clear(char *shared) {
+    constexpr int N = (END - FROM) / 16;
+    uint4 *to = (uint4 *)(shared + FROM) + threadIdx.x;
+#pragma unroll
+    for (int e = 0; e < N; e += THREADS)
+        if (e + THREADS <= N || e + (int)threadIdx.x < N) to[e] = make_uint4(0, 0, 0, 0);
 }
 
 /* The 3x3 convolution of one tile of channels; `at` is where the window of the lane's pixel begins,

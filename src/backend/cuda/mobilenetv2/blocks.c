@@ -2,7 +2,8 @@
 #include "backend/cuda/mobilenetv2/mobilenetv2.h"
 
 enum { N_STEPS = 6 };  /* three convolutions, each with its norm behind it */
-enum { N_MIDDLE = 3 }; /* of them, from the first norm to the second */
+enum { N_ALL = 8 };    /* and a shortcut's, which adds the others' output */
+enum { N_MIDDLE = 4 }; /* of them, from the first norm to the projection */
 
 static cuda_block_norm norm_of(const cuda_pass *p, const cuda_step *conv, bool is_gate) {
     const cuda_step *norm = conv + 1;
@@ -29,21 +30,28 @@ ct_status ct_cuda_run_block(const cuda_pass *p, const cuda_step *steps) {
                         .project = steps[4].rows.at,
                         .depthwise = cuda_param(p->plan, steps[2].node->weight),
                         .x = cuda_value(p, steps[0].in),
-                        .y = cuda_value(p, steps[5].out),
-                        .adds = steps[5].residual >= 0};
-    for (int k = 0; k < 3; k++) block.norms[k] = norm_of(p, &steps[2 * k], k < 2);
+                        .y = cuda_value(p, steps[steps[0].n_ahead - 1].out),
+                        .adds = steps[5].residual >= 0,
+                        .has_shortcut = steps[0].n_ahead == N_ALL};
+    if (block.has_shortcut) block.shortcut = steps[6].rows.at;
+    for (int k = 0; k < steps[0].n_ahead / 2; k++)
+        block.norms[k] = norm_of(p, &steps[2 * k], k < 2);
     return ct_cuda_block_forward(p->run, &block);
 }
 
-/* Of the middle's steps: norm, 3x3 convolution, norm. */
+/* Of the middle's steps: norm, 3x3 convolution, norm, projection. */
 static cuda_block_shape middle_shape(const cuda_step *steps) {
     const cuda_conv *conv = &steps[1].conv;
-    return (cuda_block_shape){.size = conv->hi, .stride = conv->stride, .wide = conv->ci};
+    return (cuda_block_shape){
+        .size = conv->hi, .stride = conv->stride, .wide = conv->ci, .co = steps[3].conv.co};
 }
 
-size_t ct_cuda_step_partial(const cuda_step *last, int n_max) {
+size_t ct_cuda_step_partial(const cuda_step *last, int n_max, int n_most) {
     cuda_block_shape shape = middle_shape(last - N_MIDDLE + 1);
-    return ct_cuda_middle_partial(&shape, n_max);
+    const cuda_family *family = last->family[CUDA_WGRAD];
+    size_t own = ct_cuda_middle_partial(&shape, n_max);
+    size_t n = family->partial != NULL ? family->partial(&last->conv, n_max, n_most) : 0;
+    return n > own ? n : own;
 }
 
 ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
@@ -51,7 +59,8 @@ ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
     size_t n_samples = (size_t)p->run->n_jobs * (size_t)p->run->n_max;
     cuda_middle middle = {.shape = middle_shape(steps),
                           .depthwise = cuda_param(p->plan, steps[1].node->weight),
-                          .dy = cuda_grad(p, steps[2].out),
+                          .project = last->rows.at,
+                          .dy = cuda_grad(p, last->out),
                           .dx = cuda_grad(p, steps[0].in)};
     for (int k = 0; k < 2; k++) {
         const cuda_step *norm = &steps[2 * k];
@@ -61,6 +70,7 @@ ct_status ct_cuda_run_middle(const cuda_pass *p, const cuda_step *last) {
                                             .stats = cuda_stats(p, norm)};
         middle.sums[k] = p->run->sums_dev + norm->sums * n_samples;
     }
+    CT_TRY(ct_cuda_weights_backward(p, last, cuda_grad(p, last->out)));
     return ct_cuda_middle_backward(p->run, &middle, &steps[1].conv, middle.depthwise);
 }
 
@@ -83,10 +93,25 @@ static bool is_block(const cuda_plan *plan, int s) {
     const cuda_conv *depthwise = &steps[2].conv;
     return ct_cuda_is_pointwise(&steps[0].conv) && ct_cuda_is_pointwise(&steps[4].conv) &&
            steps[2].family[CUDA_FORWARD] == &ct_cuda_depthwise && plan->is_single &&
-           !steps[1].add_in && !steps[2].add_in && !steps[3].add_in &&
-           depthwise->hi == depthwise->wi && steps[0].gate < 0 && steps[2].gate == s + 1 &&
-           steps[4].gate == s + 3 && (steps[5].residual < 0 || steps[5].residual == steps[0].in) &&
+           !steps[1].add_in && !steps[2].add_in && !steps[3].add_in && !steps[4].add_in &&
+           depthwise->hi == depthwise->wi && cuda_param(plan, steps[2].node->weight) % 2 == 0 &&
+           steps[0].gate < 0 && steps[2].gate == s + 1 && steps[4].gate == s + 3 &&
+           (steps[5].residual < 0 || steps[5].residual == steps[0].in) &&
            plan->value_element[steps[5].out] == CUDA_BF16;
+}
+
+/* A shortcut behind the block at step s, of other channels than its input, that alone reads its
+ * output. */
+static bool has_shortcut(const cuda_plan *plan, int s) {
+    const ct_graph *g = plan->base.graph;
+    const cuda_step *steps = &plan->steps[s];
+    if (s + N_ALL > plan->n_steps || !is_pair(plan, s + N_STEPS)) return false;
+    const cuda_conv *conv = &steps[6].conv;
+    return steps[2].conv.stride == 1 && conv->ci != conv->co && ct_cuda_is_pointwise(conv) &&
+           steps[6].in == steps[0].in && steps[6].gate < 0 && steps[5].residual < 0 &&
+           steps[7].residual == steps[5].out && steps[5].out != g->features &&
+           ct_graph_n_consumers(g, steps[5].out) == 1 &&
+           plan->value_element[steps[7].out] == CUDA_BF16;
 }
 
 void ct_cuda_find_blocks(cuda_plan *plan) {
@@ -99,12 +124,14 @@ void ct_cuda_find_blocks(cuda_plan *plan) {
         if (part.channels == 0) continue;
         steps[0].rows.part = steps[0].rows.room = shape.ci;
         steps[4].rows.part = part.channels, steps[4].rows.room = part.room;
-        steps[0].n_ahead = N_STEPS;
-        for (int k = 0; k < N_STEPS; k++) steps[k].trains_ahead = part.trains;
+        int n_steps = has_shortcut(plan, s) ? N_ALL : N_STEPS;
+        if (n_steps == N_ALL) steps[6].rows.part = steps[6].rows.room = shape.ci;
+        steps[0].n_ahead = n_steps;
+        for (int k = 0; k < n_steps; k++) steps[k].trains_ahead = part.trains;
         if (ct_cuda_middle_fits(&shape, backend->shared_limit)) {
-            steps[3].n_behind = N_MIDDLE; /* which takes its own sums of gradients */
+            steps[4].n_behind = N_MIDDLE; /* which takes its own sums of gradients */
             for (int k = 1; k < 5; k++) steps[k].n_parts = 0;
         }
-        s += N_STEPS - 1;
+        s += n_steps - 1;
     }
 }
