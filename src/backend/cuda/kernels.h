@@ -85,10 +85,10 @@ typedef enum cuda_packing {
     CUDA_PACK_NONE,      /* read as they are */
     CUDA_PACK_FRAGMENTS, /* cuda_fragments */
     CUDA_PACK_BLOCKS,    /* likewise, bf16 */
-    /* by the table: */
-    CUDA_PACK_FORWARD,  /* [tap][ci][co] */
-    CUDA_PACK_BACKWARD, /* [tap][co][ci] */
-    CUDA_PACK_LINEAR,   /* [co][tap][ci] */
+    CUDA_PACK_CORES,     /* likewise, bf16, 3x3 */
+    CUDA_PACK_FORWARD,   /* by the table: [tap][ci][co] */
+    CUDA_PACK_BACKWARD,  /* [tap][co][ci] */
+    CUDA_PACK_LINEAR,    /* [co][tap][ci] */
 } cuda_packing;
 
 /* A layer that is packed by the table. */
@@ -109,13 +109,13 @@ typedef struct cuda_weight_rows {
 /* A layer packed as fragments: of mma m16n8k8, rounded to tf32, or of m16n8k16 in bf16. Forward k =
  * (tap, ci) and n = co, backward k = (tap, co) and n = ci; k of a tap is rounded up to that of a
  * product, n to 16. Or as blocks of 64 x 64: [tap][k / 64][n / 64], each 64 rows n of 128 bytes,
- * swizzled by 128 bytes: unit u of row r is unit u ^ r % 8 there. */
+ * swizzled by 128 bytes: unit u of row r is unit u ^ r % 8 there. Or as cores (pack.cu). */
 typedef struct cuda_fragments {
     size_t from;
     size_t forward, backward; /* offsets in a packed row, in floats, or CUDA_NO_PARAM */
     int co, ci, taps;
     cuda_element element;
-    bool in_blocks[2]; /* forward, backward */
+    cuda_packing packing[2]; /* forward, backward */
     cuda_weight_rows rows;
 } cuda_fragments;
 

@@ -19,6 +19,7 @@ static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
     if (step->op != CT_OP_CONV || (direction == CUDA_DGRAD && is_plain)) return CUDA_PACK_NONE;
     if (direction == CUDA_FORWARD && step->rows.part > 0 && step->trains_ahead)
         return CUDA_PACK_NONE;
+    if (unit != NULL && unit->packing != NULL) return unit->packing(plan, step);
     return step->family[direction]->packing[direction];
 }
 
@@ -37,7 +38,7 @@ static int add_packs(cuda_plan *plan, cuda_pack *packs) {
             cuda_step *step = &plan->steps[s];
             const cuda_conv *c = &step->conv;
             cuda_packing kind = packing_of(plan, step, (cuda_direction)d);
-            if (kind <= CUDA_PACK_BLOCKS) continue;
+            if (kind <= CUDA_PACK_CORES) continue;
             step->packed[d] = reserve_packed(plan, ct_cuda_split_floats(c, 1));
             packs[n_packs++] = (cuda_pack){.from = cuda_param(plan, step->node->weight),
                                            .to = step->packed[d],
@@ -68,7 +69,7 @@ static void reserve_rows(cuda_plan *plan, cuda_step *step, cuda_fragments *f) {
 
 static bool has_fragments(const cuda_plan *plan, const cuda_step *step, cuda_direction direction) {
     cuda_packing kind = packing_of(plan, step, direction);
-    return kind == CUDA_PACK_FRAGMENTS || kind == CUDA_PACK_BLOCKS;
+    return kind >= CUDA_PACK_FRAGMENTS && kind <= CUDA_PACK_CORES;
 }
 
 /* A step's fragments of one element; false: it has none. */
@@ -78,15 +79,15 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
     bool forward = has_fragments(plan, step, CUDA_FORWARD) && step->forward_element == element;
     bool backward = has_fragments(plan, step, CUDA_DGRAD) && step->backward_element == element;
     if (!forward && !backward) return false;
-    *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
-                          .forward = CUDA_NO_PARAM,
-                          .backward = CUDA_NO_PARAM,
-                          .co = c->co,
-                          .ci = c->weight_ci,
-                          .taps = c->weight_taps,
-                          .element = element,
-                          .in_blocks = {packing_of(plan, step, CUDA_FORWARD) == CUDA_PACK_BLOCKS,
-                                        packing_of(plan, step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
+    *f = (cuda_fragments){
+        .from = cuda_param(plan, step->node->weight),
+        .forward = CUDA_NO_PARAM,
+        .backward = CUDA_NO_PARAM,
+        .co = c->co,
+        .ci = c->weight_ci,
+        .taps = c->weight_taps,
+        .element = element,
+        .packing = {packing_of(plan, step, CUDA_FORWARD), packing_of(plan, step, CUDA_DGRAD)}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
     if (backward) reserve_rows(plan, step, f);
