@@ -55,10 +55,10 @@ typedef struct cuda_run {
     size_t grads_stride;
     float *buffers_dev; /* batchnorm's running statistics, by job.model */
     size_t buffers_stride;
-    float *partial_dev;  /* sums of one operation before the second pass */
-    float *sums_dev;     /* per-sample sums of all operations, reduced at the end */
-    size_t shared_limit; /* bytes of shared memory a block may have */
-    bool rounds;         /* factors of products may be rounded: they run on the tensor cores */
+    float *partial_dev;     /* sums of one operation before the second pass */
+    float *sums_dev;        /* per-sample sums of all operations, reduced at the end */
+    size_t shared_limit;    /* bytes of shared memory a block may have */
+    bool is_hopper, rounds; /* rounds: factors of products; they run on the tensor cores */
 } cuda_run;
 
 /* How a tensor is stored. Kernels for bf16 read and write through element.cuh. */
