@@ -36,7 +36,7 @@ elseif(ct_use_cuda)
   # Objects of their own: the project's C warnings mean nothing to nvcc. A family of kernels leaves
   # out on purpose what it cannot do.
   # Hopper's own instructions exist in sm_90a alone; on other chips nobody chooses those kernels.
-  file(GLOB CT_HOPPER_KERNELS CONFIGURE_DEPENDS
+  file(GLOB_RECURSE CT_HOPPER_KERNELS CONFIGURE_DEPENDS
        ${CMAKE_CURRENT_SOURCE_DIR}/src/backend/cuda/*_wgmma.cu)
   list(REMOVE_ITEM CT_CUDA_KERNELS ${CT_HOPPER_KERNELS})
   add_library(ct_hopper_kernels OBJECT ${CT_HOPPER_KERNELS})

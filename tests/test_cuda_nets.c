@@ -312,14 +312,14 @@ static void a_tiny_separable_block_agrees_with_ref(void) {
 
 /* Residual blocks whose shortcut is a convolution, as between the stages of ResNet-20. In bf16 one
  * that follows a chain, with another chain or nothing behind it, runs in bf16; behind a single
- * convolution, whose gradient is fp32, it must not. */
+ * convolution, whose gradient is fp32, it must not. Blocks of a chain lack one to three samples. */
 static void strided_blocks_agree_with_ref(void) {
     NEED_GPU();
     static const struct {
         int channels, n;
         bool has_chain, has_more;
     } cases[] = {
-        {16, 3, true, true}, {16, 2, true, false}, {32, 3, true, true}, {16, 1, false, true}};
+        {16, 3, true, true}, {16, 2, true, false}, {32, 5, true, true}, {16, 1, false, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += STEP_OF(3)) {
         int c = cases[i].channels, size = 512 / c;
         ct_graph g = begin_graph("strided", (ct_shape){3, size, size});

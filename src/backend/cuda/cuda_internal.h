@@ -224,6 +224,8 @@ struct cuda_unit_kernels {
     ct_status (*backward)(const cuda_pass *pass, const cuda_step *steps);
     /* floats of run->partial_dev a job */
     size_t (*partial)(const cuda_step *steps, int n_most);
+    /* of a convolution's weights; NULL: as its family has it */
+    cuda_packing (*packing)(const cuda_plan *plan, const cuda_step *step);
     bool is_closed; /* in a pass that keeps nothing, values between its steps do not exist */
     bool is_plain;  /* backward it reads weights as they are: they are not packed for that */
 };

@@ -55,10 +55,10 @@ typedef struct cuda_run {
     size_t grads_stride;
     float *buffers_dev; /* batchnorm's running statistics, by job.model */
     size_t buffers_stride;
-    float *partial_dev;  /* sums of one operation before the second pass */
-    float *sums_dev;     /* per-sample sums of all operations, reduced at the end */
-    size_t shared_limit; /* bytes of shared memory a block may have */
-    bool rounds;         /* factors of products may be rounded: they run on the tensor cores */
+    float *partial_dev;     /* sums of one operation before the second pass */
+    float *sums_dev;        /* per-sample sums of all operations, reduced at the end */
+    size_t shared_limit;    /* bytes of shared memory a block may have */
+    bool is_hopper, rounds; /* rounds: factors of products; they run on the tensor cores */
 } cuda_run;
 
 /* How a tensor is stored. Kernels for bf16 read and write through element.cuh. */
@@ -85,10 +85,10 @@ typedef enum cuda_packing {
     CUDA_PACK_NONE,      /* read as they are */
     CUDA_PACK_FRAGMENTS, /* cuda_fragments */
     CUDA_PACK_BLOCKS,    /* likewise, bf16 */
-    /* by the table: */
-    CUDA_PACK_FORWARD,  /* [tap][ci][co] */
-    CUDA_PACK_BACKWARD, /* [tap][co][ci] */
-    CUDA_PACK_LINEAR,   /* [co][tap][ci] */
+    CUDA_PACK_CORES,     /* likewise, bf16, 3x3 */
+    CUDA_PACK_FORWARD,   /* by the table: [tap][ci][co] */
+    CUDA_PACK_BACKWARD,  /* [tap][co][ci] */
+    CUDA_PACK_LINEAR,    /* [co][tap][ci] */
 } cuda_packing;
 
 /* A layer that is packed by the table. */
@@ -109,13 +109,13 @@ typedef struct cuda_weight_rows {
 /* A layer packed as fragments: of mma m16n8k8, rounded to tf32, or of m16n8k16 in bf16. Forward k =
  * (tap, ci) and n = co, backward k = (tap, co) and n = ci; k of a tap is rounded up to that of a
  * product, n to 16. Or as blocks of 64 x 64: [tap][k / 64][n / 64], each 64 rows n of 128 bytes,
- * swizzled by 128 bytes: unit u of row r is unit u ^ r % 8 there. */
+ * swizzled by 128 bytes: unit u of row r is unit u ^ r % 8 there. Or as cores (pack.cu). */
 typedef struct cuda_fragments {
     size_t from;
     size_t forward, backward; /* offsets in a packed row, in floats, or CUDA_NO_PARAM */
     int co, ci, taps;
     cuda_element element;
-    bool in_blocks[2]; /* forward, backward */
+    cuda_packing packing[2]; /* forward, backward */
     cuda_weight_rows rows;
 } cuda_fragments;
 

@@ -172,6 +172,25 @@ static __device__ __forceinline__ void write_blocks(const cuda_fragments &f, boo
     }
 }
 
+/* The same as cores, of 3x3 for products of warp groups: [column of taps][k / 8][row of taps, last
+ * first][n], each 8 k in line, and n of 16 in the order of fragments. Backward the taps are turned
+ * round, so that it is the same product. */
+template <int N, bool IS_POINT>
+static __device__ __forceinline__ void write_cores(const cuda_fragments &f, bool is_backward,
+                                                   int o0, int i0, int t0,
+                                                   const corner<N, IS_POINT> &tile, float *to) {
+    int deep = is_backward ? f.co : f.ci, wide = is_backward ? f.ci : f.co;
+    int n_eights = (deep + 15) / 16 * 2, all_wide = (wide + 15) / 16 * 16;
+    for (int e = (int)threadIdx.x; e < N * 32; e += THREADS) {
+        int half = e & 1, row = e >> 1 & 15, t = e / 32, tap = is_backward ? 8 - t0 - t : t0 + t;
+        int k0 = is_backward ? o0 : i0, n0 = is_backward ? i0 : o0;
+        int n = (row >> 1 & 3) * 4 + (row >> 3) * 2 + (row & 1);
+        if (tap < 0 || tap >= 9) continue;
+        int line = ((tap % 3) * n_eights + k0 / 8 + half) * 3 + 2 - tap / 3;
+        ((uint4 *)to)[line * all_wide + n0 + row] = unit_of(tile, is_backward, t, half * 8, n);
+    }
+}
+
 /* The same as rows: two neighbours a thread, and behind a part's last ones zeros. */
 template <int N, bool IS_POINT>
 static __device__ __forceinline__ void write_rows(const cuda_fragments &f, int o0, int i0,
@@ -195,8 +214,10 @@ write_direction(const cuda_fragments &f, bool is_backward, int o0, int i0, int t
                 const corner<N, IS_POINT> &tile, float *packed) {
     size_t at = is_backward ? f.backward : f.forward;
     if (at == CUDA_NO_PARAM) return;
-    if (f.in_blocks[is_backward])
+    if (f.packing[is_backward] == CUDA_PACK_BLOCKS)
         write_blocks(f, is_backward, o0, i0, t0, tile, packed + at);
+    else if (f.packing[is_backward] == CUDA_PACK_CORES)
+        write_cores(f, is_backward, o0, i0, t0, tile, packed + at);
     else
         write_corner(f, is_backward, o0, i0, t0, tile, packed + at);
 }

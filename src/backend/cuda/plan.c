@@ -20,6 +20,7 @@ static cuda_packing packing_of(const cuda_plan *plan, const cuda_step *step,
     if (direction == CUDA_FORWARD && step->rows.part > 0 && step->trains_ahead)
         return CUDA_PACK_NONE;
     if (direction == CUDA_DGRAD && step->n_behind > 0) return CUDA_PACK_NONE; /* reads the rows */
+    if (unit != NULL && unit->packing != NULL) return unit->packing(plan, step);
     return step->family[direction]->packing[direction];
 }
 
@@ -38,7 +39,7 @@ static int add_packs(cuda_plan *plan, cuda_pack *packs) {
             cuda_step *step = &plan->steps[s];
             const cuda_conv *c = &step->conv;
             cuda_packing kind = packing_of(plan, step, (cuda_direction)d);
-            if (kind <= CUDA_PACK_BLOCKS) continue;
+            if (kind <= CUDA_PACK_CORES) continue;
             step->packed[d] = reserve_packed(plan, ct_cuda_split_floats(c, 1));
             packs[n_packs++] = (cuda_pack){.from = cuda_param(plan, step->node->weight),
                                            .to = step->packed[d],
@@ -68,7 +69,7 @@ static void reserve_rows(cuda_plan *plan, cuda_step *step, cuda_fragments *f) {
 
 static bool has_fragments(const cuda_plan *plan, const cuda_step *step, cuda_direction direction) {
     cuda_packing kind = packing_of(plan, step, direction);
-    return kind == CUDA_PACK_FRAGMENTS || kind == CUDA_PACK_BLOCKS;
+    return kind >= CUDA_PACK_FRAGMENTS && kind <= CUDA_PACK_CORES;
 }
 
 /* A step's fragments of one element; false: it has none. */
@@ -79,15 +80,15 @@ static bool put_fragments(cuda_plan *plan, cuda_step *step, cuda_element element
     bool backward = has_fragments(plan, step, CUDA_DGRAD) && step->backward_element == element;
     bool has_rows = step->rows.part > 0 && element == CUDA_BF16;
     if (!forward && !backward && !has_rows) return false;
-    *f = (cuda_fragments){.from = cuda_param(plan, step->node->weight),
-                          .forward = CUDA_NO_PARAM,
-                          .backward = CUDA_NO_PARAM,
-                          .co = c->co,
-                          .ci = c->weight_ci,
-                          .taps = c->weight_taps,
-                          .element = element,
-                          .in_blocks = {packing_of(plan, step, CUDA_FORWARD) == CUDA_PACK_BLOCKS,
-                                        packing_of(plan, step, CUDA_DGRAD) == CUDA_PACK_BLOCKS}};
+    *f = (cuda_fragments){
+        .from = cuda_param(plan, step->node->weight),
+        .forward = CUDA_NO_PARAM,
+        .backward = CUDA_NO_PARAM,
+        .co = c->co,
+        .ci = c->weight_ci,
+        .taps = c->weight_taps,
+        .element = element,
+        .packing = {packing_of(plan, step, CUDA_FORWARD), packing_of(plan, step, CUDA_DGRAD)}};
     if (forward) step->packed[CUDA_FORWARD] = f->forward = reserve_fragments(plan, f, f->ci, f->co);
     if (backward) step->packed[CUDA_DGRAD] = f->backward = reserve_fragments(plan, f, f->co, f->ci);
     if (has_rows) reserve_rows(plan, step, f);

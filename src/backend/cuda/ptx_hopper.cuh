@@ -127,7 +127,8 @@ static __device__ __forceinline__ void product_256(float sums[128], uint64_t a, 
         : "l"(a), "l"(b));
 }
 
-/* The same of 64 x 64 with k along the rows of both. */
+/* The same of 64 x 64, with k along the rows of both or channels as k. */
+template <bool K_ROWS = true>
 static __device__ __forceinline__ void product_64(float sums[32], uint64_t a, uint64_t b,
                                                   int adds) {
     asm volatile("{\n"
@@ -136,19 +137,25 @@ static __device__ __forceinline__ void product_64(float sums[32], uint64_t a, ui
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
                  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
                  "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
-                 "%32, %33, p, 1, 1, 1, 1;\n"
+                 "%32, %33, p, 1, 1, %35, %35;\n"
                  "}"
                  : SUMS_32(sums, 0)
-                 : "l"(a), "l"(b), "r"(adds));
+                 : "l"(a), "l"(b), "r"(adds), "n"(K_ROWS ? 1 : 0));
 }
 
-/* The same of 64 x 32, added. */
-static __device__ __forceinline__ void product_32(float sums[16], uint64_t a, uint64_t b) {
-    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+/* The same of 64 x 32. */
+template <bool K_ROWS = true>
+static __device__ __forceinline__ void product_32(float sums[16], uint64_t a, uint64_t b,
+                                                  int adds = 1) {
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "setp.ne.b32 p, %18, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
                  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
-                 "%16, %17, 1, 1, 1, 1, 1;"
+                 "%16, %17, p, 1, 1, %19, %19;\n"
+                 "}"
                  : SUMS_8(sums, 0), SUMS_8(sums, 8)
-                 : "l"(a), "l"(b));
+                 : "l"(a), "l"(b), "r"(adds), "n"(K_ROWS ? 1 : 0));
 }
 
 /* ---- fragments ---- */

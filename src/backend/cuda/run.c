@@ -206,6 +206,7 @@ static cuda_run run_of(const cuda_backend *backend, const cuda_call *call,
                       .partial_dev = w->partial,
                       .sums_dev = w->sums,
                       .shared_limit = backend->shared_limit,
+                      .is_hopper = backend->is_hopper,
                       .rounds = cuda_rounds(backend)};
 }
 

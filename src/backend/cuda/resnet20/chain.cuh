@@ -147,6 +147,20 @@ static __device__ __forceinline__ void multiply_chunk(const spot &s, uint32_t ti
     }
 }
 
+/* A channel's sums of the warps that share a sample, in order. */
+template <typename S> static __device__ __forceinline__ float add_warps(const float *warps) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < S::SHARED; k++) sum += warps[k];
+    return sum;
+}
+
+/* EvoNorm backward. */
+static __device__ __forceinline__ float one_gradient(float x, float g, float scale, float back,
+                                                     float shift) {
+    return fmaf(g * scale, gate_slope(x), fmaf(-back, x, shift));
+}
+
 static __device__ __forceinline__ float4 add_quads(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }

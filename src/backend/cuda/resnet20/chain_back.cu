@@ -173,14 +173,6 @@ static __device__ __forceinline__ void sum_warps(const spot &s, const float4 d[S
     }
 }
 
-/* A channel's sums of the warps that share a sample, in order. */
-template <typename S> static __device__ __forceinline__ float add_warps(const float *warps) {
-    float sum = 0.0f;
-#pragma unroll
-    for (int k = 0; k < S::SHARED; k++) sum += warps[k];
-    return sum;
-}
-
 /* The norm's own gradients of each sample, to `sums`. */
 template <typename S>
 static __device__ __forceinline__ void write_totals(const norm_values &v, int n_there, float *sums,
@@ -211,11 +203,6 @@ static __device__ __forceinline__ void find_back(const spot &s, const norm_value
         for (int k = 0; k < WIDE; k++) sum += with_x[k];
         back[p] = v.inv[p] * v.inv[p] * v.inv[p] * sum * (1.0f / (float)(S::W * S::W * WIDE));
     }
-}
-
-static __device__ __forceinline__ float one_gradient(float x, float g, float scale, float back,
-                                                     float shift) {
-    return fmaf(g * scale, gate_slope(x), fmaf(-back, x, shift));
 }
 
 /* The gradient behind the convolution, to memory and to the tile. */

@@ -3,6 +3,16 @@
 
 /* ---- running them ---- */
 
+/* Whether a chain's products are those of warp groups. */
+static bool has_groups(const cuda_plan *plan, const cuda_step *step) {
+    const cuda_backend *backend = (const cuda_backend *)plan->base.backend;
+    return backend->is_hopper && step->forward_element == CUDA_BF16;
+}
+
+static cuda_packing packing(const cuda_plan *plan, const cuda_step *step) {
+    return has_groups(plan, step) ? CUDA_PACK_CORES : CUDA_PACK_FRAGMENTS;
+}
+
 static ct_status forward(const cuda_pass *p, const cuda_step *steps) {
     const cuda_step *last = &steps[steps[0].n_unit - 1];
     cuda_chain chain = {.n_links = steps[0].n_unit,
@@ -30,7 +40,9 @@ static ct_status forward(const cuda_pass *p, const cuda_step *steps) {
         link->pre = cuda_value(p, step->inner);
         link->stats = cuda_stats(p, step);
     }
-    return ct_cuda_chain_forward(p->run, steps[0].conv.co, &chain, train);
+    return has_groups(p->plan, steps)
+               ? ct_cuda_chain_forward_groups(p->run, steps[0].conv.co, &chain, train)
+               : ct_cuda_chain_forward(p->run, steps[0].conv.co, &chain, train);
 }
 
 cuda_link ct_cuda_back_link(const cuda_pass *p, const cuda_step *step) {
@@ -75,7 +87,9 @@ static ct_status backward(const cuda_pass *p, const cuda_step *steps) {
         chain.links[k] = ct_cuda_back_link(p, &steps[k]);
         layers[k] = ct_cuda_wgrad_of(p, &steps[k]);
     }
-    CT_TRY(ct_cuda_chain_backward(p->run, steps[0].conv.co, &chain));
+    CT_TRY(has_groups(p->plan, steps)
+               ? ct_cuda_chain_backward_groups(p->run, steps[0].conv.co, &chain)
+               : ct_cuda_chain_backward(p->run, steps[0].conv.co, &chain));
     CT_TRY(ct_cuda_late_follows(p));
     ct_status (*wgrad)(const cuda_run *, const cuda_conv *, const cuda_wgrad *, int) =
         is_bf16 ? ct_cuda_bf16_wgrad : ct_cuda_tile_wgrad;
@@ -98,8 +112,11 @@ static size_t partial(const cuda_step *steps, int n_most) {
     return begin == 1 && first > most ? first : most;
 }
 
-static const cuda_unit_kernels chain_kernels = {
-    .forward = forward, .backward = backward, .partial = partial, .is_closed = true};
+static const cuda_unit_kernels chain_kernels = {.forward = forward,
+                                                .backward = backward,
+                                                .partial = partial,
+                                                .packing = packing,
+                                                .is_closed = true};
 
 /* ---- finding them ---- */
 

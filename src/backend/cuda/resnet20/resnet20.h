@@ -54,7 +54,14 @@ ct_status ct_cuda_chain_forward(const cuda_run *run, int channels, const cuda_ch
                                 bool train);
 ct_status ct_cuda_chain_backward(const cuda_run *run, int channels, const cuda_chain *chain);
 
-/* ---- wgrad_bf16.cu: weight gradients of a chain in bf16, as ct_cuda_tile_wgrad's in tf32 ---- */
+/* ---- chain_wgmma.cu, chain_back_wgmma.cu: the same on Hopper in bf16, weights packed as cores ----
+ */
+ct_status ct_cuda_chain_forward_groups(const cuda_run *run, int channels, const cuda_chain *chain,
+                                       bool train);
+ct_status ct_cuda_chain_backward_groups(const cuda_run *run, int channels, const cuda_chain *chain);
+
+/* ---- wgrad_bf16.cu, chain_wgrad_wgmma.cu: weight gradients of a chain in bf16, as
+ * ct_cuda_tile_wgrad's in tf32 ---- */
 int ct_cuda_bf16_wgrad_splits(const cuda_conv *conv, int n_layers, int n_most);
 ct_status ct_cuda_bf16_wgrad(const cuda_run *run, const cuda_conv *conv, const cuda_wgrad *layers,
                              int n_layers);

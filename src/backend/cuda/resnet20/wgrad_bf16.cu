@@ -9,17 +9,9 @@
  * product; the splits are added up by sums.cu in a fixed order. Limits: 16, 32 or 64 output channels
  * of 32, 16 or 8 squared pixels, as many or half as many input channels; pictures of up to 8
  * colours for 16. */
-#include "backend/cuda/resnet20/planes.cuh"
-#include "backend/cuda/resnet20/resnet20.h"
+#include "backend/cuda/resnet20/wgrad_bf16.cuh"
 
 enum { STRIP = 8, DEEP = 4 }; /* rows of a strip, and of those that are multiplied together */
-
-typedef struct wgrad_call {
-    const cuda_job *jobs;
-    int n_max, n_splits, n_colours;
-    cuda_wgrad layers[CUDA_MAX_LAYERS];
-    float *partial; /* [layer][job][split][tap][i][o] */
-} wgrad_call;
 
 /* SAMPLES of a strip lie behind each other; SLICES warps share out its pixels. On an H200, 512
  * samples, 6 layers of 16 channels and 5 of 32 and 64: 71, 60 and 72 us with the second pass; four
@@ -237,6 +229,7 @@ static ct_status launch(const cuda_run *run, const wgrad_call *c, int n_layers) 
 }
 
 static ct_status launch_known(const cuda_run *run, const cuda_conv *v, const wgrad_call *c, int n) {
+    if (run->is_hopper && v->ci == 64) return ct_cuda_wgrad_groups(run, c, n);
     if (v->co == 16)
         return v->ci == 16 ? launch<16, 16, false>(run, c, n) : launch<16, 16, true>(run, c, n);
     if (v->co == 32)

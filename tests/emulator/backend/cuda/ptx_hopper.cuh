@@ -42,12 +42,14 @@ static inline void product_256(float sums[128], uint64_t a, uint64_t b) {
     emulated_product(sums, 256, a, b, false, true);
 }
 
+template <bool K_ROWS = true>
 static inline void product_64(float sums[32], uint64_t a, uint64_t b, int adds) {
-    emulated_product(sums, 64, a, b, true, adds != 0);
+    emulated_product(sums, 64, a, b, K_ROWS, adds != 0);
 }
 
-static inline void product_32(float sums[16], uint64_t a, uint64_t b) {
-    emulated_product(sums, 32, a, b, true, true);
+template <bool K_ROWS = true>
+static inline void product_32(float sums[16], uint64_t a, uint64_t b, int adds = 1) {
+    emulated_product(sums, 32, a, b, K_ROWS, adds != 0);
 }
 
 /* ---- what a program of one thread after the other does anyway ---- */
