@@ -183,7 +183,8 @@ ct_status ct_backend_cuda_create(const ct_backend_options *options, ct_backend *
         .ops = &cuda_ops, .instructions = backend->generation, .n_threads = 1, .poll_every = 64};
     cudaGetDevice(&backend->base.device);
     backend->shared_limit = properties.sharedMemPerBlockOptin;
-    backend->is_hopper = properties.major == 9 && properties.minor == 0;
+    backend->is_hopper =
+        properties.major == 9 && properties.minor == 0 && !is_off("CROSSTALK_CUDA_HOPPER");
     backend->base.precision =
         options->precision == CT_PRECISION_AUTO ? CT_PRECISION_TF32 : options->precision;
     ct_status status = init(backend);

@@ -126,7 +126,7 @@ typedef struct cuda_backend {
     cudaStream_t stream;
     cuda_branches branches;
     size_t shared_limit; /* bytes of shared memory a block may have */
-    bool is_hopper;      /* compute capability 9.0 */
+    bool is_hopper;      /* compute capability 9.0; CROSSTALK_CUDA_HOPPER=off: not */
     cuda_stage stage;
     cuda_tape tape;
     cuda_cache cache;
