@@ -5,14 +5,14 @@
 #   serve in a headless Chromium, a training run under valgrind, and kernels for GPUs on an emulated
 #   one. --quick: the release build alone, no valgrind, no emulated GPU. --long: programs try all they
 #   can instead of samples, and a build with ThreadSanitizer, in which the programs below that start
-#   threads run, and training runs. Up to four programs run at once (CT_TEST_JOBS).
+#   threads run, and training runs. Up to four programs run at once, one a core (CT_TEST_JOBS).
 # Shows what failed; the last line is "N passed, N failed, N skipped". Exit 1 if anything failed.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 cd "$root" || exit 1
 limit_s=${CT_TEST_LIMIT_S:-600} # a program that runs longer hangs
 cores=$(nproc)
-jobs=${CT_TEST_JOBS:-$((cores < 3 ? cores + 1 : 4))} # some wait for others; more of them would want much memory
+jobs=${CT_TEST_JOBS:-$((cores < 4 ? cores : 4))} # more of them would want much memory
 quick=0 long=0
 # Programs of one process that start threads: pool, backend, loader, downloads, server. Those that
 # start ranks are left out: races inside Open MPI are not told apart from ours yet.

@@ -16,8 +16,17 @@ static inline bool has_mpi(void) {
 #define NEEDS_MPI()                                                                                \
     if (!has_mpi()) SKIP("no mpirun, or built without MPI")
 
-/* Lets mpirun start more ranks than there are cores, as any user. */
+static char sessions[] = "/tmp/crosstalk-mpi-XXXXXX";
+
+static inline void remove_sessions(void) {
+    remove_tree(sessions);
+}
+
+/* Lets mpirun start more ranks than there are cores, as any user. Its session files lie apart from
+ * those of other programs' mpirun, which may be removing them just then. */
 static inline void prepare_ranks(void) {
+    if (mkdtemp(sessions) != NULL && atexit(remove_sessions) == 0)
+        setenv("OMPI_MCA_orte_tmpdir_base", sessions, 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);

@@ -109,7 +109,9 @@ static void spread_and_resume(const char *words) {
                     "--iterations 7 --checkpoint-every end --average ema:0.9 --topology %s "
                     "--out more 2>&1",
                     start, words) == 0);
-        CHECK(shell("%s train --quiet --resume more --iterations 0 2>&1%s", go_on, "") == 0);
+        int code = shell("%s train --quiet --resume more --iterations 0 2>&1%s", go_on, "");
+        if (code != 0) printf("    %s: %d, %s\n", words, code, said);
+        CHECK(code == 0);
         CHECK(same_results("one", "more"));
         CHECK(is_same_file("one/averaged.safetensors", "more/averaged.safetensors"));
         if (!same_results("one", "more")) printf("    with %s, %d ranks: %s\n", words, n, said);
